@@ -1,0 +1,52 @@
+// Machine: the controlled thing. Exactly one agent runs at a time; the same inputs and decisions give the
+// same events.
+//
+// Life of an execution: reset(), start(sink), resume(decision)... until a Stop is an Outcome. Accesses and
+// events reach the sink before the Stop that follows them. Abilities that not every machine has are optional
+// interfaces.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "base/result.h"
+#include "trace/choice.h"
+#include "trace/choice_policy.h"
+#include "trace/names.h"
+#include "trace/outcome.h"
+#include "trace/sink.h"
+
+namespace slalom {
+
+struct Inputs {
+  ChoicePolicy policy;
+  uint64_t max_steps = 20'000;
+};
+
+using Stop = std::variant<ChoicePoint, Outcome>;
+
+// Checkpoints of a machine that stands at a choice point. They belong to the machine and survive reset().
+class Snapshots {
+ public:
+  using Id = uint64_t;
+  virtual Id take() = 0;
+  virtual Stop restore(
+      Id id) = 0;  // the choice point at which it was taken; events go to the sink of start()
+  virtual void drop(Id id) = 0;
+
+ protected:
+  ~Snapshots() = default;
+};
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  virtual Result<void> reset(const Inputs& inputs) = 0;
+  virtual Stop start(EventSink& sink) = 0;
+  virtual Stop resume(Decision decision) = 0;
+  virtual uint64_t state_hash() const = 0;  // of everything the target can observe
+  virtual Snapshots* snapshots() = 0;       // null: this machine has none
+  virtual const Names& names() const = 0;
+};
+
+}  // namespace slalom

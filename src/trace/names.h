@@ -1,0 +1,21 @@
+// Names: what the reader of a report calls the numbers in a trace.
+#pragma once
+
+#include <string>
+
+#include "base/strong.h"
+#include "trace/agent.h"
+
+namespace slalom {
+
+class Names {
+ public:
+  virtual ~Names() = default;
+  virtual std::string agent(AgentId id) const = 0;    // "worker#2": distinguishes agents
+  virtual std::string role(AgentId id) const = 0;     // "worker": the same for all copies; used in titles
+  virtual std::string object(ObjectId id) const = 0;  // "x", "a[3]", "m"
+  virtual std::string place(Place pc) const = 0;      // "worker:3": stable, used in titles
+  virtual std::string source(Place pc) const = 0;     // "x = x + 1": the text there
+};
+
+}  // namespace slalom

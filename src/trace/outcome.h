@@ -1,0 +1,62 @@
+// Outcome: how an execution ended. A closed sum: a new kind makes every std::visit fail to compile.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/strong.h"
+#include "trace/agent.h"
+#include "trace/op.h"
+
+namespace slalom {
+
+struct Exited {};
+
+// Nothing can run, and not all agents have ended.
+struct Deadlocked {
+  struct Waiting {
+    AgentId agent;
+    OpKind op = OpKind::None;
+    ObjectId object;
+    Place pc;
+    std::vector<AgentId> held_by;  // who could let it go on; empty where nobody in particular
+  };
+  std::vector<Waiting> waiting;
+};
+
+// The target broke by itself: a failed assertion, a bad access.
+struct Faulted {
+  enum class Kind : uint8_t { Assertion, Crash };
+  Kind kind = Kind::Assertion;
+  AgentId agent;
+  Place pc;
+  std::string what;
+};
+
+// The step limit: perhaps a livelock, perhaps a long program.
+struct LimitReached {
+  uint64_t steps = 0;
+  std::vector<AgentId> enabled;  // at the end
+};
+
+// The search cut it off: it could show nothing new.
+struct Abandoned {
+  std::string why;
+};
+
+// slalom's own trouble, never a bug of the target.
+struct ToolError {
+  std::string message;
+};
+
+using Outcome = std::variant<Exited, Deadlocked, Faulted, LimitReached, Abandoned, ToolError>;
+
+template <typename... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+template <typename... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+}  // namespace slalom
