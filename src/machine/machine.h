@@ -44,6 +44,7 @@ class Machine {
   virtual Result<void> reset(const Inputs& inputs) = 0;
   virtual Stop start(EventSink& sink) = 0;
   virtual Stop resume(Decision decision) = 0;
+  virtual Step step() const = 0;            // visible operations retired so far, also after the end
   virtual uint64_t state_hash() const = 0;  // of everything the target can observe
   virtual Snapshots* snapshots() = 0;       // null: this machine has none
   virtual const Names& names() const = 0;

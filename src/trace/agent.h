@@ -29,6 +29,13 @@ struct AgentId {
   constexpr AgentId interrupt(uint32_t line) const {
     return extended(line < 0xff - kFirstLine ? kFirstLine + line : 0, line + 0x10000);
   }
+  // whose child or interrupt context this is: none for an initial agent, and where the path was folded
+  constexpr AgentId parent() const {
+    if ((raw >> 56) == 0xff) return {};
+    for (int shift = 0; shift < 64; shift += 8)
+      if (((raw >> shift) & 0xff) != 0) return AgentId{raw & ~(uint64_t{0xff} << shift)};
+    return {};
+  }
   std::string path() const;  // "1.2", "1.irq0", "#0123456789abcdef" when folded
 
  private:

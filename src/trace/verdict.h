@@ -23,6 +23,7 @@ enum class BugKind : uint8_t {
   Leak,
   DataRace,
 };
+inline constexpr int kBugKinds = static_cast<int>(BugKind::DataRace) + 1;
 std::string_view name(BugKind kind);  // "assertion", "data-race": as in JSON
 
 enum class Severity : uint8_t { Failure, Race, Suspicion };

@@ -1,0 +1,38 @@
+// The one envelope of every file slalom writes: what it is, in which version, and a checksum over all of it.
+//
+// The envelope itself never changes; when a payload does, the version of its kind goes up (docs/formats.md).
+// A reader trusts nothing: every way a file can be wrong has its own message that says what to do, and no
+// input makes it allocate more than kMaxPayload. What the payload means is the business of its kind.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace slalom {
+
+enum class FileKind : uint16_t { Schedule = 1, Trace = 2, Capsule = 3, SearchState = 4 };
+std::string_view name(FileKind kind);  // "schedule", "search state"
+
+// 0-7 magic, 8-9 kind, 10-11 version, 12-15 encoding, 16-23 payload size, 24-31 stored size, 32-39 checksum
+// of all other bytes; then the stored bytes. Numbers are little-endian.
+inline constexpr size_t kContainerHeader = 40;
+inline constexpr uint64_t kMaxPayload = uint64_t{1} << 30;
+
+uint64_t checksum(std::span<const uint8_t> bytes);  // XXH3, 64 bits
+
+Result<std::vector<uint8_t>> pack_container(FileKind kind, std::span<const uint8_t> payload);
+Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, FileKind expected);
+
+Result<void> write_container(const std::filesystem::path& path, FileKind kind,
+                             std::span<const uint8_t> payload);
+Result<std::vector<uint8_t>> read_container(const std::filesystem::path& path, FileKind expected);
+
+// Makes the checksum of a file right again: for tests that damage the inside of one.
+void repair_checksum(std::span<uint8_t> file);
+
+}  // namespace slalom

@@ -1,0 +1,23 @@
+// Whole files, read and written at once, with errors that name the file.
+//
+// write_file is atomic: a reader sees the old contents or the new ones, also after a crash. Not for streams,
+// and not for anything that is appended to.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace slalom {
+
+inline constexpr uint64_t kMaxFileSize = (uint64_t{1} << 30) + 4096;
+
+Result<std::vector<uint8_t>> read_file(const std::filesystem::path& path);
+Result<void> write_file(const std::filesystem::path& path, std::span<const uint8_t> bytes);
+Result<void> write_file(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace slalom

@@ -1,0 +1,96 @@
+// FlatMap<V>: a hash map from 64-bit keys to small plain values, in one array (open addressing, linear
+// probing).
+//
+// Made for observers' state: a copy is one memcpy, assignment and clear() keep the memory, the content is a
+// function of the operations alone. Keys are never erased. References are valid until the next insertion.
+// Not for values that own anything, and the order of for_each means nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace slalom {
+
+template <typename V>
+class FlatMap {
+  static_assert(std::is_trivially_copyable_v<V>);
+
+ public:
+  // The value of `key`; a value-initialised one is inserted where there is none.
+  V& operator[](uint64_t key) {
+    if (2 * size_ >= slots_.size()) [[unlikely]]
+      grow();
+    Slot& slot = slots_[probe(key)];
+    if (!slot.used) {
+      slot = {key, V{}, true};
+      ++size_;
+    }
+    return slot.value;
+  }
+  const V* find(uint64_t key) const {
+    if (slots_.empty()) return nullptr;
+    const Slot& slot = slots_[probe(key)];
+    return slot.used ? &slot.value : nullptr;
+  }
+  V* find(uint64_t key) { return const_cast<V*>(std::as_const(*this).find(key)); }
+  bool contains(uint64_t key) const { return find(key) != nullptr; }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  void clear() {
+    if (size_ == 0) return;
+    // A table that once was much larger would make every later clear() and copy pay for it.
+    if (slots_.size() > 16 * std::max(size_, kFirstSlots)) {
+      slots_.clear();
+    } else {
+      std::fill(slots_.begin(), slots_.end(), Slot{});
+    }
+    size_ = 0;
+  }
+
+  template <typename F>
+  void for_each(F&& f) {
+    for (Slot& slot : slots_)
+      if (slot.used) f(slot.key, slot.value);
+  }
+  template <typename F>
+  void for_each(F&& f) const {
+    for (const Slot& slot : slots_)
+      if (slot.used) f(slot.key, slot.value);
+  }
+
+ private:
+  struct Slot {
+    uint64_t key = 0;
+    V value{};
+    bool used = false;
+  };
+  static constexpr size_t kFirstSlots = 16;
+
+  // Where the key is, or the free slot where it belongs. There is always a free one.
+  size_t probe(uint64_t key) const {
+    const size_t mask = slots_.size() - 1;
+    // Both halves of the product: neighbouring keys spread by the high bits, aligned ones by the low.
+    const auto product = static_cast<unsigned __int128>(key) * 0x9e3779b97f4a7c15u;
+    size_t at = (static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product)) & mask;
+    while (slots_[at].used && slots_[at].key != key) at = (at + 1) & mask;
+    return at;
+  }
+
+  void grow() {
+    std::vector<Slot> old(std::max(kFirstSlots, 2 * slots_.size()));
+    old.swap(slots_);
+    for (const Slot& slot : old)
+      if (slot.used) slots_[probe(slot.key)] = slot;
+  }
+
+  std::vector<Slot> slots_;  // a power of two of them, at most half used
+  size_t size_ = 0;
+};
+
+}  // namespace slalom

@@ -1,0 +1,185 @@
+#include "campaign/campaign.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "campaign/saved_search.h"
+#include "detect/detector_set.h"
+#include "explore/shrink.h"
+#include "explore/strategies/replay.h"
+#include "finding/store.h"
+#include "report/text.h"
+
+namespace slalom {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+OrderPoint order_point(const OperationPlace& place, const Names& names) {
+  std::string text{name(place.op.kind)};
+  if (place.op.object.raw != 0) text += " " + names.object(place.op.object);
+  return {place.agent, place.ops, place.op.pc, std::move(text)};
+}
+
+// What is done with each bug once the search is over; one machine does it all.
+class Finisher {
+ public:
+  static Result<Finisher> make(const Target& target, const Job& job, const CampaignOptions& options) {
+    Finisher finisher(target, job, options);
+    TRY_ASSIGN(finisher.machine_, target.make_machine(options.checkpoints));
+    TRY_ASSIGN(finisher.detectors_, select_detectors(finisher.machine_->names(), job.detectors));
+    if (!options.store.empty()) {
+      TRY_ASSIGN(FindingStore store, FindingStore::open(options.store));
+      finisher.store_.emplace(std::move(store));
+    }
+    return finisher;
+  }
+
+  Result<CampaignResult::Kept> finish(const Found& found) {
+    CampaignResult::Kept kept;
+    Finding& finding = kept.finding;
+    finding.verdict = found.verdict;
+    finding.target = target_.id;
+    finding.policy = job_.policy;
+    finding.max_steps = job_.max_steps;
+    finding.schedule = finding.original = found.schedule;
+    finding.strategy = to_text(job_.strategy);
+    finding.seed = job_.strategy.seed;
+    finding.execution = found.execution;
+    finding.occurrences = found.occurrences;
+    if (options_.shrink) shrink(finding);
+    TraceLog log;
+    for (uint32_t i = 0; i < options_.replays || i == 0; ++i) {
+      TRY_ASSIGN(const Replay replay,
+                 replay_finding(target_, finding, finding.policy, i == 0 ? &log : nullptr));
+      if (i < options_.replays) {
+        ++finding.replays_tried;
+        finding.replays_same += replay.same();
+      }
+    }
+    TextOptions text;
+    text.ascii = true;
+    kept.report = text_report(finding, log, machine_->names(), text);
+    if (store_) {
+      TRY_ASSIGN(kept.capsule, store_->add(finding, kept.report));
+    }
+    return kept;
+  }
+
+ private:
+  Finisher(const Target& target, const Job& job, const CampaignOptions& options)
+      : target_(target), job_(job), options_(options) {}
+
+  void shrink(Finding& finding) {
+    Shrinker shrinker(*machine_, *detectors_, Inputs{job_.policy, job_.max_steps});
+    const Result<Shrunk> shrunk = shrinker.shrink(finding.schedule, finding.verdict.title);
+    if (!shrunk.ok()) return;  // the replays below will say so
+    finding.schedule = shrunk->schedule;
+    finding.verdict = shrunk->verdict;
+    finding.minimality = shrunk->proof == Shrunk::Proof::Minimum   ? Minimality::Minimum
+                         : shrunk->proof == Shrunk::Proof::Minimal ? Minimality::Minimal
+                                                                   : Minimality::Unshrunk;
+    for (const Shrunk::Constraint& constraint : shrunk->constraints)
+      finding.constraints.push_back({order_point(constraint.before, machine_->names()),
+                                     order_point(constraint.after, machine_->names())});
+  }
+
+  const Target& target_;
+  const Job& job_;
+  const CampaignOptions& options_;
+  std::unique_ptr<Machine> machine_;
+  std::unique_ptr<DetectorSet> detectors_;
+  std::optional<FindingStore> store_;
+};
+
+}  // namespace
+
+Result<CampaignResult> run_campaign(const Target& target, const Job& job, const CampaignOptions& options,
+                                    const std::function<bool(const Progress&)>& progress) {
+  const auto start = Clock::now();
+  TRY_ASSIGN(const std::unique_ptr<Strategy> strategy, make_strategy(job.strategy, job.policy));
+  TRY_ASSIGN(Finisher finisher, Finisher::make(target, job, options));
+
+  ExploreOptions explore;
+  explore.inputs = {job.policy, job.max_steps};
+  explore.schedules = options.schedules;
+  explore.seconds = options.seconds;
+  explore.workers = options.workers;
+  explore.checkpoint_every = options.checkpoints ? explore.checkpoint_every : 0;
+  explore.verify = options.verify;
+  explore.until = options.until;
+  const auto factory = [&]() -> Result<Worker> {
+    Worker worker;
+    TRY_ASSIGN(worker.machine, target.make_machine(options.checkpoints));
+    TRY_ASSIGN(worker.observer, select_detectors(worker.machine->names(), job.detectors));
+    return worker;
+  };
+  Explorer explorer(*strategy, factory, explore);
+  CampaignResult result;
+  if (!options.state.empty()) {
+    TRY_ASSIGN(const bool resumed, load_search(options.state, job, explorer));
+    if (resumed) result.resumed_tasks = explorer.result().tasks;
+  }
+
+  auto shown = start;
+  auto saved = start;
+  std::optional<Error> trouble;
+  const auto save = [&] {
+    if (Result<void> done = save_search(options.state, job, explorer); !done.ok()) trouble = done.error();
+    saved = Clock::now();
+  };
+  explorer.on_round = [&](const ExploreResult& so_far) {
+    const auto now = Clock::now();
+    if (!options.state.empty() && now - saved >= std::chrono::seconds(1)) save();
+    if (trouble) return false;
+    if (now - shown < std::chrono::milliseconds(100)) return true;
+    shown = now;
+    return progress(Progress{so_far, strategy->coverage(), seconds_since(start)});
+  };
+  explorer.on_pause = [&] {
+    if (!options.state.empty()) save();
+  };
+  TRY_ASSIGN(result.explored, explorer.run());
+  if (trouble) return *trouble;
+
+  std::vector<const Found*> order;
+  for (const Found& found : result.explored.found) order.push_back(&found);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Found* a, const Found* b) { return a->verdict.severity < b->verdict.severity; });
+  for (const Found* found : order) {
+    TRY_ASSIGN(CampaignResult::Kept kept, finisher.finish(*found));
+    result.findings.push_back(std::move(kept));
+  }
+  result.seconds = seconds_since(start);
+  return result;
+}
+
+Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
+                              TraceLog* log) {
+  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
+  TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors, select_detectors(machine->names(), "all"));
+  RunnerOptions options;
+  options.inputs = {policy, finding.max_steps};
+  options.inputs.policy.stops = stops_of(finding.schedule);
+  options.fair = false;
+  options.checkpoint_every = 0;
+  Runner runner(*machine, detectors.get(), options);
+  if (log != nullptr) runner.also_tell(log);
+  ScheduleWalker walker(finding.schedule);
+  Replay replay;
+  replay.execution = runner.run(Task{}, walker);
+  if (const auto* tool = std::get_if<ToolError>(&replay.execution.outcome)) return error("{}", tool->message);
+  for (const Verdict& verdict : replay.execution.verdicts)
+    if (verdict.title == finding.verdict.title) replay.verdict = verdict;
+  replay.divergence = walker.divergence();
+  if (!replay.divergence && finding.schedule.digest != 0 &&
+      replay.execution.class_hash != finding.schedule.digest)
+    replay.divergence = "the same switches led to another execution";
+  return replay;
+}
+
+}  // namespace slalom

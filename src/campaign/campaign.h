@@ -1,0 +1,64 @@
+// run_campaign: a whole search as a user asks for it: explore on all workers, then for every bug found shrink
+// it, replay it, and keep it with its report. Saves itself while it runs, if asked, and goes on where a saved
+// search stopped.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "campaign/job.h"
+#include "campaign/target.h"
+#include "explore/explorer.h"
+#include "finding/finding.h"
+#include "trace/trace_log.h"
+
+namespace slalom {
+
+struct CampaignOptions {
+  uint64_t schedules = 0;
+  double seconds = 0;
+  unsigned workers = 1;
+  bool checkpoints = true;
+  ExploreOptions::Verify verify = ExploreOptions::Verify::No;
+  ExploreOptions::Until until = ExploreOptions::Until::Done;
+  bool shrink = true;
+  uint32_t replays = 10;
+  std::filesystem::path store = "slalom-findings";  // empty: keep nothing
+  std::filesystem::path state;                      // empty: not resumable
+};
+
+struct Progress {
+  const ExploreResult& result;
+  Coverage coverage;
+  double seconds = 0;
+};
+
+struct CampaignResult {
+  ExploreResult explored;
+  struct Kept {
+    Finding finding;
+    std::filesystem::path capsule;  // empty: not kept
+    std::string report;
+  };
+  std::vector<Kept> findings;  // failures first, then races, then suspicions
+  double seconds = 0;
+  uint64_t resumed_tasks = 0;  // made by earlier runs of the same search
+};
+
+// `progress` is called a few times a second; returning false ends the search with what was found so far.
+Result<CampaignResult> run_campaign(const Target& target, const Job& job, const CampaignOptions& options,
+                                    const std::function<bool(const Progress&)>& progress);
+
+// What a replay of a finding's schedule shows.
+struct Replay {
+  Execution execution;
+  std::optional<Verdict> verdict;         // with the finding's title
+  std::optional<std::string> divergence;  // where it went another way
+  bool same() const { return verdict.has_value() && !divergence; }
+};
+Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
+                              TraceLog* log);
+
+}  // namespace slalom

@@ -1,0 +1,16 @@
+// A search on disk: its job and everything it has done, written between rounds and replaced atomically, so
+// that a search that was killed at any moment goes on from its last save and ends with the same counts.
+#pragma once
+
+#include <filesystem>
+
+#include "campaign/job.h"
+#include "explore/explorer.h"
+
+namespace slalom {
+
+Result<void> save_search(const std::filesystem::path& path, const Job& job, const Explorer& explorer);
+// False: there is no such file, so the search starts new. An error if it is damaged or of another job.
+Result<bool> load_search(const std::filesystem::path& path, const Job& job, Explorer& explorer);
+
+}  // namespace slalom

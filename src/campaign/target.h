@@ -1,0 +1,20 @@
+// Target: what is to be explored, as far as a campaign needs to know. Made in cli/, the only place that names
+// concrete machines.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "finding/finding.h"
+#include "machine/machine.h"
+
+namespace slalom {
+
+struct Target {
+  TargetId id;
+  // A machine of its own for each worker. `checkpoints` false: without snapshots, every execution from the
+  // beginning.
+  std::function<Result<std::unique_ptr<Machine>>(bool checkpoints)> make_machine;
+};
+
+}  // namespace slalom

@@ -1,0 +1,128 @@
+#include "detect/detector_set.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "detect/deadlock.h"
+#include "detect/failure.h"
+#include "detect/heap.h"
+#include "detect/livelock.h"
+#include "detect/race.h"
+
+namespace slalom {
+namespace {
+
+constexpr std::array<DetectorInfo, 7> kCatalogue = {{
+    {"failure", "failed assertions and crashes"},
+    {"deadlock", "agents that wait for each other, or for what nobody will do"},
+    {"lost-wakeup", "deadlocks after a signal that came before its waiter"},
+    {"livelock", "agents that run for ever without getting anywhere"},
+    {"heap", "use after free and double free"},
+    {"race", "data races, by happens-before"},
+    {"leak", "heap objects never freed", false},
+}};
+
+class Selection {
+ public:
+  void add(std::string_view name) {
+    if (!has(name)) names_.push_back(name);
+  }
+  bool has(std::string_view name) const {
+    return std::find(names_.begin(), names_.end(), name) != names_.end();
+  }
+
+ private:
+  std::vector<std::string_view> names_;
+};
+
+std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selection) {
+  auto set = std::make_unique<DetectorSet>();
+  if (selection.has("failure")) set->add(std::make_unique<FailureDetector>(names));
+  // One detector answers to two names: only it can say which of the two a hang is.
+  const DeadlockDetector::Reports hangs{selection.has("deadlock"), selection.has("lost-wakeup")};
+  if (hangs.deadlocks || hangs.lost_wakeups) set->add(std::make_unique<DeadlockDetector>(names, hangs));
+  if (selection.has("livelock")) set->add(std::make_unique<LivelockDetector>(names));
+  if (selection.has("heap")) set->add(std::make_unique<HeapDetector>(names));
+  if (selection.has("race")) set->add(std::make_unique<RaceDetector>(names));
+  if (selection.has("leak")) set->add(std::make_unique<LeakDetector>(names));
+  return set;
+}
+
+std::string known_names() {
+  std::string text;
+  for (const DetectorInfo& info : kCatalogue) text += fmt::format("{}, ", info.name);
+  return text + "default, all";
+}
+
+struct SetState : Observer::State {
+  std::vector<std::unique_ptr<Observer::State>> parts;
+};
+
+}  // namespace
+
+void DetectorSet::add(std::unique_ptr<Detector> detector) {
+  if (detector->wants_accesses()) access_users_.push_back(detector.get());
+  detectors_.push_back(std::move(detector));
+}
+
+void DetectorSet::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  for (Detector* detector : access_users_) detector->on_accesses(accesses, header);
+}
+
+void DetectorSet::on_event(const Event& event) {
+  for (auto& detector : detectors_) detector->on_event(event);
+}
+
+void DetectorSet::on_end(const Outcome& outcome) {
+  for (auto& detector : detectors_) detector->on_end(outcome);
+}
+
+void DetectorSet::reset() {
+  for (auto& detector : detectors_) detector->reset();
+}
+
+std::unique_ptr<Observer::State> DetectorSet::save() const {
+  auto state = std::make_unique<SetState>();
+  for (const auto& detector : detectors_) state->parts.push_back(detector->save());
+  return state;
+}
+
+void DetectorSet::restore(const State& state) {
+  const auto* saved = dynamic_cast<const SetState*>(&state);
+  CHECK(saved != nullptr && saved->parts.size() == detectors_.size(),
+        "the state of another set of detectors");
+  for (size_t i = 0; i < detectors_.size(); ++i) detectors_[i]->restore(*saved->parts[i]);
+}
+
+void DetectorSet::harvest(std::vector<Verdict>& verdicts) {
+  for (auto& detector : detectors_) detector->harvest(verdicts);
+}
+
+std::span<const DetectorInfo> detector_catalogue() {
+  return kCatalogue;
+}
+
+std::unique_ptr<DetectorSet> all_detectors(const Names& names) {
+  auto set = select_detectors(names, "default");
+  return *std::move(set);
+}
+
+Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::string_view list) {
+  Selection selection;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string_view word = list.substr(begin, end - begin);
+    begin = end + 1;
+    bool known = word == "default" || word == "all";
+    for (const DetectorInfo& info : kCatalogue) {
+      if (word != info.name && word != "all" && (word != "default" || !info.by_default)) continue;
+      selection.add(info.name);
+      known = true;
+    }
+    if (!known) return error("unknown detector '{}': choose from {}", word, known_names());
+  }
+  return build(names, selection);
+}
+
+}  // namespace slalom

@@ -1,0 +1,46 @@
+// DetectorSet: several detectors as one Observer, chosen by name.
+//
+// The names are those of the catalogue: what `--detectors a,b` takes and lists. A set and its saved states
+// belong together: a state can only be restored into a set of the same detectors.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "detect/detector.h"
+
+namespace slalom {
+
+class DetectorSet : public Observer {
+ public:
+  void add(std::unique_ptr<Detector> detector);
+
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
+  void on_event(const Event& event) override;
+  void on_end(const Outcome& outcome) override;
+  void reset() override;
+  std::unique_ptr<State> save() const override;
+  void restore(const State& state) override;
+  void harvest(std::vector<Verdict>& verdicts) override;
+
+ private:
+  std::vector<std::unique_ptr<Detector>> detectors_;
+  std::vector<Detector*> access_users_;  // those of detectors_ that want accesses
+};
+
+struct DetectorInfo {
+  std::string_view name;
+  std::string_view about;
+  bool by_default = true;
+};
+std::span<const DetectorInfo> detector_catalogue();
+
+// Every detector that is on by default. `names` must outlive the set.
+std::unique_ptr<DetectorSet> all_detectors(const Names& names);
+// A comma-separated list of names; "default" and "all" stand for groups of them.
+Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::string_view list);
+
+}  // namespace slalom

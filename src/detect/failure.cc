@@ -1,0 +1,34 @@
+#include "detect/failure.h"
+
+#include "detect/titles.h"
+
+namespace slalom {
+
+void FailureDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  if (!accesses.empty()) state_.last = Step{header.first_step.raw + accesses.back().retired};
+}
+
+void FailureDetector::on_end(const Outcome& outcome) {
+  const auto* fault = std::get_if<Faulted>(&outcome);
+  if (fault == nullptr) return;
+  const bool assertion = fault->kind == Faulted::Kind::Assertion;
+  // The text of an assertion is part of the program; that of a crash is made at run time, with values in it.
+  const std::string what = assertion ? fault->what : generic_text(fault->what);
+  // A check that no agent makes (after all have ended) has no place.
+  const std::string where = fault->agent ? fmt::format(" at {}", names_.place(fault->pc)) : "";
+
+  Verdict verdict;
+  verdict.kind = assertion ? BugKind::Assertion : BugKind::Crash;
+  verdict.title = fmt::format("{}{}{}{}", assertion ? "assertion failed" : "crash", where,
+                              what.empty() ? "" : ": ", what);
+  if (fault->agent) {
+    const std::string source = names_.source(fault->pc);
+    verdict.detail = fmt::format(
+        "{} {}{}{}{}.", names_.agent(fault->agent), assertion ? "failed an assertion" : "crashed",
+        source.empty() ? "" : fmt::format(" in `{}`", source), fault->what.empty() ? "" : ": ", fault->what);
+    verdict.evidence.push_back({state_.last, fault->agent, fault->pc, fault->what});
+  }
+  report(std::move(verdict));
+}
+
+}  // namespace slalom

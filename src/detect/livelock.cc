@@ -1,0 +1,138 @@
+#include "detect/livelock.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <string>
+
+#include "base/hash.h"
+
+namespace slalom {
+namespace {
+
+// A loop that shows more different operations than this is taken to be getting somewhere.
+constexpr size_t kMaxDone = 4096;
+// A place done so often in the windows belongs to the loop, not to the way into it.
+constexpr uint64_t kLooping = 3;
+constexpr size_t kPlacesInTitle = 4;
+
+}  // namespace
+
+void LivelockDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  for (const Access& access : accesses) {
+    const Site site{Step{header.first_step.raw + access.retired}, header.agent, access.pc(), access.op()};
+    note(site, access.address(), access.value);
+  }
+}
+
+void LivelockDetector::on_event(const Event& event) {
+  if (event.op == OpKind::Wake || event.op == OpKind::Note) return;
+  note(Site::of(event), event.object, combine(static_cast<uint64_t>(event.value), event.state));
+  if (event.op != OpKind::Yield) return;
+  ++state_.newer.agents[event.agent.raw];
+  auto& yield = state_.newer.yields[combine(event.agent.raw, event.pc.raw)];
+  if (yield.times++ == 0) yield.first = Site::of(event);
+}
+
+void LivelockDetector::note(const Site& site, ObjectId object, uint64_t value) {
+  if (site.step.raw >= state_.next_window) [[unlikely]]
+    advance(site.step.raw);
+  if (site.agent != state_.last.agent || state_.newer.agents.empty()) state_.newer.agents[site.agent.raw];
+  state_.last = site;
+  // A cheap mixture is enough: FlatMap spreads its keys, and a clash can only hide one new operation.
+  const uint64_t what = combine(site.agent.raw ^ std::rotl(site.pc.raw, 24) ^ std::rotl(object.raw, 48),
+                                value * kOpKinds + static_cast<uint64_t>(site.op));
+  auto& done = state_.newer.done;
+  if (auto* known = done.find(what); known != nullptr) {
+    ++known->times;
+    return;
+  }
+  if (!state_.older.done.contains(what)) state_.last_new = site.step;
+  if (done.size() < kMaxDone) done[what] = {site, 1};
+}
+
+void LivelockDetector::advance(uint64_t step) {
+  while (step >= state_.next_window) {
+    std::swap(state_.older, state_.newer);
+    state_.newer.clear();
+    state_.newer.start = state_.next_window;
+    // 16, 24, 32, 48, 64, 96 ...: the two windows always cover at least the last quarter.
+    state_.next_window =
+        std::has_single_bit(state_.next_window) ? state_.next_window / 2 * 3 : state_.next_window / 3 * 4;
+  }
+}
+
+void LivelockDetector::on_end(const Outcome& outcome) {
+  const auto* limit = std::get_if<LimitReached>(&outcome);
+  if (limit == nullptr || limit->enabled.empty()) return;
+  if (state_.last.step.raw + 1 < limit->steps / 2) return report_silent(*limit);
+
+  std::map<uint64_t, uint64_t> yields;  // of each agent that ran
+  for (const auto* window : {&state_.older, &state_.newer})
+    window->agents.for_each([&](uint64_t agent, uint64_t count) { yields[agent] += count; });
+  const bool yielded =
+      std::any_of(yields.begin(), yields.end(), [](auto& entry) { return entry.second > 0; });
+  const bool fair = std::all_of(limit->enabled.begin(), limit->enabled.end(),
+                                [&](AgentId agent) { return yields.contains(agent.raw); });
+  const bool repeats = 2 * state_.last_new.raw <= state_.older.start + state_.last.step.raw;
+  if (!fair && yields.size() == 1 && !yielded) return report_loop(BugKind::GoodSamaritan, false);
+  if (fair && (yielded || repeats)) report_loop(BugKind::Livelock, yielded);
+}
+
+// The limit was used up by code that does nothing visible: whoever ran last still runs.
+void LivelockDetector::report_silent(const LimitReached& limit) {
+  const bool last_runs =
+      std::find(limit.enabled.begin(), limit.enabled.end(), state_.last.agent) != limit.enabled.end();
+  if (!last_runs && limit.enabled.size() > 1) return;
+  const AgentId agent = last_runs ? state_.last.agent : limit.enabled.front();
+  const bool alone = limit.enabled.size() == 1;
+  Verdict verdict;
+  verdict.kind = alone ? BugKind::Livelock : BugKind::GoodSamaritan;
+  verdict.title = fmt::format("{}{} does nothing visible{}",
+                              alone ? "livelock: " : "spins without yielding: ", names_.role(agent),
+                              last_runs ? fmt::format(" after {}", names_.place(state_.last.pc)) : "");
+  verdict.detail = fmt::format("{} ran to the limit of {} steps.", names_.agent(agent), limit.steps);
+  if (last_runs) verdict.evidence.push_back(state_.last.evidence("the last visible operation"));
+  report(std::move(verdict));
+}
+
+void LivelockDetector::report_loop(BugKind kind, bool at_yields) {
+  struct Looping {
+    Site first;
+    uint64_t times = 0;
+  };
+  std::map<std::string, Looping> places;
+  for (const auto* window : {&state_.older, &state_.newer}) {
+    (at_yields ? window->yields : window->done).for_each([&](uint64_t, const LivelockState::Repeated& entry) {
+      Looping& place = places[names_.place(entry.first.pc)];
+      const auto key = [](const Site& site) { return std::pair(site.step, site.agent); };
+      if (place.times == 0 || key(entry.first) < key(place.first)) place.first = entry.first;
+      place.times += entry.times;
+    });
+  }
+  const auto passing = [](const auto& entry) { return entry.second.times < kLooping; };
+  if (!std::all_of(places.begin(), places.end(), passing)) std::erase_if(places, passing);
+
+  Verdict verdict;
+  verdict.kind = kind;
+  std::vector<std::string> listed;
+  for (const auto& [place, looping] : places) {
+    if (listed.size() == kPlacesInTitle) {
+      listed.push_back("...");
+      break;
+    }
+    listed.push_back(place);
+    verdict.evidence.push_back(looping.first.evidence(fmt::format("done {} times lately", looping.times)));
+  }
+  const bool samaritan = kind == BugKind::GoodSamaritan;
+  verdict.title =
+      fmt::format("{} {}", samaritan ? "spins without yielding at" : "livelock at", fmt::join(listed, ", "));
+  verdict.detail = samaritan ? fmt::format("{} ran alone while others could run, and never yielded to them.",
+                                           names_.agent(state_.last.agent))
+                             : "Every agent that can run does run, and none of them gets anywhere.";
+  report(std::move(verdict));
+}
+
+}  // namespace slalom

@@ -1,0 +1,68 @@
+// LivelockDetector: the step limit was reached (outcome LimitReached). Is it a livelock, a spin without a
+// yield, a long program, or an unfair schedule?
+//
+// Only the recent past is looked at: two windows, together the last quarter to half of the execution. Good
+// samaritan violation (CHESS, section 5.4.2): one agent ran alone and never yielded while others could run.
+// Livelock: every agent that can run did run (the schedule was fair to them), and they yielded or did only
+// what they had done before: an operation with the same place, object and value. An enabled agent that never
+// ran makes the schedule unfair, and then nothing is said.
+#pragma once
+
+#include <cstdint>
+
+#include "base/flat_map.h"
+#include "detect/detector.h"
+
+namespace slalom {
+
+struct LivelockState {
+  struct Repeated {
+    Site first;  // in the window
+    uint64_t times = 0;
+  };
+  struct Window {
+    uint64_t start = 0;
+    FlatMap<uint64_t> agents;  // how often each yielded
+    FlatMap<Repeated> yields;  // by agent and place
+    FlatMap<Repeated> done;    // by agent, place, operation, object and value; stops growing at a limit
+
+    void clear() {
+      start = 0;
+      agents.clear();
+      yields.clear();
+      done.clear();
+    }
+  };
+  static constexpr uint64_t kFirstWindow = 16;
+
+  Window older;
+  Window newer;
+  uint64_t next_window = kFirstWindow;
+  Site last;
+  Step last_new;  // when something was last done for the first time
+
+  void clear() {
+    older.clear();
+    newer.clear();
+    next_window = kFirstWindow;
+    last = {};
+    last_new = {};
+  }
+};
+
+class LivelockDetector final : public StatefulDetector<LivelockState> {
+ public:
+  using StatefulDetector::StatefulDetector;
+  bool wants_accesses() const override { return true; }
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
+  void on_event(const Event& event) override;
+  void on_end(const Outcome& outcome) override;
+
+ private:
+  void note(const Site& site, ObjectId object, uint64_t value);
+  void advance(uint64_t step);
+  void report_silent(const LimitReached& limit);
+  void report_loop(BugKind kind, bool at_yields);
+};
+
+}  // namespace slalom

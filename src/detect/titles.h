@@ -1,0 +1,17 @@
+// What makes titles stable: names without the parts that tell apart copies of the same thing, since a title
+// is the key by which findings are merged.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace slalom {
+
+// "a[3]" -> "a[]", "heap(worker#0,1)[2]" -> "heap[]", "worker#2" -> "worker", "child@1.2" -> "child"
+std::string generic_name(std::string_view name);
+
+// As generic_name, for a message: numbers that stand alone, decimal or hexadecimal, become "N". Digits of
+// identifiers stay.
+std::string generic_text(std::string_view text);
+
+}  // namespace slalom

@@ -1,0 +1,64 @@
+// AgentTable gives the agents of one execution small dense numbers, in order of first appearance; AgentSet is
+// a set of such numbers. For the search's inner loops only: numbers mean nothing outside the execution that
+// made them.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "base/check.h"
+#include "trace/agent.h"
+
+namespace slalom {
+
+inline constexpr size_t kMaxAgents = 256;
+
+class AgentSet {
+ public:
+  void add(size_t index) { words_[index / 64] |= uint64_t{1} << (index % 64); }
+  void remove(size_t index) { words_[index / 64] &= ~(uint64_t{1} << (index % 64)); }
+  bool has(size_t index) const { return (words_[index / 64] >> (index % 64)) & 1; }
+  bool empty() const { return words_ == std::array<uint64_t, kMaxAgents / 64>{}; }
+  bool intersects(const AgentSet& other) const {
+    for (size_t i = 0; i < words_.size(); ++i)
+      if ((words_[i] & other.words_[i]) != 0) return true;
+    return false;
+  }
+  AgentSet& operator|=(const AgentSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+    return *this;
+  }
+  AgentSet& operator&=(const AgentSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
+    return *this;
+  }
+  AgentSet& operator-=(const AgentSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] &= ~other.words_[i];
+    return *this;
+  }
+  uint64_t hash() const { return combine(words_[0], words_[1], words_[2], words_[3]); }
+
+ private:
+  std::array<uint64_t, kMaxAgents / 64> words_{};
+};
+
+class AgentTable {
+ public:
+  size_t index(AgentId agent) {
+    for (size_t i = 0; i < agents_.size(); ++i)
+      if (agents_[i] == agent) return i;
+    CHECK(agents_.size() < kMaxAgents, "more than {} agents in one execution", kMaxAgents);
+    agents_.push_back(agent);
+    return agents_.size() - 1;
+  }
+  size_t size() const { return agents_.size(); }
+  AgentId agent(size_t index) const { return agents_[index]; }
+  void clear() { agents_.clear(); }
+
+ private:
+  std::vector<AgentId> agents_;
+};
+
+}  // namespace slalom

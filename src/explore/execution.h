@@ -1,0 +1,90 @@
+// Execution: what one run of the target left behind, as far as the search asked for it.
+//
+// A *transition* is what an agent does between two scheduling choice points. Its footprint (the touches) is
+// all that partial-order reduction knows about it. Plain values, owned by nobody else: an Execution crosses
+// threads and queues.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trace/choice.h"
+#include "trace/outcome.h"
+#include "trace/schedule.h"
+#include "trace/verdict.h"
+
+namespace slalom {
+
+// One thing a transition did to one object.
+struct Touch {
+  ObjectId object;
+  uint64_t state = 0;  // of the object before, for operations that can block
+  AgentId other;       // spawned or woken agent
+  OpKind op = OpKind::None;
+  Effect effect = Effect::None;
+
+  bool operator==(const Touch&) const = default;
+};
+
+// A decision as it was taken: the agent, or the value of a data choice, and the digest of the choice point.
+struct Pick {
+  AgentId agent;
+  uint32_t value = 0;
+  bool data = false;
+  uint64_t digest = 0;  // 0: not known, anything is accepted
+
+  bool operator==(const Pick&) const = default;
+};
+
+struct ChoiceRecord {
+  ChoiceKind kind = ChoiceKind::Start;
+  AgentId current;
+  uint64_t current_ops = 0;
+  uint32_t arity = 0;
+  Pick taken;
+  uint64_t history = 0;  // happens-before hash of all that was done before
+  uint32_t first_option = 0;
+  uint32_t first_touch = 0;  // its transition's touches end where the next record's begin
+};
+
+// A replayed prefix that did not find what it had found before: the target is not deterministic.
+struct Divergence {
+  uint64_t choice = 0;  // the first choice point that differed
+  Step step;
+  std::string what;
+};
+
+struct Execution {
+  Outcome outcome = Abandoned{"not run"};
+  std::vector<Verdict> verdicts;
+  Schedule schedule;
+  uint64_t steps = 0;      // operations of the whole execution
+  uint64_t steps_run = 0;  // of these, really executed now (the rest came from a checkpoint)
+  uint64_t choice_points = 0;
+  uint64_t class_hash = 0;  // its happens-before equivalence class
+  uint64_t state_hash = 0;  // of the target at the end
+  uint32_t attempts = 1;    // more than one: a prefix diverged and was retried
+  std::optional<Divergence> divergence;
+  std::vector<std::pair<AgentId, uint64_t>> agent_ops;  // operations of each agent, by id
+
+  // With Recording::Choices and more:
+  std::vector<ChoiceRecord> choices;
+  std::vector<Option> options;
+  // With Recording::Footprints:
+  std::vector<Touch> touches;
+
+  std::span<const Option> options_at(size_t choice) const {
+    const size_t end = choice + 1 < choices.size() ? choices[choice + 1].first_option : options.size();
+    return std::span(options).subspan(choices[choice].first_option, end - choices[choice].first_option);
+  }
+  std::span<const Touch> touches_at(size_t choice) const {
+    const size_t end = choice + 1 < choices.size() ? choices[choice + 1].first_touch : touches.size();
+    return std::span(touches).subspan(choices[choice].first_touch, end - choices[choice].first_touch);
+  }
+};
+
+}  // namespace slalom

@@ -1,0 +1,39 @@
+// Fairness: CHESS's fair scheduling (section 4.3; Musuvathi and Qadeer, PLDI 2008, Algorithm 1).
+//
+// An agent that yields gets a lower priority than the agents it starved: those that were enabled, or that it
+// disabled, since its last yield and did not run. Programs whose threads yield when they cannot go on thus
+// end under every schedule that is left, and no safety error is lost. Programs that never yield are not
+// restricted at all.
+#pragma once
+
+#include <vector>
+
+#include "explore/agent_set.h"
+#include "trace/choice.h"
+
+namespace slalom {
+
+class Fairness {
+ public:
+  void clear() { *this = Fairness(); }
+  // Reports what is enabled at a scheduling choice point and who ran last; removes options that would be
+  // unfair.
+  void filter(const ChoicePoint& point, std::vector<Option>& options);
+  uint64_t hash() const { return yielded_ ? hash_all() : 0; }
+
+ private:
+  struct PerAgent {
+    AgentSet starved_by_priority;  // agents that must run before this one: P(this, *)
+    AgentSet scheduled;            // S: ran since this one's last yield
+    AgentSet enabled;              // E: enabled ever since this one's last yield
+    AgentSet disabled;             // D: disabled by this one since its last yield
+  };
+  uint64_t hash_all() const;
+
+  AgentTable table_;
+  std::vector<PerAgent> agents_;
+  AgentSet enabled_before_;
+  bool yielded_ = false;  // until somebody yields there is nothing to do
+};
+
+}  // namespace slalom

@@ -1,0 +1,125 @@
+#include "explore/happens_before.h"
+
+#include <algorithm>
+
+namespace slalom {
+
+void HappensBefore::build(const Execution& execution) {
+  execution_ = &execution;
+  table_.clear();
+  count_ = 0;
+  const auto& choices = execution.choices;
+  for (uint32_t i = 0; i < choices.size(); ++i) {
+    if (choices[i].kind == ChoiceKind::Data) {
+      CHECK(count_ > 0, "a data choice before the first transition");
+      transitions_[count_ - 1].values.push_back(choices[i].taken.value);
+    } else {
+      if (count_ == transitions_.size()) transitions_.emplace_back();
+      Transition& transition = transitions_[count_++];
+      transition.agent = choices[i].taken.agent;
+      transition.lane = static_cast<uint32_t>(table_.index(transition.agent));
+      transition.choice = i;
+      transition.first_touch = choices[i].first_touch;
+      transition.values.clear();
+    }
+    transitions_[count_ - 1].touch_end =
+        static_cast<uint32_t>(i + 1 < choices.size() ? choices[i + 1].first_touch : execution.touches.size());
+  }
+  for (const Touch& touch : execution.touches)
+    if (touch.other) table_.index(touch.other);
+
+  lanes_ = table_.size();
+  clocks_.assign(count_ * lanes_, 0);
+  own_clocks_.assign(count_ * lanes_, 0);
+  agent_clocks_.assign(lanes_ * lanes_, 0);
+  object_slots_.clear();
+  for (size_t i = 0; i < slots_; ++i) uses_[i].clear();
+  slots_ = 0;
+
+  for (size_t i = 0; i < count_; ++i) {
+    Transition& transition = transitions_[i];
+    uint32_t* agent = &agent_clocks_[transition.lane * lanes_];
+    transition.ordinal = agent[transition.lane] + 1;
+    uint32_t* own = &own_clocks_[i * lanes_];
+    std::copy_n(agent, lanes_, own);
+    uint32_t* full = &clocks_[i * lanes_];
+    std::copy_n(agent, lanes_, full);
+    for (uint32_t t = transition.first_touch; t < transition.touch_end; ++t) {
+      const Touch& touch = execution.touches[t];
+      if (touch.effect == Effect::None) continue;
+      uint32_t& slot = object_slots_[touch.object.raw];
+      if (slot == 0) {
+        slot = static_cast<uint32_t>(++slots_);
+        if (uses_.size() < slots_) uses_.emplace_back();
+      }
+      std::vector<Use>& uses = uses_[slot - 1];
+      for (size_t u = uses.size(); u-- > 0;) {
+        const Effect earlier = execution.touches[uses[u].touch].effect;
+        if (!conflict(earlier, touch.effect)) continue;
+        if (uses[u].transition != i) join(full, clock(uses[u].transition));
+        if (earlier == Effect::Write)
+          break;  // everything earlier that conflicts with us comes before that write
+      }
+      uses.push_back({static_cast<uint32_t>(i), t});
+    }
+    full[transition.lane] = transition.ordinal;
+    std::copy_n(full, lanes_, agent);
+    for (uint32_t t = transition.first_touch; t < transition.touch_end; ++t) {
+      const Touch& touch = execution.touches[t];
+      if (touch.other && touch.op != OpKind::Join && touch.other != transition.agent)
+        join(&agent_clocks_[table_.index(touch.other) * lanes_], full);
+    }
+  }
+}
+
+void HappensBefore::join(uint32_t* into, const uint32_t* from) const {
+  for (size_t i = 0; i < lanes_; ++i) into[i] = std::max(into[i], from[i]);
+}
+
+void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& found) const {
+  found.clear();
+  const Transition& last = transitions_[j];
+  const uint32_t* own = clock_without_objects(j);
+  for (const Touch& touch : touches(j)) {
+    if (touch.effect == Effect::None) continue;
+    const std::vector<Use>& uses = uses_[*object_slots_.find(touch.object.raw) - 1];
+    for (size_t u = uses.size(); u-- > 0;) {
+      const uint32_t e = uses[u].transition;
+      if (e >= j) continue;
+      const Transition& first = transitions_[e];
+      if (first.lane == last.lane || own[first.lane] >= first.ordinal) continue;
+      if (!conflict(execution_->touches[uses[u].touch].effect, touch.effect)) continue;
+      const auto seen = [&](uint32_t c) { return c == e || (which == Ancestors::Immediate && before(e, c)); };
+      if (std::any_of(found.begin(), found.end(), seen)) continue;
+      if (could_precede(e, j)) found.push_back(e);
+    }
+  }
+}
+
+// Could j's operation run in place of e, after all that does not depend on e?
+bool HappensBefore::could_precede(size_t e, size_t j) const {
+  for (const Touch& touch : touches(j)) {
+    if (!can_run(touch.op, state_without(e, j, touch))) return false;
+    // Only the transition's first operation must be able to run; being interruptible is part of it.
+    if (touch.op != OpKind::CpuUse) break;
+  }
+  return true;
+}
+
+// The state of the touched object just before j, if e and all that comes after it had not happened.
+uint64_t HappensBefore::state_without(size_t e, size_t j, const Touch& touch) const {
+  const uint32_t* slot = object_slots_.find(touch.object.raw);
+  if (slot == nullptr) return touch.state;
+  const std::vector<Use>& uses = uses_[*slot - 1];
+  auto use = std::lower_bound(uses.begin(), uses.end(), e,
+                              [](const Use& u, size_t at) { return u.transition < at; });
+  if (use == uses.end() || use->transition >= j) return touch.state;
+  uint64_t state = execution_->touches[use->touch].state;
+  for (; use != uses.end() && use->transition < j; ++use) {
+    if (use->transition == e || before(e, use->transition)) continue;
+    state = state_after(execution_->touches[use->touch].op, state);
+  }
+  return state;
+}
+
+}  // namespace slalom

@@ -1,0 +1,73 @@
+// HappensBefore: the partial order of one execution's transitions, and the races in it.
+//
+// Two transitions are ordered if they are of one agent, if one starts or wakes the other's agent, or if they
+// touch one object and one of them writes. A *race* (e, j) is a pair of conflicting transitions of two agents
+// that could have come in the other order: j's agent gets to j without e, and j could run where e did. Lock
+// hand-overs are races between the two acquisitions, not between release and acquisition: that is what
+// Touch::state and can_run() are for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "explore/agent_set.h"
+#include "explore/execution.h"
+
+namespace slalom {
+
+class HappensBefore {
+ public:
+  struct Transition {
+    AgentId agent;
+    uint32_t lane = 0;     // dense number of the agent
+    uint32_t ordinal = 0;  // among its agent's transitions, from 1
+    uint32_t choice = 0;   // the scheduling choice it began with
+    uint32_t first_touch = 0, touch_end = 0;
+    std::vector<uint32_t> values;  // its data choices
+  };
+
+  // Keeps a reference to the execution until the next build(). Memory is reused.
+  void build(const Execution& execution);
+
+  size_t size() const { return count_; }
+  const Transition& operator[](size_t i) const { return transitions_[i]; }
+  std::span<const Touch> touches(size_t i) const {
+    return std::span(execution_->touches)
+        .subspan(transitions_[i].first_touch, transitions_[i].touch_end - transitions_[i].first_touch);
+  }
+  bool before(size_t i, size_t j) const {
+    return clock(j)[transitions_[i].lane] >= transitions_[i].ordinal && i < j;
+  }
+
+  enum class Ancestors : uint8_t { Immediate, All };
+  // All e for which (e, j) is a race, latest first. Immediate leaves out those that come before another one
+  // of them.
+  void races(size_t j, Ancestors which, std::vector<uint32_t>& found) const;
+
+ private:
+  struct Use {
+    uint32_t transition;
+    uint32_t touch;
+  };
+  const uint32_t* clock(size_t i) const { return &clocks_[i * lanes_]; }
+  const uint32_t* clock_without_objects(size_t i) const { return &own_clocks_[i * lanes_]; }
+  void join(uint32_t* into, const uint32_t* from) const;
+  bool could_precede(size_t e, size_t j) const;
+  uint64_t state_without(size_t e, size_t j, const Touch& touch) const;
+
+  const Execution* execution_ = nullptr;
+  size_t count_ = 0;
+  std::vector<Transition> transitions_;
+  size_t lanes_ = 0;
+  AgentTable table_;
+  std::vector<uint32_t> clocks_;  // with everything that orders
+  std::vector<uint32_t>
+      own_clocks_;  // program order, starts and wake-ups only: how the agent got to its operation
+  std::vector<uint32_t> agent_clocks_;
+  FlatMap<uint32_t> object_slots_;
+  std::vector<std::vector<Use>> uses_;  // by slot, in order
+  size_t slots_ = 0;
+};
+
+}  // namespace slalom

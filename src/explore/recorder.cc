@@ -1,0 +1,52 @@
+#include "explore/recorder.h"
+
+namespace slalom {
+namespace {
+constexpr uint64_t kGranule = 8;
+}
+
+void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  for (const Access& access : accesses) {
+    const Effect effect = access.wrote ? Effect::Write : Effect::Read;
+    const uint64_t first = access.address().raw / kGranule;
+    const uint64_t last = (access.address().raw + (access.size > 0 ? access.size - 1 : 0)) / kGranule;
+    for (uint64_t granule = first; granule <= last; ++granule)
+      touch(header.agent, Touch{ObjectId{granule * kGranule}, 0, {}, access.op(), effect}, 0);
+  }
+}
+
+void Recorder::on_event(const Event& event) {
+  Effect does = effect(event.op);
+  if (event.op == OpKind::TryLock && event.value == 0) does = Effect::Read;
+  if (event.op == OpKind::Note || event.op == OpKind::Fail) return;
+  touch(event.agent, Touch{event.object, event.state, event.other, event.op, does}, 0);
+}
+
+void Recorder::on_value(AgentId agent, uint32_t value) {
+  uint64_t& last = history_.agents[agent.raw];
+  last = combine(last, value, 1);
+  history_.sum += last;
+}
+
+void Recorder::touch(AgentId agent, const Touch& touch, uint64_t detail) {
+  if (keep_touches_) execution_->touches.push_back(touch);
+  uint64_t& last = history_.agents[agent.raw];
+  uint64_t hash = combine(agent.raw, last, static_cast<uint64_t>(touch.op), touch.object.raw, detail);
+  if (touch.effect != Effect::None) {
+    History::ObjectHash& object = history_.objects[touch.object.raw];
+    hash = combine(hash, object.write, touch.effect == Effect::Write ? object.reads : 0);
+    if (touch.effect == Effect::Write)
+      object = {hash, 0};
+    else
+      object.reads += hash;
+  }
+  last = hash;
+  history_.sum += hash;
+  // What wakes or starts an agent comes before all it does from then on.
+  if (touch.other && touch.other != agent && touch.op != OpKind::Join) {
+    uint64_t& woken = history_.agents[touch.other.raw];
+    woken = combine(woken, hash);
+  }
+}
+
+}  // namespace slalom

@@ -1,0 +1,53 @@
+// Recorder: the sink that turns accesses and events into footprints and into the happens-before hash.
+//
+// The hash is a sum over operations, each hashed with its predecessors (its agent's last operation, the
+// object's last write and, for a write, the reads since): two executions get the same hash if they differ
+// only in the order of independent operations, plain accesses included. O(1) per touch.
+#pragma once
+
+#include <vector>
+
+#include "base/flat_map.h"
+#include "explore/execution.h"
+#include "trace/sink.h"
+
+namespace slalom {
+
+class Recorder : public EventSink {
+ public:
+  struct History {  // a value: checkpoints copy it
+    struct ObjectHash {
+      uint64_t write = 0;
+      uint64_t reads = 0;
+    };
+    FlatMap<ObjectHash> objects;
+    FlatMap<uint64_t> agents;
+    uint64_t sum = 0;
+  };
+
+  void begin(Execution& execution, bool keep_touches) {
+    execution_ = &execution;
+    keep_touches_ = keep_touches;
+    history_.objects.clear();
+    history_.agents.clear();
+    history_.sum = 0;
+  }
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
+  void on_event(const Event& event) override;
+  void on_end(const Outcome&) override {}
+
+  // A value chosen by `agent` is part of what happened.
+  void on_value(AgentId agent, uint32_t value);
+
+  const History& history() const { return history_; }
+  void restore(const History& history) { history_ = history; }
+
+ private:
+  void touch(AgentId agent, const Touch& touch, uint64_t detail);
+
+  Execution* execution_ = nullptr;
+  bool keep_touches_ = false;
+  History history_;
+};
+
+}  // namespace slalom

@@ -1,0 +1,260 @@
+#include "explore/runner.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace slalom {
+
+class Runner::Fan : public EventSink {
+ public:
+  explicit Fan(Runner& runner) : runner_(runner) {}
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
+    runner_.recorder_.on_accesses(accesses, header);
+    if (runner_.observer_ != nullptr) runner_.observer_->on_accesses(accesses, header);
+    if (runner_.extra_ != nullptr) runner_.extra_->on_accesses(accesses, header);
+  }
+  void on_event(const Event& event) override {
+    runner_.recorder_.on_event(event);
+    if (runner_.observer_ != nullptr) runner_.observer_->on_event(event);
+    if (runner_.extra_ != nullptr) runner_.extra_->on_event(event);
+  }
+  void on_end(const Outcome& outcome) override {
+    if (runner_.observer_ != nullptr) runner_.observer_->on_end(outcome);
+    if (runner_.extra_ != nullptr) runner_.extra_->on_end(outcome);
+  }
+
+ private:
+  Runner& runner_;
+};
+
+Runner::Runner(Machine& machine, Observer* observer, RunnerOptions options)
+    : machine_(machine),
+      observer_(observer),
+      options_(std::move(options)),
+      snapshots_(options_.checkpoint_every > 0 && records_choices() ? machine.snapshots() : nullptr),
+      fan_(std::make_unique<Fan>(*this)) {}
+
+Runner::~Runner() {
+  drop_checkpoints(0);
+}
+
+Execution Runner::run(const Task& task, Walker& walker) {
+  log_.attempts = 0;
+  for (;;) {
+    ++log_.attempts;
+    try {
+      if (attempt(task, walker, log_.attempts >= options_.attempts)) break;
+    } catch (const InternalError& failure) {
+      // The schedule is what a developer needs first: say it before anything else.
+      std::string switches;
+      for (const Switch& s : log_.schedule.switches)
+        switches += fmt::format(" {}@{}->{}", s.from.path(), s.from_ops, s.to.path());
+      throw InternalError(fmt::format("{}\n  schedule so far:{}", failure.what(), switches));
+    }
+  }
+  return log_;
+}
+
+std::optional<Stop> Runner::from_checkpoint(const Task& task) {
+  if (snapshots_ == nullptr || extra_ != nullptr || log_.attempts > 1) {
+    drop_checkpoints(0);
+    return std::nullopt;
+  }
+  const size_t limit = std::min(task.prefix.size(), log_.choices.size());
+  size_t common = 0;
+  while (common < limit && log_.choices[common].taken.agent == task.prefix[common].agent &&
+         log_.choices[common].taken.value == task.prefix[common].value &&
+         log_.choices[common].taken.data == task.prefix[common].data)
+    ++common;
+  size_t keep = checkpoints_.size();
+  while (keep > 0 && checkpoints_[keep - 1].choices > common) --keep;
+  drop_checkpoints(keep);
+  if (keep == 0) return std::nullopt;
+
+  const Checkpoint& from = checkpoints_.back();
+  log_.choices.resize(from.choices);
+  log_.options.resize(from.options);
+  log_.touches.resize(from.touches);
+  log_.schedule.switches.resize(from.switches);
+  log_.schedule.data.resize(from.data);
+  log_.choice_points = from.choice_points;
+  log_.agent_ops = from.agent_ops;
+  recorder_.restore(from.history);
+  fairness_ = from.fairness;
+  if (observer_ != nullptr) observer_->restore(*from.observer);
+  return snapshots_->restore(from.snapshot);
+}
+
+Stop Runner::from_start() {
+  log_.choices.clear();
+  log_.options.clear();
+  log_.touches.clear();
+  log_.schedule.switches.clear();
+  log_.schedule.data.clear();
+  log_.agent_ops.clear();
+  log_.choice_points = 0;
+  recorder_.begin(log_, options_.recording == Recording::Footprints);
+  fairness_.clear();
+  if (observer_ != nullptr) observer_->reset();
+  if (Result<void> reset = machine_.reset(options_.inputs); !reset.ok())
+    return Outcome(ToolError{reset.error().message});
+  return machine_.start(*fan_);
+}
+
+void Runner::drop_checkpoints(size_t keep) {
+  while (checkpoints_.size() > keep) {
+    snapshots_->drop(checkpoints_.back().snapshot);
+    checkpoints_.pop_back();
+  }
+}
+
+void Runner::take_checkpoint() {
+  Checkpoint& to = checkpoints_.emplace_back();
+  to.snapshot = snapshots_->take();
+  to.choices = log_.choices.size();
+  to.options = log_.options.size();
+  to.touches = log_.touches.size();
+  to.switches = log_.schedule.switches.size();
+  to.data = log_.schedule.data.size();
+  to.choice_points = log_.choice_points;
+  to.history = recorder_.history();
+  to.fairness = fairness_;
+  to.agent_ops = log_.agent_ops;
+  if (observer_ != nullptr) to.observer = observer_->save();
+}
+
+void Runner::note(const ChoicePoint& point, const Pick& pick) {
+  if (pick.data) {
+    uint32_t ordinal = 0;
+    if (!log_.schedule.data.empty()) {
+      const DataChoice& last = log_.schedule.data.back();
+      if (last.agent == point.current && last.ops == point.current_ops) ordinal = last.ordinal + 1;
+    }
+    log_.schedule.data.push_back({point.current, point.current_ops, ordinal, pick.value});
+    recorder_.on_value(point.current, pick.value);
+  } else if (pick.agent != point.current) {
+    log_.schedule.switches.push_back({point.current, point.current_ops, pick.agent});
+  }
+}
+
+// False: the prefix diverged and another attempt is due.
+bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
+  log_.verdicts.clear();
+  log_.divergence.reset();
+  bool diverged = false;
+  std::optional<Stop> resumed = from_checkpoint(task);
+  Stop stop = resumed ? std::move(*resumed) : from_start();
+  const uint64_t steps_before = resumed ? machine_.step().raw : 0;
+
+  while (ChoicePoint* point = std::get_if<ChoicePoint>(&stop)) {
+    const size_t made = log_.choices.size();
+    const size_t position = records_choices() ? made : log_.choice_points;
+    const bool data = point->kind == ChoiceKind::Data;
+    const bool replaying = position < task.prefix.size() && !diverged;
+    if (snapshots_ != nullptr && extra_ == nullptr && made % options_.checkpoint_every == 0 &&
+        (checkpoints_.empty() || checkpoints_.back().choices < made))
+      take_checkpoint();
+
+    allowed_.clear();
+    if (!data) {
+      if (point->current) {
+        auto at = std::lower_bound(log_.agent_ops.begin(), log_.agent_ops.end(),
+                                   std::pair(point->current, uint64_t{0}));
+        if (at != log_.agent_ops.end() && at->first == point->current)
+          at->second = point->current_ops;
+        else
+          log_.agent_ops.insert(at, {point->current, point->current_ops});
+      }
+      const auto all = point->options();
+      allowed_.assign(all.begin(), all.end());
+      if (options_.fair) fairness_.filter(*point, allowed_);
+      CHECK(!allowed_.empty(), "a choice point without options at step {}", point->step.raw);
+    }
+
+    Pick pick;
+    if (replaying) {
+      pick = task.prefix[position];
+      const bool known = data ? pick.value < point->arity
+                              : std::any_of(allowed_.begin(), allowed_.end(),
+                                            [&](const Option& option) { return option.agent == pick.agent; });
+      if (pick.data != data || !known || (pick.digest != 0 && pick.digest != point->digest)) {
+        if (!last_attempt) return false;
+        diverged = true;
+        log_.divergence = Divergence{position, point->step,
+                                     pick.data != data ? "another kind of choice than before"
+                                     : !known          ? "the recorded agent cannot run here"
+                                                       : "another state than the one recorded"};
+      }
+    }
+    if (records_choices()) {
+      log_.choices.push_back({point->kind,
+                              point->current,
+                              point->current_ops,
+                              point->arity,
+                              {},
+                              combine(recorder_.history().sum, fairness_.hash()),
+                              static_cast<uint32_t>(log_.options.size()),
+                              static_cast<uint32_t>(log_.touches.size())});
+      log_.options.insert(log_.options.end(), allowed_.begin(), allowed_.end());
+    }
+    Decision decision;
+    if (replaying && !diverged) {
+      decision = {pick.data ? point->current : pick.agent, pick.value, 0};
+    } else if (diverged) {
+      // What was recorded means nothing any more: run to the end in the default order.
+      decision =
+          data ? Decision{point->current, 0, 0} : Decision{next_in_order(*point, allowed_).agent, 0, 0};
+    } else {
+      auto chosen = walker.choose(*point, allowed_, log_);
+      if (const auto* abandoned = std::get_if<Abandoned>(&chosen)) {
+        if (records_choices()) {
+          log_.options.resize(log_.choices.back().first_option);
+          log_.choices.pop_back();
+        }
+        stop = Outcome(*abandoned);
+        break;
+      }
+      decision = std::get<Decision>(chosen);
+    }
+    pick = {decision.next, decision.value, data, point->digest};
+    if (records_choices()) {
+      log_.choices.back().taken = pick;
+      decision.lease = 0;  // every choice point is to be recorded
+    }
+    ++log_.choice_points;
+    note(*point, pick);
+    stop = machine_.resume(decision);
+  }
+  log_.outcome = std::get<Outcome>(std::move(stop));
+  fan_->on_end(log_.outcome);
+
+  log_.steps = machine_.step().raw;
+  log_.steps_run = log_.steps - steps_before;
+  log_.class_hash = recorder_.history().sum;
+  log_.schedule.digest = log_.class_hash;
+  log_.state_hash = machine_.state_hash();
+  if (!log_.schedule.switches.empty()) {
+    // The agent that ran last was not seen stopping: it did whatever the others did not.
+    const AgentId last = log_.schedule.switches.back().to;
+    uint64_t others = 0;
+    for (const auto& [agent, ops] : log_.agent_ops)
+      if (agent != last) others += ops;
+    auto at = std::lower_bound(log_.agent_ops.begin(), log_.agent_ops.end(), std::pair(last, uint64_t{0}));
+    if (at == log_.agent_ops.end() || at->first != last) at = log_.agent_ops.insert(at, {last, 0});
+    at->second = log_.steps - others;
+  }
+  if (observer_ != nullptr) observer_->harvest(log_.verdicts);
+  return true;
+}
+
+const Option& next_in_order(const ChoicePoint& point, std::span<const Option> options) {
+  const Option* after = nullptr;
+  for (const Option& option : options) {
+    if (option.agent == point.current && point.kind == ChoiceKind::Running) return option;
+    if (after == nullptr && option.agent > point.current) after = &option;
+  }
+  return after != nullptr ? *after : options.front();
+}
+
+}  // namespace slalom

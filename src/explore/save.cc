@@ -1,0 +1,103 @@
+#include "explore/save.h"
+
+namespace slalom {
+
+void encode(ByteWriter& out, const Pick& pick) {
+  encode(out, pick.agent);
+  out.u8(pick.data);
+  if (pick.data) out.u64(pick.value);
+  out.fixed64(pick.digest);
+}
+
+void decode(ByteReader& in, Pick& pick) {
+  decode(in, pick.agent);
+  pick.data = in.u8() != 0;
+  pick.value = pick.data ? static_cast<uint32_t>(in.u64()) : 0;
+  pick.digest = in.fixed64();
+}
+
+void encode(ByteWriter& out, const Touch& touch) {
+  out.u64(touch.object.raw);
+  out.u64(touch.state);
+  encode(out, touch.other);
+  out.u8(static_cast<uint8_t>(touch.op));
+  out.u8(static_cast<uint8_t>(touch.effect));
+}
+
+void decode(ByteReader& in, Touch& touch) {
+  touch.object.raw = in.u64();
+  touch.state = in.u64();
+  decode(in, touch.other);
+  const uint8_t op = in.u8();
+  const uint8_t effect = in.u8();
+  if (op >= kOpKinds || effect > static_cast<uint8_t>(Effect::Write)) in.fail();
+  touch.op = op < kOpKinds ? static_cast<OpKind>(op) : OpKind::None;
+  touch.effect = static_cast<Effect>(effect % 3);
+}
+
+void encode(ByteWriter& out, const Sleeper& sleeper) {
+  encode(out, sleeper.agent);
+  encode(out, sleeper.touches);
+}
+
+void decode(ByteReader& in, Sleeper& sleeper) {
+  decode(in, sleeper.agent);
+  decode(in, sleeper.touches);
+}
+
+void encode(ByteWriter& out, const Task& task) {
+  out.u64(task.index);
+  out.u64(task.number);
+  encode(out, task.prefix);
+  encode(out, task.sleepers);
+  encode(out, task.parameters);
+}
+
+void decode(ByteReader& in, Task& task) {
+  task.index = in.u64();
+  task.number = in.u64();
+  decode(in, task.prefix);
+  decode(in, task.sleepers);
+  decode(in, task.parameters);
+}
+
+void encode(ByteWriter& out, const Found& found) {
+  encode(out, found.verdict);
+  encode(out, found.schedule);
+  out.u64(found.execution);
+  out.u64(found.occurrences);
+}
+
+void decode(ByteReader& in, Found& found) {
+  decode(in, found.verdict);
+  decode(in, found.schedule);
+  found.execution = in.u64();
+  found.occurrences = in.u64();
+}
+
+// Everything the search knows: the counts, what was found, which classes were seen, and the strategy's own
+// state.
+void Explorer::save(ByteWriter& out) const {
+  for (uint64_t count :
+       {result_.tasks, result_.executions, result_.blocked, result_.truncated, result_.diverged,
+        result_.steps, result_.steps_run, result_.choice_points, result_.classes})
+    out.u64(count);
+  encode(out, result_.found);
+  encode(out, result_.trouble);
+  out.u64(classes_.size());
+  classes_.for_each([&](uint64_t hash, uint8_t) { out.fixed64(hash); });
+  strategy_.save(out);
+}
+
+bool Explorer::load(ByteReader& in) {
+  for (uint64_t* count :
+       {&result_.tasks, &result_.executions, &result_.blocked, &result_.truncated, &result_.diverged,
+        &result_.steps, &result_.steps_run, &result_.choice_points, &result_.classes})
+    *count = in.u64();
+  decode(in, result_.found);
+  decode(in, result_.trouble);
+  for (uint64_t n = in.count(); n > 0; --n) classes_[in.fixed64()] = 1;
+  return strategy_.load(in) && in.ok();
+}
+
+}  // namespace slalom

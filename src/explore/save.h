@@ -1,0 +1,21 @@
+// Encoding of the search's own values for saved searches and job queues. What belongs to trace/ (schedules,
+// verdicts, policies) is encoded in trace/serialise.h.
+#pragma once
+
+#include "explore/explorer.h"
+#include "trace/serialise.h"
+
+namespace slalom {
+
+void encode(ByteWriter& out, const Pick& pick);
+void decode(ByteReader& in, Pick& pick);
+void encode(ByteWriter& out, const Touch& touch);
+void decode(ByteReader& in, Touch& touch);
+void encode(ByteWriter& out, const Sleeper& sleeper);
+void decode(ByteReader& in, Sleeper& sleeper);
+void encode(ByteWriter& out, const Task& task);
+void decode(ByteReader& in, Task& task);
+void encode(ByteWriter& out, const Found& found);
+void decode(ByteReader& in, Found& found);
+
+}  // namespace slalom

@@ -1,0 +1,242 @@
+#include "explore/shrink.h"
+
+#include <algorithm>
+
+#include "explore/happens_before.h"
+#include "explore/strategies/dpor.h"
+#include "explore/strategies/replay.h"
+
+namespace slalom {
+namespace {
+
+RunnerOptions shrink_runner(const Inputs& inputs) {
+  RunnerOptions options;
+  options.inputs = inputs;
+  options.inputs.policy = ChoicePolicy{};  // everywhere: deviations are placed by operations, not by a policy
+  options.recording = Recording::Footprints;
+  options.fair = false;
+  options.checkpoint_every = 0;
+  return options;
+}
+
+}  // namespace
+
+// The default order, except where a deviation applies.
+class Shrinker::Walk : public Walker {
+ public:
+  explicit Walk(const std::vector<Deviation>& deviations)
+      : deviations_(deviations), used_(deviations.size(), false) {}
+
+  std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
+                                           const Execution&) override {
+    const bool data = point.kind == ChoiceKind::Data;
+    for (size_t i = 0; i < deviations_.size(); ++i) {
+      const Deviation& d = deviations_[i];
+      if (used_[i] || d.current != point.current || d.ops != point.current_ops ||
+          data == static_cast<bool>(d.to))
+        continue;
+      if (data && d.value < point.arity) {
+        used_[i] = true;
+        return Decision{point.current, d.value, 0};
+      }
+      if (!data &&
+          std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.agent == d.to; })) {
+        used_[i] = true;
+        return Decision{d.to, 0, 0};
+      }
+    }
+    if (data) return Decision{point.current, 0, 0};
+    return Decision{next_in_order(point, options).agent, 0, 0};
+  }
+
+ private:
+  const std::vector<Deviation>& deviations_;
+  std::vector<bool> used_;
+};
+
+uint64_t count_preemptions(const Execution& execution) {
+  return static_cast<uint64_t>(std::count_if(
+      execution.choices.begin(), execution.choices.end(),
+      [](const ChoiceRecord& r) { return r.kind == ChoiceKind::Running && r.taken.agent != r.current; }));
+}
+
+Shrinker::Shrinker(Machine& machine, Observer& observer, Inputs inputs, ShrinkOptions options)
+    : machine_(machine),
+      observer_(observer),
+      inputs_(std::move(inputs)),
+      options_(options),
+      runner_(machine, &observer, shrink_runner(inputs_)) {}
+
+Shrinker::Trial Shrinker::finish(Execution execution) {
+  ++spent_;
+  Trial trial;
+  trial.execution = std::move(execution);
+  for (const Verdict& verdict : trial.execution.verdicts)
+    if (verdict.title == title_) trial.verdict = verdict;
+  size_t next_data = 0;
+  for (size_t i = 0; i < trial.execution.choices.size(); ++i) {
+    const ChoiceRecord& record = trial.execution.choices[i];
+    if (record.kind == ChoiceKind::Data) {
+      const DataChoice& choice = trial.execution.schedule.data[next_data++];
+      if (choice.value != 0)
+        trial.deviations.push_back({choice.agent, choice.ops, choice.ordinal, {}, choice.value});
+      continue;
+    }
+    ChoicePoint point;
+    point.kind = record.kind;
+    point.current = record.current;
+    if (next_in_order(point, trial.execution.options_at(i)).agent != record.taken.agent)
+      trial.deviations.push_back({record.current, record.current_ops, 0, record.taken.agent, 0});
+  }
+  return trial;
+}
+
+Shrinker::Trial Shrinker::try_deviations(const std::vector<Deviation>& deviations) {
+  Walk walk(deviations);
+  return finish(runner_.run(Task{}, walk));
+}
+
+bool Shrinker::improves(const Trial& trial) const {
+  if (!trial.verdict) return false;
+  const auto size = [](const Trial& t) {
+    return std::tuple(t.deviations.size(), count_preemptions(t.execution),
+                      t.execution.schedule.switches.size(), t.execution.steps);
+  };
+  return size(trial) < size(best_);
+}
+
+Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& title) {
+  title_ = title;
+  spent_ = 0;
+  ScheduleWalker exact(schedule);
+  best_ = finish(runner_.run(Task{}, exact));
+  if (!best_.verdict)
+    return error("the schedule does not show \"{}\" when it is run again{}", title,
+                 exact.divergence() ? ": " + *exact.divergence() : std::string());
+  Shrunk shrunk;
+  reduce();
+  if (spent_ < options_.executions) shrunk.proof = Shrunk::Proof::Minimal;
+  prove_minimum(shrunk);
+  find_constraints(shrunk);
+  shrunk.schedule = best_.execution.schedule;
+  shrunk.verdict = *best_.verdict;
+  shrunk.deviations = best_.deviations.size();
+  shrunk.preemptions = count_preemptions(best_.execution);
+  shrunk.executions = spent_;
+  return shrunk;
+}
+
+// Delta debugging over the deviations, down to single ones; every success starts again from what was really
+// executed.
+void Shrinker::reduce() {
+  size_t chunk = std::max<size_t>(1, best_.deviations.size() / 2);
+  while (!best_.deviations.empty() && spent_ < options_.executions) {
+    bool better = false;
+    for (size_t at = 0; at < best_.deviations.size() && spent_ < options_.executions; at += chunk) {
+      std::vector<Deviation> fewer = best_.deviations;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at),
+                  fewer.begin() + static_cast<std::ptrdiff_t>(std::min(at + chunk, fewer.size())));
+      Trial trial = try_deviations(fewer);
+      if (!improves(trial)) continue;
+      best_ = std::move(trial);
+      better = true;
+      break;
+    }
+    if (better)
+      chunk = std::min(chunk, std::max<size_t>(1, best_.deviations.size() / 2));
+    else if (chunk == 1)
+      break;
+    else
+      chunk /= 2;
+  }
+}
+
+// Explores everything with fewer preemptions. Meeting the bug there gives a better start; exhausting it
+// proves the minimum.
+void Shrinker::prove_minimum(Shrunk& shrunk) {
+  uint64_t left = options_.minimum_executions;
+  while (shrunk.proof == Shrunk::Proof::Minimal) {
+    const uint64_t preemptions = count_preemptions(best_.execution);
+    if (preemptions == 0) {
+      shrunk.proof = Shrunk::Proof::Minimum;
+      return;
+    }
+    Dpor search({DporOptions::Mode::Bounded, static_cast<uint32_t>(preemptions - 1)});
+    RunnerOptions fast = shrink_runner(inputs_);
+    fast.checkpoint_every = 8;
+    Runner runner(machine_, &observer_, fast);
+    std::optional<Trial> better;
+    while (!better) {
+      const std::optional<Task> task = search.begin();
+      if (!task) break;
+      if (left-- == 0) return;
+      Execution execution = runner.run(*task, *search.walker(*task));
+      search.end(*task, execution);
+      // Cut off or led astray, it may have missed something: nothing is proved then.
+      if (execution.divergence || std::holds_alternative<LimitReached>(execution.outcome)) return;
+      Trial trial = finish(std::move(execution));
+      if (trial.verdict) better = std::move(trial);
+    }
+    if (!better) {
+      shrunk.proof = Shrunk::Proof::Minimum;
+      return;
+    }
+    best_ = std::move(*better);
+    reduce();
+  }
+}
+
+namespace {
+
+// Agents in the given order, one transition each; whoever cannot run is passed over; then the default order.
+class OrderWalk : public Walker {
+ public:
+  explicit OrderWalk(const std::vector<AgentId>& order) : order_(order) {}
+  std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
+                                           const Execution&) override {
+    if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
+    while (next_ < order_.size()) {
+      const AgentId agent = order_[next_++];
+      if (std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.agent == agent; }))
+        return Decision{agent, 0, 0};
+    }
+    return Decision{next_in_order(point, options).agent, 0, 0};
+  }
+
+ private:
+  const std::vector<AgentId>& order_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+void Shrinker::find_constraints(Shrunk& shrunk) {
+  const Execution& execution = best_.execution;
+  HappensBefore order;
+  order.build(execution);
+  const auto place = [&](size_t i) {
+    OperationPlace at{order[i].agent, order[i].ordinal - 1, {}};
+    for (const Option& option : execution.options_at(order[i].choice))
+      if (option.agent == at.agent) at.op = option.op;
+    return at;
+  };
+  std::vector<uint32_t> races;
+  for (size_t j = 1; j < order.size(); ++j) {
+    order.races(j, HappensBefore::Ancestors::Immediate, races);
+    for (uint32_t e : races) {
+      if (spent_ >= options_.executions) return;
+      std::vector<AgentId> turned;
+      for (size_t i = 0; i < e; ++i) turned.push_back(order[i].agent);
+      for (size_t i = e + 1; i < j; ++i)
+        if (!order.before(e, i)) turned.push_back(order[i].agent);
+      turned.push_back(order[j].agent);
+      turned.push_back(order[e].agent);
+      for (size_t i = e + 1; i < order.size(); ++i)
+        if (i != j && (i > j || order.before(e, i))) turned.push_back(order[i].agent);
+      OrderWalk walk(turned);
+      if (!finish(runner_.run(Task{}, walk)).verdict) shrunk.constraints.push_back({place(e), place(j)});
+    }
+  }
+}
+
+}  // namespace slalom

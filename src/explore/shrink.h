@@ -1,0 +1,84 @@
+// Shrinker: makes a schedule that shows a bug as small as re-execution can prove.
+//
+// A schedule is cut down to its *deviations*: the decisions that differ from the default order (go on; else
+// the next agent). A result is Minimal: leaving out any one remaining deviation loses the bug, each shown by
+// an execution. It is Minimum when, beyond that, all schedules with fewer preemptions were explored without
+// meeting the bug. The order constraints are what the bug really needs: pairs of conflicting operations
+// which, turned round, lose it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "explore/runner.h"
+
+namespace slalom {
+
+struct ShrinkOptions {
+  uint64_t executions = 20'000;          // budget for all of it
+  uint64_t minimum_executions = 20'000;  // budget for proving the minimum; 0: do not try
+};
+
+// An operation in an execution, placed by its agent's own count.
+struct OperationPlace {
+  AgentId agent;
+  uint64_t ops = 0;
+  PendingOp op;
+};
+
+struct Shrunk {
+  enum class Proof : uint8_t { None, Minimal, Minimum };
+
+  Schedule schedule;
+  Verdict verdict;
+  uint64_t deviations = 0;
+  uint64_t preemptions = 0;
+  Proof proof = Proof::None;
+  uint64_t executions = 0;  // spent
+  struct Constraint {
+    OperationPlace before, after;
+  };
+  std::vector<Constraint> constraints;
+};
+
+class Shrinker {
+ public:
+  Shrinker(Machine& machine, Observer& observer, Inputs inputs, ShrinkOptions options = {});
+
+  // Fails if the schedule does not show `title` when replayed.
+  Result<Shrunk> shrink(const Schedule& schedule, const std::string& title);
+
+ private:
+  struct Deviation {
+    AgentId current;  // who was running
+    uint64_t ops = 0;
+    uint32_t ordinal = 0;  // of a data choice
+    AgentId to;            // no agent: a data choice
+    uint32_t value = 0;
+  };
+  class Walk;
+  struct Trial {
+    Execution execution;
+    std::vector<Deviation> deviations;
+    std::optional<Verdict> verdict;  // if it shows the bug
+  };
+  Trial try_deviations(const std::vector<Deviation>& deviations);
+  Trial finish(Execution execution);
+  bool improves(const Trial& trial) const;
+  void reduce();
+  void prove_minimum(Shrunk& shrunk);
+  void find_constraints(Shrunk& shrunk);
+
+  Machine& machine_;
+  Observer& observer_;
+  Inputs inputs_;
+  ShrinkOptions options_;
+  Runner runner_;
+  std::string title_;
+  Trial best_;
+  uint64_t spent_ = 0;
+};
+
+uint64_t count_preemptions(const Execution& execution);
+
+}  // namespace slalom

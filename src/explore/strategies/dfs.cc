@@ -1,0 +1,252 @@
+#include "explore/strategies/dfs.h"
+
+#include <algorithm>
+
+#include "explore/save.h"
+
+namespace slalom {
+
+class Dfs::Walk : public Walker {
+ public:
+  Walk(const Dfs& dfs, uint64_t cost) : dfs_(dfs), cost_(cost) {}
+  std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
+                                           const Execution& so_far) override {
+    // The default order costs nothing, so the cost stays that of the prefix.
+    if (dfs_.options_.caching != DfsOptions::Caching::Off &&
+        dfs_.cached(dfs_.key(so_far.choices.back()), cost_))
+      return Abandoned{"explored before"};
+    if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
+    return Decision{next_in_order(point, options).agent, 0, 0};
+  }
+
+ private:
+  const Dfs& dfs_;
+  uint64_t cost_;
+};
+
+Dfs::Dfs(DfsOptions options) : options_(options), links_(1) {
+  add_pending(Pending{});
+}
+
+std::string Dfs::name() const {
+  std::string name = options_.caching == DfsOptions::Caching::Off ? "dfs" : "dfs+cache";
+  if (options_.bound == DfsOptions::Bound::Preemptions) name += " by preemptions";
+  if (options_.bound == DfsOptions::Bound::Delays) name += " by delays";
+  return name;
+}
+
+std::optional<Task> Dfs::begin() {
+  if (ended_ == outstanding_.size()) {
+    outstanding_.clear();
+    ended_ = 0;
+    while (current_cost_ < pending_.size() && pending_[current_cost_].empty()) ++current_cost_;
+  }
+  // Only one bound at a time is worked on: what is outstanding may still add to it.
+  if (current_cost_ >= pending_.size() || pending_[current_cost_].empty()) return std::nullopt;
+  const Pending next = pending_[current_cost_].back();
+  pending_[current_cost_].pop_back();
+  outstanding_.push_back(next);
+  Task task;
+  task.index = tasks_++;
+  task.number = next.cost;
+  for (uint32_t link = next.link; link != 0; link = links_[link].parent)
+    task.prefix.push_back(links_[link].pick);
+  std::reverse(task.prefix.begin(), task.prefix.end());
+  return task;
+}
+
+std::unique_ptr<Walker> Dfs::walker(const Task& task) const {
+  return std::make_unique<Walk>(*this, task.number);
+}
+
+void Dfs::end(const Task& task, const Execution& execution) {
+  const Pending from = outstanding_[ended_++];
+  double mass = from.mass;
+  uint32_t link = from.link;
+  // A diverged prefix led elsewhere: its continuation is not the one that was to be explored.
+  const size_t end = execution.divergence ? task.prefix.size() : execution.choices.size();
+  std::vector<Pending> found;
+  for (size_t i = task.prefix.size(); i < end; ++i) {
+    const ChoiceRecord& record = execution.choices[i];
+    if (options_.caching != DfsOptions::Caching::Off) {
+      if (cached(key(record), from.cost)) break;  // by an execution of the same round
+      cache_[key(record)] = from.cost + 1;
+    }
+    const bool data = record.kind == ChoiceKind::Data;
+    const auto options = execution.options_at(i);
+    const size_t branches = data ? record.arity : options.size();
+    mass /= static_cast<double>(branches);
+    const auto branch = [&](const Pick& pick, uint64_t cost) {
+      found.push_back({add_link(link, pick), cost, mass});
+    };
+    if (data) {
+      for (uint32_t value = record.arity; value-- > 0;)
+        if (value != record.taken.value)
+          branch({record.current, value, true, record.taken.digest}, from.cost);
+    } else {
+      for (size_t o = options.size(); o-- > 0;)
+        if (options[o].agent != record.taken.agent)
+          branch({options[o].agent, 0, false, record.taken.digest},
+                 from.cost + cost_of(execution, i, options[o].agent));
+    }
+    const uint32_t next = add_link(link, record.taken);
+    if (link != from.link) release(link);
+    link = next;
+  }
+  if (link != from.link) release(link);
+  for (const Pending& pending : found) add_pending(pending);
+  if (from.link != 0) release(from.link);
+  explored_ += mass;
+  ++executions_;
+}
+
+// A new link starts with one user: whoever asked for it.
+uint32_t Dfs::add_link(uint32_t parent, const Pick& pick) {
+  uint32_t at;
+  if (free_links_.empty()) {
+    at = static_cast<uint32_t>(links_.size());
+    links_.emplace_back();
+  } else {
+    at = free_links_.back();
+    free_links_.pop_back();
+  }
+  links_[at] = Link{parent, 1, pick};
+  if (parent != 0) ++links_[parent].users;
+  return at;
+}
+
+void Dfs::release(uint32_t link) {
+  while (link != 0 && --links_[link].users == 0) {
+    free_links_.push_back(link);
+    link = links_[link].parent;
+  }
+}
+
+void Dfs::add_pending(Pending pending) {
+  if (pending.cost > options_.limit) {
+    beyond_limit_ = true;
+    explored_ += pending.mass;
+    release(pending.link);
+    return;
+  }
+  if (pending_.size() <= pending.cost) pending_.resize(pending.cost + 1);
+  pending_[pending.cost].push_back(pending);
+}
+
+uint64_t Dfs::cost_of(const Execution& execution, size_t choice, AgentId agent) const {
+  const ChoiceRecord& record = execution.choices[choice];
+  const auto options = execution.options_at(choice);
+  if (options_.bound == DfsOptions::Bound::Preemptions)
+    return record.kind == ChoiceKind::Running && agent != record.current ? 1 : 0;
+  if (options_.bound == DfsOptions::Bound::None) return 0;
+  // Delays: how many agents are passed over, from the default one on, in cyclic order.
+  ChoicePoint point;
+  point.kind = record.kind;
+  point.current = record.current;
+  const AgentId first = next_in_order(point, options).agent;
+  const auto rank = [&](AgentId id) {
+    return std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.agent == id; }) -
+           options.begin();
+  };
+  return static_cast<uint64_t>(rank(agent) - rank(first) + static_cast<std::ptrdiff_t>(options.size())) %
+         options.size();
+}
+
+uint64_t Dfs::key(const ChoiceRecord& record) const {
+  const bool data = record.kind == ChoiceKind::Data;
+  const bool who_matters = data || options_.bound != DfsOptions::Bound::None;
+  return combine(record.history, data ? 1 : 0, who_matters ? record.current.raw : 0);
+}
+
+bool Dfs::cached(uint64_t key, uint64_t cost) const {
+  const uint64_t* at = cache_.find(key);
+  return at != nullptr && *at <= cost + 1;
+}
+
+Coverage Dfs::coverage() const {
+  Coverage coverage;
+  coverage.bound = options_.bound == DfsOptions::Bound::Preemptions ? "preemptions"
+                   : options_.bound == DfsOptions::Bound::Delays    ? "delays"
+                                                                    : "";
+  uint64_t waiting = outstanding_.size() - ended_;
+  uint64_t first = std::numeric_limits<uint64_t>::max();
+  for (size_t cost = pending_.size(); cost-- > 0;) {
+    waiting += pending_[cost].size();
+    if (!pending_[cost].empty()) first = cost;
+  }
+  for (size_t i = ended_; i < outstanding_.size(); ++i) first = std::min(first, outstanding_[i].cost);
+  coverage.exhausted = waiting == 0;
+  if (!coverage.bound.empty()) {
+    if (waiting == 0)
+      coverage.completed = beyond_limit_ ? options_.limit : pending_.empty() ? 0 : pending_.size() - 1;
+    else if (first > 0)
+      coverage.completed = first - 1;
+  }
+  if (explored_ > 0) coverage.estimated_total = static_cast<double>(executions_) / std::min(1.0, explored_);
+  if (waiting == 0 && !beyond_limit_)
+    coverage.statement = "every schedule was executed";
+  else if (coverage.completed)
+    coverage.statement =
+        fmt::format("every schedule with at most {} {} was executed", *coverage.completed, coverage.bound);
+  else
+    coverage.statement =
+        fmt::format("about {:.2g} % of the schedules were executed", 100 * std::min(1.0, explored_));
+  return coverage;
+}
+
+void Dfs::save(ByteWriter& out) const {
+  CHECK(ended_ == outstanding_.size(), "a search is saved between rounds");
+  out.u64(tasks_);
+  out.u64(executions_);
+  out.fixed64(std::bit_cast<uint64_t>(explored_));
+  out.u8(beyond_limit_);
+  out.u64(pending_.size());
+  for (const auto& bucket : pending_) {
+    out.u64(bucket.size());
+    for (const Pending& pending : bucket) {
+      out.fixed64(std::bit_cast<uint64_t>(pending.mass));
+      std::vector<const Pick*> path;
+      for (uint32_t link = pending.link; link != 0; link = links_[link].parent)
+        path.push_back(&links_[link].pick);
+      out.u64(path.size());
+      for (size_t i = path.size(); i-- > 0;) encode(out, *path[i]);
+    }
+  }
+  out.u64(cache_.size());
+  cache_.for_each([&](uint64_t key, uint64_t cost) {
+    out.fixed64(key);
+    out.u64(cost);
+  });
+}
+
+bool Dfs::load(ByteReader& in) {
+  *this = Dfs(options_);
+  pending_.clear();
+  tasks_ = in.u64();
+  executions_ = in.u64();
+  explored_ = std::bit_cast<double>(in.fixed64());
+  beyond_limit_ = in.u8() != 0;
+  pending_.resize(in.count());
+  for (uint64_t cost = 0; cost < pending_.size(); ++cost) {
+    for (uint64_t n = in.count(); n > 0; --n) {
+      Pending pending;
+      pending.cost = cost;
+      pending.mass = std::bit_cast<double>(in.fixed64());
+      for (uint64_t length = in.count(); length > 0; --length) {
+        Pick pick;
+        decode(in, pick);
+        const uint32_t next = add_link(pending.link, pick);
+        release(pending.link);
+        pending.link = next;
+      }
+      pending_[cost].push_back(pending);
+    }
+  }
+  for (uint64_t n = in.count(); n > 0; --n) {
+    const uint64_t key = in.fixed64();
+    cache_[key] = in.u64();
+  }
+  return in.ok();
+}
+
+}  // namespace slalom

@@ -1,0 +1,72 @@
+// dfs: every schedule, once; in the order of a bound (CHESS, section 4.4.1: preemptions; Emmi, Qadeer,
+// Rakamaric, POPL 2011: delays), iterated 0, 1, 2, ... until a limit, a budget or the space ends.
+//
+// Guarantee: when bound c is completed, every schedule with at most c preemptions (or delays) was executed
+// exactly once. Nothing is executed again for the next bound: what was too expensive waits for its turn. With
+// caching (CHESS 4.4.2) a state reached before, as told by its happens-before hash with plain accesses, is
+// not explored again; the key holds the current agent and the cost too, since the bound makes them matter.
+// Cost: memory for the alternatives along a path, and 16 bytes per cached state.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "explore/strategy.h"
+
+namespace slalom {
+
+struct DfsOptions {
+  enum class Bound : uint8_t { None, Preemptions, Delays } bound = Bound::Preemptions;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of the bound
+  enum class Caching : uint8_t { Off, HappensBefore } caching = Caching::Off;
+};
+
+class Dfs : public Strategy {
+ public:
+  explicit Dfs(DfsOptions options = {});
+  std::string name() const override;
+  Recording recording() const override { return Recording::Choices; }
+  std::optional<Task> begin() override;
+  std::unique_ptr<Walker> walker(const Task& task) const override;
+  void end(const Task& task, const Execution& execution) override;
+  Coverage coverage() const override;
+  void save(ByteWriter& out) const override;
+  bool load(ByteReader& in) override;
+
+ private:
+  class Walk;
+  // Paths share their beginnings: a link is the last decision of a path.
+  struct Link {
+    uint32_t parent = 0;
+    uint32_t users = 0;  // links and pending branches that continue it
+    Pick pick;
+  };
+  struct Pending {
+    uint32_t link = 0;  // 0: the root, no decisions at all
+    uint64_t cost = 0;
+    double mass = 1;  // its share of the tree, if all branches were equal
+  };
+  uint32_t add_link(uint32_t parent, const Pick& pick);
+  void release(uint32_t link);
+  void add_pending(Pending pending);
+  uint64_t cost_of(const Execution& execution, size_t choice, AgentId agent) const;
+  uint64_t key(const ChoiceRecord& record) const;
+  bool cached(uint64_t key, uint64_t cost) const;
+
+  DfsOptions options_;
+  std::vector<Link> links_;
+  std::vector<uint32_t> free_links_;
+  std::vector<std::vector<Pending>> pending_;  // by cost; the last one is next
+  std::vector<Pending> outstanding_;           // given out, in order
+  size_t ended_ = 0;                           // of these
+  uint64_t current_cost_ = 0;
+  bool beyond_limit_ = false;  // something was too expensive
+  uint64_t tasks_ = 0;
+  uint64_t executions_ = 0;
+  double explored_ = 0;      // mass
+  FlatMap<uint64_t> cache_;  // key -> lowest cost at which it was explored, plus one
+};
+
+}  // namespace slalom

@@ -1,0 +1,312 @@
+#include "explore/strategies/dpor.h"
+
+#include <algorithm>
+
+#include "explore/save.h"
+
+namespace slalom {
+namespace {
+
+// Takes the leaf's transition, then goes on in the default order among those who do not sleep.
+class DporWalk : public Walker {
+ public:
+  explicit DporWalk(const Task& task) : sleepers_(task.sleepers), leaf_(task.parameters) {}
+
+  std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
+                                           const Execution& so_far) override {
+    if (point.kind == ChoiceKind::Data) {
+      const bool fixed = transitions_ == 1 && values_ + 1 < leaf_.size();
+      const uint32_t value = fixed ? static_cast<uint32_t>(leaf_[++values_]) : 0;
+      if (value >= point.arity) return Abandoned{"not possible"};
+      return Decision{point.current, value, 0};
+    }
+    if (transitions_++ > 0) wake(so_far);
+    first_choice_ = so_far.choices.size() - 1;
+    if (transitions_ == 1 && !leaf_.empty()) {
+      const AgentId agent{leaf_[0]};
+      for (const Option& option : options)
+        if (option.agent == agent) return Decision{agent, 0, 0};
+      return Abandoned{"not possible"};
+    }
+    awake_.clear();
+    for (const Option& option : options)
+      if (!sleeps(option.agent)) awake_.push_back(option);
+    if (awake_.empty()) return Abandoned{"all that could run sleeps"};
+    return Decision{next_in_order(point, awake_).agent, 0, 0};
+  }
+
+ private:
+  bool sleeps(AgentId agent) const {
+    return std::any_of(sleepers_.begin(), sleepers_.end(),
+                       [&](const Sleeper& s) { return s.agent == agent; });
+  }
+  // Whoever depends on the transition that was just made must be looked at again.
+  void wake(const Execution& so_far) {
+    if (sleepers_.empty()) return;
+    const size_t begin = so_far.choices[first_choice_].first_touch;
+    const auto touches = std::span(so_far.touches).subspan(begin);
+    const AgentId ran = so_far.choices[first_choice_].taken.agent;
+    std::erase_if(sleepers_,
+                  [&](const Sleeper& s) { return s.agent == ran || conflict(s.touches, touches); });
+  }
+
+  std::vector<Sleeper> sleepers_;
+  std::vector<uint64_t> leaf_;  // its agent and data values; empty for the root
+  size_t transitions_ = 0;
+  size_t values_ = 0;
+  size_t first_choice_ = 0;
+  std::vector<Option> awake_;
+};
+
+}  // namespace
+
+std::string Dpor::name() const {
+  switch (options_.mode) {
+    case DporOptions::Mode::Fine:
+      return "dpor";
+    case DporOptions::Mode::Coarse:
+      return "dpor coarse";
+    case DporOptions::Mode::Bounded:
+      return "dpor by preemptions";
+  }
+  return {};
+}
+
+std::optional<Task> Dpor::begin() {
+  TreeNode* leaf = tree_.next_leaf(options_.mode == DporOptions::Mode::Bounded ? bound_ : 0);
+  if (leaf == nullptr && running_.empty() && !tree_.finished()) {
+    const uint32_t next = tree_.cheapest();
+    if (next > options_.limit) return std::nullopt;
+    bound_ = next;
+    leaf = tree_.next_leaf(bound_);
+  }
+  if (leaf == nullptr) return std::nullopt;
+  running_.push_back(leaf);
+  return make_task(*leaf);
+}
+
+Task Dpor::make_task(TreeNode& leaf) {
+  Task task;
+  task.index = tasks_++;
+  std::vector<TreeNode*> path;
+  for (TreeNode* node = &leaf; node->parent != nullptr; node = node->parent) path.push_back(node);
+  std::reverse(path.begin(), path.end());
+  Sleep sleep;
+  for (size_t i = 0; i + 1 < path.size(); ++i) {
+    task.prefix.push_back({path[i]->agent, 0, false, path[i]->digest});
+    for (uint32_t value : path[i]->values) task.prefix.push_back({path[i]->agent, value, true, 0});
+    if (options_.mode != DporOptions::Mode::Bounded) WakeupTree::descend(sleep, *path[i]);
+  }
+  if (!path.empty()) {
+    task.parameters.push_back(leaf.agent.raw);
+    task.parameters.insert(task.parameters.end(), leaf.values.begin(), leaf.values.end());
+    if (options_.mode != DporOptions::Mode::Bounded)
+      for (const auto& sibling : leaf.parent->children) {
+        if (sibling.get() == &leaf) break;
+        if (sibling->agent != leaf.agent) sleep.push_back(sibling.get());
+      }
+  }
+  for (const TreeNode* sleeper : sleep) task.sleepers.push_back({sleeper->agent, sleeper->touches});
+  if (options_.defect == DporOptions::Defect::WrongSleepSet)
+    for (Sleeper& sleeper : task.sleepers) sleeper.touches.clear();  // nothing ever wakes them
+  return task;
+}
+
+std::unique_ptr<Walker> Dpor::walker(const Task& task) const {
+  return std::make_unique<DporWalk>(task);
+}
+
+void Dpor::end(const Task&, const Execution& execution) {
+  TreeNode& leaf = *running_.front();
+  running_.pop_front();
+  ++executions_;
+  if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome)) {
+    leaf.state = TreeNode::State::Executed;
+    tree_.finish(leaf, leaf);
+    return;
+  }
+  order_.build(execution);
+  enter_path(leaf, execution);
+  const auto ancestors =
+      options_.mode == DporOptions::Mode::Fine || options_.defect == DporOptions::Defect::ForgottenAncestor
+          ? HappensBefore::Ancestors::Immediate
+          : HappensBefore::Ancestors::All;
+  for (size_t j = 1; j < order_.size(); ++j) {
+    order_.races(j, ancestors, races_);
+    if (options_.defect == DporOptions::Defect::ForgottenAncestor && races_.size() > 1) races_.resize(1);
+    for (uint32_t e : races_) {
+      if (options_.defect == DporOptions::Defect::MissedRace && (e + j) % 3 == 0) continue;
+      if (options_.mode == DporOptions::Mode::Fine)
+        reverse_optimal(e, j);
+      else
+        reverse_classic(e, j, execution);
+    }
+  }
+  if (std::holds_alternative<Faulted>(execution.outcome)) branch_at_failure(execution);
+  double share = 1;
+  for (size_t i = 0; i < order_.size(); ++i)
+    share /= static_cast<double>(std::max<size_t>(1, path_[i]->children.size()));
+  explored_ += share;
+  tree_.finish(leaf, *path_.back());
+}
+
+// Makes path_ and sleep_ for the execution, and its nodes below the leaf; corrects what was only foreseen.
+void Dpor::enter_path(TreeNode& leaf, const Execution& execution) {
+  path_.clear();
+  for (TreeNode* node = &leaf; node != nullptr; node = node->parent) path_.push_back(node);
+  std::reverse(path_.begin(), path_.end());
+  const size_t guided = path_.size() - 1;
+  leaf.state = TreeNode::State::Executed;
+  sleep_.resize(order_.size() + 1);
+  sleep_[0].clear();
+  for (size_t i = 0; i < order_.size(); ++i) {
+    const HappensBefore::Transition& transition = order_[i];
+    if (i >= guided) {
+      const uint32_t cost = cost_at(i, transition.agent, execution);
+      path_.push_back(&tree_.add_child(*path_[i], transition.agent, {}));
+      path_.back()->cost = cost;
+    }
+    TreeNode& node = *path_[i + 1];
+    CHECK(node.agent == transition.agent, "the execution left its path at transition {}", i);
+    if (node.uncertain || node.state != TreeNode::State::Executed || i >= guided) {
+      const auto touches = order_.touches(i);
+      node.touches.assign(touches.begin(), touches.end());
+      node.uncertain = false;
+      node.state = TreeNode::State::Executed;
+    }
+    node.digest = execution.choices[transition.choice].taken.digest;
+    if (node.values.size() < transition.values.size()) add_values(node, execution, i);
+    sleep_[i + 1] = sleep_[i];
+    if (options_.mode != DporOptions::Mode::Bounded) WakeupTree::descend(sleep_[i + 1], node);
+  }
+  path_.resize(order_.size() + 1);
+}
+
+// Every other value of a data choice that was met for the first time is a branch of its own.
+void Dpor::add_values(TreeNode& node, const Execution& execution, size_t transition) {
+  const HappensBefore::Transition& made = order_[transition];
+  const size_t fixed = node.values.size();
+  node.values = made.values;
+  for (size_t v = fixed; v < made.values.size(); ++v) {
+    const uint32_t arity = execution.choices[made.choice + 1 + v].arity;
+    for (uint32_t value = 0; value < arity; ++value) {
+      if (value == made.values[v]) continue;
+      std::vector<uint32_t> values(made.values.begin(), made.values.begin() + static_cast<std::ptrdiff_t>(v));
+      values.push_back(value);
+      TreeNode& other = tree_.add_child(*node.parent, node.agent, std::move(values));
+      other.touches = node.touches;
+      other.digest = node.digest;
+      other.cost = node.cost;
+      tree_.add_open(other);
+    }
+  }
+}
+
+// Explore, in place of e, all that does not depend on e, and then j.
+void Dpor::reverse_optimal(size_t e, size_t j) {
+  sequence_.clear();
+  for (size_t i = e + 1; i < order_.size(); ++i)
+    if (i != j && !order_.before(e, i))
+      sequence_.push_back({order_[i].agent, order_[i].values, order_.touches(i), false});
+  const auto last = order_.touches(j);
+  if (std::none_of(last.begin(), last.end(), [](const Touch& t) { return may_only_read(t.op); })) {
+    sequence_.push_back({order_[j].agent, {}, last, false});
+    tree_.insert(*path_[e], sleep_[e], std::move(sequence_));
+    return;
+  }
+  // In its new place it may do what it did not do in its old one.
+  std::vector<Touch> foreseen(last.begin(), last.end());
+  for (Touch& touch : foreseen)
+    if (may_only_read(touch.op)) touch.effect = Effect::Write;
+  sequence_.push_back({order_[j].agent, {}, foreseen, true});
+  tree_.insert(*path_[e], sleep_[e], std::move(sequence_));
+}
+
+void Dpor::reverse_classic(size_t e, size_t j, const Execution& execution) {
+  branch_classic(e, order_[j].agent, execution);
+  if (options_.mode != DporOptions::Mode::Bounded) return;
+  // The same switch where e's agent was switched to: there it may cost no preemption.
+  size_t start = e;
+  while (start > 0 && order_[start - 1].agent == order_[e].agent) --start;
+  if (start != e) branch_classic(start, order_[j].agent, execution);
+}
+
+void Dpor::branch_classic(size_t at, AgentId agent, const Execution& execution) {
+  const auto options = execution.options_at(order_[at].choice);
+  const bool enabled =
+      std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.agent == agent; });
+  for (const Option& option : options) {
+    if (enabled && option.agent != agent) continue;
+    const auto sleeps = [&](const TreeNode* sleeper) { return sleeper->agent == option.agent; };
+    if (std::any_of(sleep_[at].begin(), sleep_[at].end(), sleeps)) continue;
+    tree_.add_branch(*path_[at], option.agent, cost_at(at, option.agent, execution));
+  }
+}
+
+// What the failure kept from happening may have prevented it: all others get their turn in its place.
+void Dpor::branch_at_failure(const Execution& execution) {
+  if (order_.size() == 0) return;
+  const size_t last = order_.size() - 1;
+  for (const Option& option : execution.options_at(order_[last].choice)) {
+    if (option.agent == order_[last].agent) continue;
+    if (options_.mode != DporOptions::Mode::Fine) {
+      branch_classic(last, option.agent, execution);
+      continue;
+    }
+    const Touch touch{option.op.object, 0, {}, option.op.kind, effect(option.op.kind)};
+    sequence_.assign(1, {option.agent, {}, std::span(&touch, 1), true});
+    tree_.insert(*path_[last], sleep_[last], std::move(sequence_));
+  }
+}
+
+uint32_t Dpor::cost_at(size_t at, AgentId agent, const Execution& execution) const {
+  if (options_.mode != DporOptions::Mode::Bounded) return 0;
+  const ChoiceRecord& record = execution.choices[order_[at].choice];
+  return path_[at]->cost + (record.kind == ChoiceKind::Running && agent != record.current ? 1 : 0);
+}
+
+Coverage Dpor::coverage() const {
+  Coverage coverage;
+  const bool bounded = options_.mode == DporOptions::Mode::Bounded;
+  coverage.exhausted =
+      running_.empty() && (tree_.finished() || (bounded && tree_.cheapest() > options_.limit));
+  if (explored_ > 0)
+    coverage.estimated_total = std::max(static_cast<double>(executions_) / std::min(1.0, explored_),
+                                        static_cast<double>(executions_ + tree_.open()));
+  if (bounded) {
+    coverage.bound = "preemptions";
+    if (coverage.exhausted)
+      coverage.completed = tree_.finished() ? bound_ : options_.limit;
+    else if (bound_ > 0)
+      coverage.completed = bound_ - 1;
+  }
+  if (coverage.exhausted && !(bounded && !tree_.finished()))
+    coverage.statement = options_.mode == DporOptions::Mode::Coarse
+                             ? "every order of dependent transitions between the choice points was executed"
+                             : "every order of dependent operations was executed";
+  else if (coverage.completed)
+    coverage.statement = fmt::format("every order of dependent operations within {} preemptions was executed",
+                                     *coverage.completed);
+  else
+    coverage.statement = fmt::format("{} branches are still to be explored", tree_.open());
+  return coverage;
+}
+
+void Dpor::save(ByteWriter& out) const {
+  CHECK(running_.empty(), "a search is saved between rounds");
+  out.u64(tasks_);
+  out.u64(executions_);
+  out.fixed64(std::bit_cast<uint64_t>(explored_));
+  out.u64(bound_);
+  tree_.save(out);
+}
+
+bool Dpor::load(ByteReader& in) {
+  tasks_ = in.u64();
+  executions_ = in.u64();
+  explored_ = std::bit_cast<double>(in.fixed64());
+  bound_ = static_cast<uint32_t>(in.u64());
+  return tree_.load(in);
+}
+
+}  // namespace slalom

@@ -1,0 +1,137 @@
+#include "explore/strategies/pct.h"
+
+#include <cmath>
+#include <limits>
+
+namespace slalom {
+namespace {
+
+class PctWalker : public Walker {
+ public:
+  PctWalker(Rng rng, uint32_t depth, uint64_t k, bool leases) : rng_(rng), leases_(leases) {
+    if (k == 0) return;
+    for (uint32_t value = 1; value < depth; ++value) changes_.push_back({1 + rng_.below(k), value});
+    std::sort(changes_.begin(), changes_.end());
+  }
+
+  std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
+                                           const Execution&) override {
+    if (point.kind == ChoiceKind::Data) return random_value(point, rng_);
+    for (; next_change_ < changes_.size() && changes_[next_change_].step <= point.step.raw; ++next_change_)
+      if (point.current) priorities_.at(point.current) = changes_[next_change_].value;
+    if (point.kind == ChoiceKind::Yielded) priorities_.at(point.current) = --lowest_;
+
+    size_t at = 0;
+    int64_t best = std::numeric_limits<int64_t>::min();
+    AgentId next;
+    for (const Option& option : options) {
+      at = priorities_.find(option.agent, at);
+      int64_t& priority = priorities_[at];
+      if (priority == kNone) priority = initial();
+      if (priority <= best) continue;
+      best = priority;
+      next = option.agent;
+    }
+    return Decision{next, 0, lease(point, options.size())};
+  }
+
+ private:
+  struct Change {
+    uint64_t step = 0;
+    int64_t value = 0;
+    auto operator<=>(const Change&) const = default;
+  };
+  static constexpr int64_t kNone = 0;
+
+  // Independent draws make every order of the agents equally probable, whenever each of them appears.
+  int64_t initial() { return static_cast<int64_t>(rng_.next() >> 2) + (int64_t{1} << 62); }
+
+  // The agent just chosen stays the highest until a priority or the set of options changes. Fairness is the
+  // one thing that can give back an option unnoticed, so nothing is leased while it withholds any.
+  uint32_t lease(const ChoicePoint& point, size_t allowed) const {
+    constexpr uint64_t kLongest = std::numeric_limits<uint32_t>::max();
+    if (!leases_ || allowed != point.options().size()) return 0;
+    if (next_change_ == changes_.size()) return kLongest;
+    return static_cast<uint32_t>(std::min(changes_[next_change_].step - point.step.raw - 1, kLongest));
+  }
+
+  Rng rng_;
+  bool leases_;
+  std::vector<Change> changes_;
+  size_t next_change_ = 0;
+  AgentMap<int64_t> priorities_;
+  int64_t lowest_ = 0;
+};
+
+}  // namespace
+
+Pct::Pct(PctOptions options) : options_(options) {
+  CHECK(options_.depth >= 1, "a depth of 0");
+}
+
+void Pct::start_epoch() {
+  leases_ = measured_ >= kEpoch && every_step_;
+  const uint64_t k = options_.k != 0 ? options_.k : max_steps_;
+  if (k != k_) counted_ = 0;
+  k_ = k;
+}
+
+void Pct::prepare(Task& task) const {
+  task.parameters = {k_, leases_};
+}
+
+std::unique_ptr<Walker> Pct::walker(const Task& task) const {
+  CHECK(task.parameters.size() == 2, "a task of another strategy");
+  return std::make_unique<PctWalker>(Rng(options_.seed, task.index), options_.depth, task.parameters[0],
+                                     task.parameters[1] != 0);
+}
+
+void Pct::learn(const Task& task, const Execution& execution) {
+  if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome)) return;
+  max_steps_ = std::max(max_steps_, execution.steps);
+  max_agents_ = std::max<uint64_t>(max_agents_, execution.agent_ops.size());
+  if (task.parameters[1] == 0) {
+    ++measured_;
+    every_step_ = every_step_ && execution.choice_points - execution.schedule.data.size() >= execution.steps;
+  }
+  if (k_ != 0) ++counted_;
+}
+
+Coverage Pct::coverage() const {
+  Coverage coverage;
+  const uint64_t n = std::max(options_.n, max_agents_);
+  if (counted_ == 0 || n == 0) {
+    coverage.statement = fmt::format("{}: too few executions to say anything.", name());
+    return coverage;
+  }
+  const double hit = 1 / (static_cast<double>(n) * std::pow(static_cast<double>(k_), options_.depth - 1));
+  const double missed = hit >= 1 ? 0 : std::exp(static_cast<double>(counted_) * std::log1p(-hit));
+  coverage.statement = fmt::format(
+      "{}: {} executions; a bug of depth {}{} that needs at most {} agents and {} steps was missed with "
+      "probability at most "
+      "{}. Deeper bugs are not covered.",
+      name(), with_commas(counted_), options_.depth, options_.depth > 1 ? " or less" : "", with_commas(n),
+      with_commas(k_), percent(missed));
+  return coverage;
+}
+
+void Pct::save(ByteWriter& out) const {
+  Sampler::save(out);
+  for (uint64_t value :
+       {k_, uint64_t{leases_}, max_steps_, max_agents_, measured_, uint64_t{every_step_}, counted_})
+    out.u64(value);
+}
+
+bool Pct::load(ByteReader& in) {
+  if (!Sampler::load(in)) return false;
+  k_ = in.u64();
+  leases_ = in.u64() != 0;
+  max_steps_ = in.u64();
+  max_agents_ = in.u64();
+  measured_ = in.u64();
+  every_step_ = in.u64() != 0;
+  counted_ = in.u64();
+  return in.ok();
+}
+
+}  // namespace slalom

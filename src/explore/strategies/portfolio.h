@@ -1,0 +1,65 @@
+// portfolio: several strategies share one search; those that show more that is new get more of it.
+//
+// An epoch is 64 executions. Each arm gets at least the 2A-th part of it (A arms), the rest goes by reward
+// per executed step: new happens-before classes and, worth far more, new verdict titles; older epochs count
+// half of each younger one. Steps, never seconds: the division is the same on any host and number of workers.
+// Guarantee: every arm makes exactly the executions it would make alone, so after 2A N executions (rounded up
+// to an epoch) all that any single arm shows in N executions was shown. An arm that has no more executions
+// leaves; one that has explored the whole space, without a bound, ends the search as exhausted. Cost: the
+// most recording and the least fairness that an arm asks for; memory for all classes and titles seen.
+#pragma once
+
+#include <set>
+
+#include "base/flat_map.h"
+#include "explore/strategy.h"
+
+namespace slalom {
+
+struct PortfolioOptions {
+  uint64_t epoch = 64;         // executions between two divisions; at least two for each arm are taken
+  uint64_t title_reward = 64;  // of a verdict title not seen before, in classes
+};
+
+// random, pct of depths 1 to 3, pos and surw.
+std::vector<std::unique_ptr<Strategy>> sampling_arms(uint64_t seed);
+
+class Portfolio : public Strategy {
+ public:
+  // At least one arm. Exhaustive strategies may be among them.
+  explicit Portfolio(std::vector<std::unique_ptr<Strategy>> arms, PortfolioOptions options = {});
+  std::string name() const override { return "portfolio"; }
+  Recording recording() const override;
+  bool fair() const override;
+  std::optional<Task> begin() override;
+  std::unique_ptr<Walker> walker(const Task& task) const override;
+  void end(const Task& task, const Execution& execution) override;
+  Coverage coverage() const override;
+  void save(ByteWriter& out) const override;
+  bool load(ByteReader& in) override;
+
+  uint64_t executions_of(size_t arm) const { return arms_[arm].executions; }
+
+ private:
+  struct Arm {
+    std::unique_ptr<Strategy> strategy;
+    bool finished = false;
+    uint64_t quota = 0;  // executions left to it in this epoch
+    uint64_t outstanding = 0;
+    uint64_t executions = 0;
+    uint64_t reward = 0, steps = 0;          // of past epochs
+    uint64_t new_reward = 0, new_steps = 0;  // of this one
+  };
+  bool start_epoch();
+
+  PortfolioOptions options_;
+  std::vector<Arm> arms_;
+  size_t turn_ = 0;
+  uint64_t next_ = 0;
+  bool exhausted_ = false;  // by the arm that finished last
+  size_t exhausted_by_ = 0;
+  FlatMap<uint8_t> classes_;
+  std::set<std::string> titles_;
+};
+
+}  // namespace slalom

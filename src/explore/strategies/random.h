@@ -1,0 +1,27 @@
+// random: a random walk. At every scheduling choice point each enabled agent is equally probable.
+//
+// The baseline of Thomson, Donaldson and Betts (PPoPP 2014), who found it hard to beat. Guarantee: every
+// execution of the target has a positive probability; nothing better, since one that needs m particular
+// choices among n agents has n^-m. No deviations; the runner's fairness takes options away only after
+// somebody yielded. Cost: one random number a choice.
+#pragma once
+
+#include "explore/strategies/sampling.h"
+
+namespace slalom {
+
+struct RandomOptions {
+  uint64_t seed = 1;
+};
+
+class Random : public Sampler {
+ public:
+  explicit Random(RandomOptions options = {}) : options_(options) {}
+  std::string name() const override { return "random"; }
+  std::unique_ptr<Walker> walker(const Task& task) const override;
+
+ private:
+  RandomOptions options_;
+};
+
+}  // namespace slalom

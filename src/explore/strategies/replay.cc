@@ -1,0 +1,53 @@
+#include "explore/strategies/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace slalom {
+
+std::variant<Decision, Abandoned> ScheduleWalker::choose(const ChoicePoint& point,
+                                                         std::span<const Option> options, const Execution&) {
+  const auto has = [&](AgentId agent) {
+    return std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.agent == agent; });
+  };
+  const auto diverge = [&](std::string what) {
+    if (!divergence_) divergence_ = std::move(what);
+  };
+  if (point.kind == ChoiceKind::Data) {
+    if (next_data_ < schedule_.data.size()) {
+      const DataChoice& choice = schedule_.data[next_data_];
+      if (choice.agent == point.current && choice.ops == point.current_ops && choice.value < point.arity) {
+        ++next_data_;
+        return Decision{point.current, choice.value, 0};
+      }
+    }
+    diverge(fmt::format("step {}: a choice of one in {} that the schedule does not know", point.step.raw,
+                        point.arity));
+    return Decision{point.current, 0, 0};
+  }
+  if (next_switch_ < schedule_.switches.size()) {
+    const Switch& next = schedule_.switches[next_switch_];
+    if (next.from == point.current && next.from_ops == point.current_ops) {
+      ++next_switch_;
+      if (has(next.to)) return Decision{next.to, 0, 0};
+      diverge(fmt::format("step {}: the schedule switches to agent {}, which cannot run", point.step.raw,
+                          next.to.path()));
+    }
+  }
+  if (point.current_enabled() && has(point.current)) return Decision{point.current, 0, 0};
+  diverge(fmt::format("step {}: agent {} cannot go on and the schedule does not say who does", point.step.raw,
+                      point.current.path()));
+  return Decision{next_in_order(point, options).agent, 0, 0};
+}
+
+std::vector<ChoicePolicy::Position> stops_of(const Schedule& schedule) {
+  std::vector<ChoicePolicy::Position> stops;
+  for (const Switch& s : schedule.switches)
+    if (s.from) stops.push_back({s.from, s.from_ops});
+  std::sort(stops.begin(), stops.end());
+  stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
+  return stops;
+}
+
+}  // namespace slalom

@@ -1,0 +1,84 @@
+// What the sampling strategies (random, pct, pos, surw) share.
+//
+// A Sampler never finishes: execution i is drawn from (seed, i) and from what was learned. Learned values
+// come into effect at fixed indices only (0, 1 and the multiples of kEpoch), where begin() waits for all
+// earlier executions to end; so they depend neither on the number of workers nor on how the explorer cuts its
+// rounds. Index 0 is the pilot: it runs alone, before anything is known. Not for searches that remember where
+// they have been.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "explore/strategy.h"
+
+namespace slalom {
+
+class Sampler : public Strategy {
+ public:
+  static constexpr uint64_t kEpoch = 64;
+
+  Recording recording() const override { return Recording::Schedule; }
+  std::optional<Task> begin() final;
+  void end(const Task& task, const Execution& execution) final;
+  Coverage coverage() const override;
+  void save(ByteWriter& out) const override;
+  bool load(ByteReader& in) override;
+
+ protected:
+  virtual void start_epoch() {}         // what was learned comes into effect
+  virtual void prepare(Task&) const {}  // hands what is in effect to the walker
+  virtual void learn(const Task&, const Execution&) {}
+  uint64_t complete() const { return complete_; }  // executions that ran to an end of their own
+
+ private:
+  uint64_t next_ = 0;
+  uint64_t ended_ = 0;
+  uint64_t complete_ = 0;
+};
+
+// Did the target itself end it? Otherwise it was cut off and says nothing about what would have followed.
+bool ended_by_itself(const Outcome& outcome);
+std::string with_commas(uint64_t number);  // "12,345"
+std::string percent(double probability);   // rounded up: "0.37 %"
+
+// The answer to a Data choice.
+inline Decision random_value(const ChoicePoint& point, Rng& rng) {
+  return {point.current, static_cast<uint32_t>(rng.below(point.arity)), 0};
+}
+
+// A value for each agent met so far, in the order of their ids. Options come in the same order, so passing
+// the position of one as the hint for the next finds them all in one sweep.
+template <typename Value>
+class AgentMap {
+ public:
+  struct Entry {
+    AgentId agent;
+    Value value{};
+  };
+
+  AgentMap() { entries_.reserve(16); }
+  // Where the agent is; a new one gets a default value and moves those behind it up.
+  size_t find(AgentId agent, size_t hint = 0) {
+    while (hint < entries_.size() && entries_[hint].agent < agent) ++hint;
+    if (hint == entries_.size() || entries_[hint].agent != agent)
+      entries_.insert(entries_.begin() + static_cast<ptrdiff_t>(hint), Entry{agent});
+    return hint;
+  }
+  Value& operator[](size_t position) { return entries_[position].value; }
+  Value& at(AgentId agent) { return entries_[find(agent)].value; }
+  Value* existing(AgentId agent) {
+    for (Entry& entry : entries_)
+      if (entry.agent == agent) return &entry.value;
+    return nullptr;
+  }
+  std::vector<Entry>& entries() { return entries_; }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+}  // namespace slalom

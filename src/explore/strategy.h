@@ -1,0 +1,81 @@
+// Strategy: the search. It knows nothing of kernels, processes or detectors.
+//
+// The strategy itself runs in one place and hands out Tasks: serialisable descriptions of one execution each.
+// Any worker, in any process, turns a task into a Walker (walker() is const and may be called from many
+// threads) and runs it. Results come back through end() in the order in which begin() gave the tasks out,
+// whatever the number of workers; so what a strategy learns, and everything it counts, depends on its options
+// and the target only.
+//
+// begin() returning nothing means: no task before the outstanding ones have ended; with none outstanding:
+// finished. A strategy must not look at clocks, and must draw random numbers from (seed, task index) only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "explore/execution.h"
+
+namespace slalom {
+
+// An agent whose next transition need not be explored here: an earlier branch does it (sleep sets).
+struct Sleeper {
+  AgentId agent;
+  std::vector<Touch> touches;
+};
+
+struct Task {
+  uint64_t index = 0;
+  uint64_t number = 0;            // the strategy's own: an arm, a depth, a node
+  std::vector<Pick> prefix;       // decisions to repeat before the walker is asked
+  std::vector<Sleeper> sleepers;  // at the end of the prefix
+  std::vector<uint64_t>
+      parameters;  // learned values the walker needs (k, weights): fixed when the task is made
+};
+
+// How much an Execution must hold for this strategy.
+enum class Recording : uint8_t { Schedule, Choices, Footprints };
+
+class Walker {
+ public:
+  virtual ~Walker() = default;
+  // `so_far` holds what Recording asked for, up to this choice point; of a Running choice, `options` are
+  // those allowed by fairness. Abandoned: this execution can show nothing new.
+  virtual std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
+                                                   const Execution& so_far) = 0;
+};
+
+// What the user may conclude when the search is over.
+struct Coverage {
+  bool exhausted = false;             // everything (within the bound, if one is named) was explored
+  std::string bound;                  // "preemptions", "delays" or empty
+  std::optional<uint64_t> completed;  // the largest bound completed
+  double estimated_total = 0;         // executions, all told; 0: no estimate
+  std::string statement;              // one sentence for people
+};
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  virtual std::string name() const = 0;
+  virtual Recording recording() const = 0;
+  virtual bool fair() const { return true; }  // may the runner restrict choices to fair ones (CHESS 4.3)?
+  virtual std::optional<Task> begin() = 0;
+  virtual std::unique_ptr<Walker> walker(const Task& task) const = 0;
+  virtual void end(const Task& task, const Execution& execution) = 0;
+  virtual Coverage coverage() const = 0;
+  // Everything learned so far, when no task is outstanding; load() gets what save() of an equal strategy
+  // wrote.
+  virtual void save(ByteWriter& out) const = 0;
+  virtual bool load(ByteReader& in) = 0;
+};
+
+// The default way on where a strategy has no opinion: the current agent if it can, else the next one in
+// cyclic order.
+const Option& next_in_order(const ChoicePoint& point, std::span<const Option> options);
+
+}  // namespace slalom

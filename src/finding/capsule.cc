@@ -1,0 +1,19 @@
+#include "finding/capsule.h"
+
+#include "trace/serialise.h"
+
+namespace slalom {
+
+Result<void> save_capsule(const std::filesystem::path& path, const Finding& finding) {
+  return save_file(path, FileKind::Capsule, finding);
+}
+
+Result<Finding> load_capsule(const std::filesystem::path& path) {
+  return load_file<Finding>(path, FileKind::Capsule);
+}
+
+Result<Finding> parse_capsule(std::span<const uint8_t> file) {
+  return from_file<Finding>(FileKind::Capsule, file);
+}
+
+}  // namespace slalom

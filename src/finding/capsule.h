@@ -1,0 +1,16 @@
+// A capsule: a Finding in one file, which replays on any host.
+#pragma once
+
+#include <filesystem>
+#include <span>
+
+#include "base/result.h"
+#include "finding/finding.h"
+
+namespace slalom {
+
+Result<void> save_capsule(const std::filesystem::path& path, const Finding& finding);
+Result<Finding> load_capsule(const std::filesystem::path& path);
+Result<Finding> parse_capsule(std::span<const uint8_t> file);
+
+}  // namespace slalom

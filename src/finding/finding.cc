@@ -1,0 +1,123 @@
+#include "finding/finding.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "trace/serialise.h"
+
+namespace slalom {
+namespace {
+
+void encode(ByteWriter& out, const TargetId& target) {
+  out.text(target.kind);
+  out.text(target.name);
+  out.text(target.content);
+  out.u64(target.params.size());
+  for (const auto& [key, value] : target.params) {
+    out.text(key);
+    out.i64(value);
+  }
+}
+
+void encode(ByteWriter& out, const OrderPoint& point) {
+  slalom::encode(out, point.agent);
+  out.u64(point.ops);
+  slalom::encode(out, point.pc);
+  out.text(point.text);
+}
+
+void decode(ByteReader& in, OrderPoint& point) {
+  slalom::decode(in, point.agent);
+  point.ops = in.u64();
+  slalom::decode(in, point.pc);
+  point.text = in.text();
+}
+
+std::string hash_of(const TargetId& target) {
+  ByteWriter out;
+  encode(out, target);
+  return fmt::format("{:016x}", checksum(out.bytes()));
+}
+
+void decode(ByteReader& in, TargetId& target) {
+  target.kind = in.text();
+  target.name = in.text();
+  target.content = in.text();
+  target.params.clear();
+  for (uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    auto& [key, value] = target.params.emplace_back();
+    key = in.text();
+    value = in.i64();
+  }
+  target.hash = hash_of(target);
+}
+
+}  // namespace
+
+TargetId make_target(std::string kind, std::string name, std::string content,
+                     std::vector<std::pair<std::string, int64_t>> params) {
+  TargetId target{std::move(kind), std::move(name), std::move(content), std::move(params), {}};
+  target.hash = hash_of(target);
+  return target;
+}
+
+std::string_view name(Minimality minimality) {
+  switch (minimality) {
+    case Minimality::Unshrunk:
+      return "unshrunk";
+    case Minimality::Minimal:
+      return "minimal";
+    case Minimality::Minimum:
+      return "minimum";
+  }
+  CHECK(false, "minimality {}", static_cast<int>(minimality));
+  return {};
+}
+
+std::string signature(const Finding& finding) {
+  return fmt::format("{:016x}", combine(hash_text(finding.target.name), hash_text(finding.verdict.title)));
+}
+
+void encode(ByteWriter& out, const Finding& finding) {
+  encode(out, finding.verdict);
+  encode(out, finding.target);
+  encode(out, finding.policy);
+  out.u64(finding.max_steps);
+  encode(out, finding.schedule);
+  encode(out, finding.original);
+  out.u8(static_cast<uint8_t>(finding.minimality));
+  out.u64(finding.constraints.size());
+  for (const OrderConstraint& constraint : finding.constraints) {
+    encode(out, constraint.before);
+    encode(out, constraint.after);
+  }
+  out.text(finding.strategy);
+  out.u64(finding.seed);
+  out.u64(finding.execution);
+  out.u64(finding.occurrences);
+  out.u64(finding.replays_tried);
+  out.u64(finding.replays_same);
+}
+
+void decode(ByteReader& in, Finding& finding) {
+  decode(in, finding.verdict);
+  decode(in, finding.target);
+  decode(in, finding.policy);
+  finding.max_steps = in.u64();
+  decode(in, finding.schedule);
+  decode(in, finding.original);
+  decode_enum(in, finding.minimality, kMinimalities);
+  finding.constraints.clear();
+  for (uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    OrderConstraint& constraint = finding.constraints.emplace_back();
+    decode(in, constraint.before);
+    decode(in, constraint.after);
+  }
+  finding.strategy = in.text();
+  finding.seed = in.u64();
+  finding.execution = in.u64();
+  finding.occurrences = in.u64();
+  decode_u32(in, finding.replays_tried);
+  decode_u32(in, finding.replays_same);
+}
+
+}  // namespace slalom

@@ -1,0 +1,81 @@
+// Finding: a bug, and all that is needed to see it again: the verdict, the target, the schedule, and how it
+// was found.
+//
+// Two findings are the same bug when their signatures are equal: same target name, same title. A Finding is a
+// value; it is kept by finding/store.h, travels as a capsule (finding/capsule.h), and is shown by report/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "trace/choice_policy.h"
+#include "trace/schedule.h"
+#include "trace/verdict.h"
+
+namespace slalom {
+
+// What was executed, in full: a replay needs nothing else.
+struct TargetId {
+  std::string kind;     // "toy"
+  std::string name;     // "bank"
+  std::string content;  // of a toy: the whole TOML text
+  std::vector<std::pair<std::string, int64_t>> params;
+  std::string hash;  // of the above, 16 hex digits: made by make_target, never stored
+  bool operator==(const TargetId&) const = default;
+};
+TargetId make_target(std::string kind, std::string name, std::string content,
+                     std::vector<std::pair<std::string, int64_t>> params = {});
+
+// A place in an execution, by the agent's own count.
+struct OrderPoint {
+  AgentId agent;
+  uint64_t ops = 0;
+  Place pc;
+  std::string text;
+  bool operator==(const OrderPoint&) const = default;
+};
+// An order that the bug needs.
+struct OrderConstraint {
+  OrderPoint before;
+  OrderPoint after;
+  bool operator==(const OrderConstraint&) const = default;
+};
+
+enum class Minimality : uint8_t {
+  Unshrunk,
+  Minimal,  // no switch can be left out
+  Minimum,  // and all smaller bounds were searched through
+};
+inline constexpr int kMinimalities = static_cast<int>(Minimality::Minimum) + 1;
+std::string_view name(Minimality minimality);  // "unshrunk", "minimal", "minimum"
+
+struct Finding {
+  Verdict verdict;
+  TargetId target;
+  ChoicePolicy policy;
+  uint64_t max_steps = 0;
+
+  Schedule schedule;
+  Schedule original;  // as found, before it was shrunk
+  Minimality minimality = Minimality::Unshrunk;
+  std::vector<OrderConstraint> constraints;
+
+  std::string strategy;
+  uint64_t seed = 0;
+  uint64_t execution = 0;    // the index of the first that showed it
+  uint64_t occurrences = 0;  // in how many executions
+  uint32_t replays_tried = 0;
+  uint32_t replays_same = 0;  // of those: how many gave the same verdict
+  bool operator==(const Finding&) const = default;
+};
+
+std::string signature(const Finding& finding);  // 16 hex digits
+
+void encode(ByteWriter& out, const Finding& finding);
+void decode(ByteReader& in, Finding& finding);
+
+}  // namespace slalom

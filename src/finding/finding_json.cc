@@ -1,0 +1,79 @@
+#include "finding/finding_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace slalom {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// 64-bit numbers that are not counts are text: many readers of JSON keep only 53 bits.
+std::string hex(uint64_t number) {
+  return fmt::format("{:#x}", number);
+}
+
+Json schedule_json(const Schedule& schedule) {
+  Json switches = Json::array();
+  for (const Switch& change : schedule.switches)
+    switches.push_back(
+        {{"from", change.from.path()}, {"from_ops", change.from_ops}, {"to", change.to.path()}});
+  Json data = Json::array();
+  for (const DataChoice& choice : schedule.data)
+    data.push_back({{"agent", choice.agent.path()},
+                    {"ops", choice.ops},
+                    {"ordinal", choice.ordinal},
+                    {"value", choice.value}});
+  return {{"switches", switches}, {"data", data}, {"digest", hex(schedule.digest)}};
+}
+
+Json point_json(const OrderPoint& point) {
+  return {{"agent", point.agent.path()}, {"ops", point.ops}, {"pc", hex(point.pc.raw)}, {"text", point.text}};
+}
+
+Json target_json(const TargetId& target) {
+  Json params = Json::object();
+  for (const auto& [key, value] : target.params) params[key] = value;
+  return {{"kind", target.kind}, {"name", target.name}, {"hash", target.hash}, {"params", params}};
+}
+
+}  // namespace
+
+Json finding_json(const Finding& finding, const std::string& capsule) {
+  Json evidence = Json::array();
+  for (const Evidence& item : finding.verdict.evidence)
+    evidence.push_back({{"step", item.step.raw},
+                        {"agent", item.agent.path()},
+                        {"pc", hex(item.pc.raw)},
+                        {"text", item.text}});
+  Json constraints = Json::array();
+  for (const OrderConstraint& constraint : finding.constraints)
+    constraints.push_back(
+        {{"before", point_json(constraint.before)}, {"after", point_json(constraint.after)}});
+  return {
+      {"title", finding.verdict.title},
+      {"kind", name(finding.verdict.kind)},
+      {"severity", name(finding.verdict.severity)},
+      {"detail", finding.verdict.detail},
+      {"evidence", evidence},
+      {"signature", signature(finding)},
+      {"capsule", capsule},
+      {"schedule", schedule_json(finding.schedule)},
+      {"minimality", name(finding.minimality)},
+      {"constraints", constraints},
+      {"replayed", fmt::format("{}/{}", finding.replays_same, finding.replays_tried)},
+      {"strategy", finding.strategy},
+      {"seed", finding.seed},
+      {"execution", finding.execution},
+      {"occurrences", finding.occurrences},
+      {"max_steps", finding.max_steps},
+      {"target", target_json(finding.target)},
+  };
+}
+
+std::string json_text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace slalom

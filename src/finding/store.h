@@ -1,0 +1,48 @@
+// FindingStore: the folder in which findings are kept, one per bug:
+//
+//   <root>/<signature>/capsule.slalom         the finding: the truth
+//                      finding.json           the same, for other tools
+//                      report.txt             for people
+//                      capsule.<hash>.slalom  of earlier versions of the target (<hash>: TargetId::hash)
+//                      capsule.damaged-<n>.slalom  files that could not be read: kept, never used
+//
+// Every file is replaced atomically, the capsule first, and a lock file serialises writers, so that neither a
+// crash nor several processes at once lose a finding.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "finding/finding.h"
+
+namespace slalom {
+
+struct StoredFinding {
+  std::string signature;
+  std::filesystem::path directory;
+  Result<Finding> finding;  // an error: its capsule is damaged
+};
+// In the order of signatures. Only reads, so it works on a store that cannot be written.
+Result<std::vector<StoredFinding>> list_findings(const std::filesystem::path& root);
+
+class FindingStore {
+ public:
+  // Creates the folder when it is missing; fails when it cannot be written.
+  static Result<FindingStore> open(std::filesystem::path root);
+
+  // Keeps the finding and returns the path of its capsule. When the bug is known already for this target, the
+  // finding with the smaller schedule stays, with its report, and occurrences add up.
+  Result<std::filesystem::path> add(const Finding& finding, const std::string& report);
+
+  Result<std::vector<StoredFinding>> list() const { return list_findings(root_); }
+  const std::filesystem::path& root() const { return root_; }
+
+ private:
+  explicit FindingStore(std::filesystem::path root) : root_(std::move(root)) {}
+
+  std::filesystem::path root_;
+};
+
+}  // namespace slalom

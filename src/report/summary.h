@@ -1,0 +1,71 @@
+// Small pieces of text that every part of the terminal output is made of: numbers for people, aligned tables,
+// wrapped paragraphs, colours.
+//
+// Text is UTF-8; its width is counted in code points, one column each, and terminal escapes count nothing.
+// Only fit() and printable() expect text without escapes: lay out first, paint last. Nothing here knows what
+// a finding is.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slalom {
+
+std::string human_number(uint64_t number);                      // "1,234,567"
+std::string human_duration(std::chrono::nanoseconds duration);  // "12.3 ms", "3 min 20 s"
+std::string ordinal(uint64_t number);                           // "1st", "12th"
+std::string plural(uint64_t count, std::string_view singular,   // "1 switch", "1,204 switches"
+                   std::string_view several = "");              // default: singular + "s"
+
+size_t display_width(std::string_view text);
+// Cut to `width` columns, with `ellipsis` at the end of what was cut.
+std::string fit(std::string_view text, size_t width, std::string_view ellipsis = "…");
+std::string pad(std::string_view text, size_t width);       // spaces after it
+std::string pad_left(std::string_view text, size_t width);  // spaces before it
+// One line that is safe to print: white space becomes a space, control characters and broken UTF-8 become
+// U+FFFD. What comes from a target goes through this before it is laid out.
+std::string printable(std::string_view text);
+// Lines of at most `width` columns, each ending with a newline; a longer word gets a line of its own.
+// Newlines in `text` are kept.
+std::string wrap(std::string_view text, size_t width, size_t first_indent = 0, size_t next_indent = 0);
+
+enum class Ink : uint8_t { Bold, Dim, Red, Green, Yellow, Blue, Magenta, Cyan };
+
+struct Style {
+  bool on = false;
+  std::string paint(Ink ink, std::string_view text) const;
+};
+
+// The characters that are not letters: drawn with boxes and arrows, or in ASCII.
+struct Glyphs {
+  std::string_view vertical, horizontal, crossing, dash, right, left, ellipsis, times;
+  std::string_view evidence, point, failure, race, suspicion;
+};
+const Glyphs& glyphs(bool ascii);
+
+// Columns as wide as their widest cell, two spaces apart. A cell may be painted. Rows may be shorter than the
+// header.
+class Table {
+ public:
+  enum class Align : uint8_t { Left, Right };
+  struct Column {
+    std::string title;
+    Align align = Align::Left;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<std::string> cells);
+  std::string text(const Style& style = {}, size_t indent = 0) const;  // without titles if all are empty
+
+ private:
+  std::string line(const std::vector<std::string>& cells, const std::vector<size_t>& widths,
+                   size_t indent) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace slalom

@@ -1,0 +1,315 @@
+#include "report/text.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace slalom {
+namespace {
+
+constexpr size_t kIndent = 2;
+constexpr size_t kMostSwitches = 16;  // a longer schedule is cut in the middle
+constexpr size_t kFirstSwitches = 10;
+
+class Report {
+ public:
+  Report(const Finding& finding, const TraceLog& log, const Names& names, const TextOptions& options)
+      : finding_(finding),
+        log_(log),
+        names_(names),
+        options_(options),
+        width_(std::max<size_t>(options.width, 40)),
+        style_{options.colour},
+        glyphs_(glyphs(options.ascii)),
+        all_(read_interleaving(log, names)) {
+    believe_choice_points();
+  }
+
+  std::string text() {
+    title();
+    timeline();
+    why();
+    schedule();
+    found();
+    replay();
+    return std::move(text_);
+  }
+
+ private:
+  static Leaving leaving(ChoiceKind kind, Leaving otherwise) {
+    switch (kind) {
+      case ChoiceKind::Running:
+        return otherwise == Leaving::Interrupted ? otherwise : Leaving::Preempted;
+      case ChoiceKind::Yielded:
+        return Leaving::Yielded;
+      case ChoiceKind::Blocked:
+        return Leaving::Blocked;
+      case ChoiceKind::Ended:
+        return Leaving::Ended;
+      default:
+        return otherwise;
+    }
+  }
+
+  // The schedule's switches are the log's, after the start; if they are not, the log is of something else and
+  // speaks for itself.
+  bool log_follows_schedule() const {
+    const auto& switches = finding_.schedule.switches;
+    if (switches.size() != all_.switches.size() + 1) return false;
+    for (size_t i = 0; i < all_.switches.size(); ++i) {
+      const AgentSwitch& seen = all_.switches[i];
+      if (switches[i + 1] != Switch{seen.from, seen.from_ops, seen.to}) return false;
+    }
+    return true;
+  }
+
+  void believe_choice_points() {
+    if (!log_follows_schedule() || options_.switch_kinds.size() != finding_.schedule.switches.size()) return;
+    for (size_t i = 0; i < all_.switches.size(); ++i) {
+      Leaving& known = all_.switches[i].leaving;
+      known = leaving(options_.switch_kinds[i + 1], known);
+    }
+  }
+
+  std::string agent(AgentId id) const { return id ? printable(names_.agent(id)) : "nobody"; }
+  std::string painted_agent(AgentId id) const { return style_.paint(agent_ink(all_.agents, id), agent(id)); }
+  void heading(std::string_view text) { text_ += '\n' + style_.paint(Ink::Bold, text) + '\n'; }
+  void paragraph(const std::string& text, size_t indent = kIndent, size_t next = kIndent) {
+    text_ += wrap(text, width_, indent, next);
+  }
+
+  void title() {
+    const Verdict& verdict = finding_.verdict;
+    const auto [glyph, ink] = [&]() -> std::pair<std::string_view, Ink> {
+      switch (verdict.severity) {
+        case Severity::Failure:
+          return {glyphs_.failure, Ink::Red};
+        case Severity::Race:
+          return {glyphs_.race, Ink::Yellow};
+        default:
+          return {glyphs_.suspicion, Ink::Magenta};
+      }
+    }();
+    const std::string label = fmt::format("{} {} ({})", glyph, name(verdict.severity), name(verdict.kind));
+    // Painted word by word, so that a break inside the title does not carry colour over the margin.
+    std::string painted = style_.paint(Ink::Bold, style_.paint(ink, label)) + ' ';
+    std::string word;
+    for (char c : printable(verdict.title) + ' ') {
+      if (c != ' ') {
+        word += c;
+        continue;
+      }
+      painted += style_.paint(Ink::Bold, word) + ' ';
+      word.clear();
+    }
+    paragraph(painted, 0, kIndent);
+    if (!verdict.detail.empty()) {
+      text_ += '\n';
+      paragraph(printable(verdict.detail));
+    }
+  }
+
+  void timeline() {
+    const Timeline timeline = make_timeline(all_, finding_, log_.outcome(), names_, options_.detail, glyphs_);
+    heading("Timeline");
+    if (timeline.rows.empty()) paragraph("nothing was recorded");
+    text_ += lay_out(timeline, names_, {width_, style_, options_.ascii});
+    if (!timeline.dropped.empty()) {
+      std::vector<std::string> texts;
+      for (const auto& [id, operations] : timeline.dropped)
+        texts.push_back(fmt::format("{} ({})", agent(id), plural(operations, "operation")));
+      paragraph(
+          fmt::format("Not shown, since what they do does not matter here: {}.", fmt::join(texts, ", ")));
+    }
+    evidence();
+  }
+
+  void evidence() {
+    if (finding_.verdict.evidence.empty()) return;
+    text_ += '\n';
+    for (const Evidence& item : finding_.verdict.evidence) {
+      const std::string place = printable(names_.place(item.pc));
+      text_ += wrap(
+          fmt::format("{} {}{}{}: {}", style_.paint(Ink::Red, glyphs_.evidence), painted_agent(item.agent),
+                      place.empty() ? "" : " at ", place, printable(item.text)),
+          width_, kIndent, kIndent + 2);
+    }
+  }
+
+  std::string point_text(const OrderPoint& point) const {
+    std::string what = printable(point.text);
+    if (const Operation* operation = all_.find(point.agent, point.ops)) {
+      const std::string_view word = access_word(operation->kind);
+      what = word.empty() ? operation->text : fmt::format("{} ({})", operation->text, word);
+    } else if (what.empty()) {
+      what = printable(names_.place(point.pc));
+    }
+    return fmt::format("{}: {}", painted_agent(point.agent), what);
+  }
+
+  void why() {
+    if (finding_.constraints.empty()) return;
+    heading("Why");
+    const bool one = finding_.constraints.size() == 1;
+    paragraph(one ? "The bug needs this order; turned round, it is gone:"
+                  : "The bug needs all of these orders; with any of them turned round, it is gone:");
+    for (const OrderConstraint& constraint : finding_.constraints) {
+      const std::string before = point_text(constraint.before);
+      const std::string after = point_text(constraint.after);
+      const std::string bullet = style_.paint(Ink::Yellow, glyphs_.point);
+      const std::string line = fmt::format("{} {} before {}", bullet, before, after);
+      if (kIndent + display_width(line) <= width_) {
+        text_ += fmt::format("{:{}}{} {} {} {}\n", "", kIndent, bullet, before,
+                             style_.paint(Ink::Bold, "before"), after);
+        continue;
+      }
+      paragraph(fmt::format("{} {}", bullet, before), kIndent, kIndent + 4);
+      paragraph(fmt::format("{} {}", style_.paint(Ink::Bold, "before"), after), kIndent + 4, kIndent + 6);
+    }
+  }
+
+  std::string switch_text(size_t i, bool follows) const {
+    const Switch& change = finding_.schedule.switches[i];
+    const Leaving leaving = follows && i > 0 ? all_.switches[i - 1].leaving : Leaving::Unknown;
+    std::string where;
+    switch (leaving) {
+      case Leaving::Ended:
+        where = "at its end";
+        break;
+      case Leaving::Yielded:
+        where = fmt::format("at its yield, the {} operation", ordinal(change.from_ops));
+        break;
+      case Leaving::Blocked:
+        where = fmt::format("blocked after its {} operation", ordinal(change.from_ops));
+        break;
+      default:
+        where = fmt::format("after its {} operation", ordinal(change.from_ops));
+    }
+    if (change.from_ops == 0) where = "before its 1st operation";
+    return fmt::format("{} {} {}", where, glyphs_.right, agent(change.to));
+  }
+
+  void schedule() {
+    heading("Schedule");
+    const auto& switches = finding_.schedule.switches;
+    const bool follows = log_follows_schedule();
+    const bool cut = switches.size() > kMostSwitches && options_.detail == Detail::Essential;
+    std::vector<std::string> parts;
+    for (size_t i = 0; i < switches.size(); ++i) {
+      if (cut && i == kFirstSwitches) {
+        const size_t left_out = switches.size() - kMostSwitches;
+        parts.push_back(fmt::format("{} {} {}", glyphs_.ellipsis, plural(left_out, "switch", "switches"),
+                                    glyphs_.ellipsis));
+        i += left_out;
+      }
+      if (i == 0) {
+        parts.push_back(fmt::format("start {}", agent(switches[0].to)));
+      } else if (cut && i == kFirstSwitches + switches.size() - kMostSwitches) {
+        parts.push_back(fmt::format("{} {}", agent(switches[i].from), switch_text(i, follows)));
+      } else {
+        parts.push_back(switch_text(i, follows));
+      }
+    }
+    if (!parts.empty()) paragraph(fmt::format("{}.", fmt::join(parts, "; ")), kIndent, kIndent + 2);
+    data_choices();
+    size_of_it(follows);
+  }
+
+  void data_choices() {
+    const auto& data = finding_.schedule.data;
+    if (data.empty()) return;
+    const size_t shown =
+        options_.detail == Detail::Everything ? data.size() : std::min(data.size(), kMostSwitches);
+    std::vector<std::string> parts;
+    for (size_t i = 0; i < shown; ++i)
+      parts.push_back(fmt::format("{} chooses {} in its {} operation", agent(data[i].agent), data[i].value,
+                                  ordinal(data[i].ops + 1)));
+    if (shown < data.size())
+      parts.push_back(fmt::format("{} {} more", glyphs_.ellipsis, human_number(data.size() - shown)));
+    paragraph(fmt::format("Values: {}.", fmt::join(parts, "; ")), kIndent, kIndent + 2);
+  }
+
+  void size_of_it(bool follows) {
+    const auto count = [&](auto&& wanted) {
+      return static_cast<uint64_t>(std::count_if(all_.switches.begin(), all_.switches.end(), wanted));
+    };
+    const uint64_t perhaps = count([](const AgentSwitch& s) { return unforced(s.leaving); });
+    const uint64_t sure = perhaps - count([](const AgentSwitch& s) { return s.leaving == Leaving::Unknown; });
+    std::string text = sure == perhaps ? plural(sure, "preemption")
+                                       : fmt::format("{} to {}", sure, plural(perhaps, "preemption"));
+    if (!follows) text = plural(finding_.schedule.switches.size(), "switch", "switches");
+    switch (finding_.minimality) {
+      case Minimality::Unshrunk:
+        text += "; not shrunk";
+        break;
+      case Minimality::Minimal:
+        text += "; minimal: each switch was proved necessary";
+        break;
+      case Minimality::Minimum:
+        text += "; minimum: no schedule with fewer preemptions shows it";
+        break;
+    }
+    const size_t before = finding_.original.switches.size();
+    const size_t now = finding_.schedule.switches.size();
+    if (finding_.minimality != Minimality::Unshrunk && before > now)
+      text +=
+          fmt::format(" (found with {}, now {})", plural(before, "switch", "switches"), human_number(now));
+    paragraph(text + '.');
+  }
+
+  void found() {
+    heading("Found");
+    std::string target = printable(finding_.target.name);
+    std::vector<std::string> params;
+    for (const auto& [key, value] : finding_.target.params)
+      params.push_back(fmt::format("{} = {}", printable(key), value));
+    if (!params.empty()) target += fmt::format(" ({})", fmt::join(params, ", "));
+
+    std::string text;
+    if (!finding_.target.name.empty()) text = fmt::format("In {}, by ", target);
+    text += fmt::format("{}{} with seed {}, in the {} execution", text.empty() ? "By " : "",
+                        finding_.strategy.empty() ? "an unnamed strategy" : printable(finding_.strategy),
+                        finding_.seed, ordinal(finding_.execution + 1));
+    if (options_.executions != 0) text += fmt::format(" of {}", human_number(options_.executions));
+    if (finding_.occurrences > 1)
+      text += fmt::format("; {} executions show it", human_number(finding_.occurrences));
+    paragraph(text + '.');
+    replays();
+  }
+
+  void replays() {
+    if (finding_.replays_tried == 0) return paragraph("Not replayed yet.");
+    const std::string count = fmt::format("{}/{}", finding_.replays_same, finding_.replays_tried);
+    if (finding_.replays_same == finding_.replays_tried)
+      return paragraph(
+          fmt::format("{} the same bug every time.", style_.paint(Ink::Green, "Replayed " + count + ":")));
+    paragraph(fmt::format("{} the target does something that slalom does not control.",
+                          style_.paint(Ink::Red, "Replayed only " + count + ":")));
+  }
+
+  void replay() {
+    if (options_.replay_command.empty()) return;
+    heading("See it again");
+    // Never wrapped: it is there to be copied.
+    text_ += std::string(kIndent, ' ') + options_.replay_command + '\n';
+  }
+
+  const Finding& finding_;
+  const TraceLog& log_;
+  const Names& names_;
+  const TextOptions& options_;
+  const size_t width_;
+  const Style style_;
+  const Glyphs& glyphs_;
+  Interleaving all_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string text_report(const Finding& finding, const TraceLog& log, const Names& names,
+                        const TextOptions& options) {
+  return Report(finding, log, names, options).text();
+}
+
+}  // namespace slalom

@@ -1,0 +1,110 @@
+#include "report/trace_text.h"
+
+#include <map>
+
+#include "report/interleaving.h"
+#include "report/summary.h"
+
+namespace slalom {
+namespace {
+
+// Names are asked for once: a long trace repeats them.
+class NameCache {
+ public:
+  explicit NameCache(const Names& names) : names_(names) {}
+  const std::string& agent(AgentId id) {
+    return cached(agents_, id, [&] { return id ? names_.agent(id) : "-"; });
+  }
+  const std::string& object(ObjectId id) {
+    return cached(objects_, id, [&] { return names_.object(id); });
+  }
+  const std::string& place(Place pc) {
+    return cached(places_, pc, [&] { return names_.place(pc); });
+  }
+
+ private:
+  template <typename Key, typename Ask>
+  const std::string& cached(std::map<Key, std::string>& known, Key key, Ask ask) {
+    const auto [entry, added] = known.try_emplace(key);
+    if (added) entry->second = printable(ask());
+    return entry->second;
+  }
+
+  const Names& names_;
+  std::map<AgentId, std::string> agents_;
+  std::map<ObjectId, std::string> objects_;
+  std::map<Place, std::string> places_;
+};
+
+std::string access_value(const Access& access) {
+  const std::string value = value_text(access.value, access.size);
+  if (access.op() == OpKind::CompareExchange) return value + (access.wrote ? ", swapped" : ", not swapped");
+  return value;
+}
+
+std::string event_value(const Event& event, NameCache& names) {
+  switch (event.op) {
+    case OpKind::Choose:
+    case OpKind::Alloc:
+      return std::to_string(event.value);
+    case OpKind::Signal:
+    case OpKind::Broadcast:
+      return fmt::format("wakes {}", event.value);
+    case OpKind::TryLock:
+      return event.value != 0 ? "taken" : "not taken";
+    case OpKind::Note:
+    case OpKind::Fail:
+      return fmt::format("\"{}\"", printable(event.text));
+    case OpKind::Wake:
+    case OpKind::Spawn:
+    case OpKind::Join:
+      return event.other ? names.agent(event.other) : "";
+    case OpKind::Free:
+    case OpKind::HeapUse:
+      return event.state != 0 ? "live" : "freed";
+    case OpKind::SemWait:
+    case OpKind::SemPost:
+      return fmt::format("count {}", event.state);
+    default:
+      return "";
+  }
+}
+
+bool has_object(OpKind kind) {
+  switch (kind) {
+    case OpKind::None:
+    case OpKind::Yield:
+    case OpKind::Choose:
+    case OpKind::Note:
+    case OpKind::Fail:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+std::string trace_text(const TraceLog& log, const Names& names) {
+  NameCache cache(names);
+  Table table({{"step", Table::Align::Right}, {"agent"}, {"place"}, {"operation"}, {"object"}, {"value"}});
+  for (const TraceLog::Entry& entry : log.order()) {
+    if (entry.what == TraceLog::Entry::What::Event) {
+      const Event& event = log.events()[entry.index];
+      table.add({std::to_string(event.step.raw), cache.agent(event.agent),
+                 event.agent ? cache.place(event.pc) : "", std::string(name(event.op)),
+                 has_object(event.op) ? cache.object(event.object) : "", event_value(event, cache)});
+      continue;
+    }
+    const TraceLog::Batch& batch = log.batches()[entry.index];
+    for (uint64_t i = 0; i < batch.count; ++i) {
+      const Access& access = log.accesses()[batch.first + i];
+      table.add({std::to_string(batch.header.first_step.raw + access.retired),
+                 cache.agent(batch.header.agent), cache.place(access.pc()), std::string(name(access.op())),
+                 cache.object(access.address()), access_value(access)});
+    }
+  }
+  return table.text() + fmt::format("end: {}\n", outcome_text(log.outcome(), names));
+}
+
+}  // namespace slalom

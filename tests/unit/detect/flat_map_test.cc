@@ -1,0 +1,55 @@
+#include "base/flat_map.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/rng.h"
+
+namespace slalom {
+namespace {
+
+TEST(FlatMap, AgreesWithStdMap) {
+  Rng rng(1);
+  FlatMap<uint32_t> map;
+  std::map<uint64_t, uint32_t> model;
+  for (int round = 0; round < 20; ++round) {
+    const uint64_t range = uint64_t{1} << (round * 3);
+    for (int i = 0; i < 2000; ++i) {
+      const uint64_t key = rng.below(range) * (round % 2 == 0 ? 1 : 4096) - 1;  // also all ones
+      if (rng.below(2) == 0) {
+        const auto value = static_cast<uint32_t>(rng.next());
+        map[key] = value;
+        model[key] = value;
+      }
+      const uint32_t* found = map.find(key);
+      const auto expected = model.find(key);
+      ASSERT_EQ(found != nullptr, expected != model.end());
+      if (found != nullptr) ASSERT_EQ(*found, expected->second);
+    }
+    ASSERT_EQ(map.size(), model.size());
+    std::map<uint64_t, uint32_t> all;
+    map.for_each([&](uint64_t key, uint32_t value) { all[key] = value; });
+    ASSERT_EQ(all, model);
+    const FlatMap<uint32_t> copy = map;
+    if (round % 3 == 2) {
+      map.clear();
+      ASSERT_TRUE(map.empty());
+      model.clear();
+      copy.for_each([&](uint64_t key, uint32_t) { ASSERT_FALSE(map.contains(key)); });
+    }
+  }
+}
+
+TEST(FlatMap, ClearedTableStartsWithFreshValues) {
+  FlatMap<uint64_t> map;
+  for (uint64_t key = 0; key < 5000; ++key) map[key] = key + 1;
+  map.clear();
+  map[3] = 7;
+  map.clear();  // now far too large for what was in it
+  for (uint64_t key = 0; key < 100; ++key) EXPECT_EQ(map[key], 0u);
+  EXPECT_EQ(map.size(), 100u);
+}
+
+}  // namespace
+}  // namespace slalom

@@ -1,0 +1,250 @@
+// Deadlock, lost wakeup, livelock and good samaritan, each with a fixed twin.
+#include <gtest/gtest.h>
+
+#include "unit/detect/script.h"
+
+namespace slalom::test {
+namespace {
+
+using Titles = std::vector<std::string>;
+
+// Two agents that take m1 and m2 in opposite orders, in either order of ids and of the outcome's list.
+Script lock_inversion(uint32_t first_agent, bool swapped) {
+  Script s(first_agent);
+  if (swapped) s.agent("b");
+  s.lock("a", "m1", "a:1").lock("b", "m2", "b:1");
+  auto a = s.waiting("a", OpKind::Lock, "m2", "a:2", {"b"});
+  auto b = s.waiting("b", OpKind::Lock, "m1", "b:2", {"a"});
+  s.end(swapped ? Deadlocked{{b, a}} : Deadlocked{{a, b}});
+  return s;
+}
+
+TEST(Deadlock, NamesTheCycleWhateverTheNumbers) {
+  const Titles expected = {"deadlock: a:2 waits for m2 held by b; b:2 waits for m1 held by a"};
+  for (uint32_t first_agent : {0u, 7u, 300u}) {
+    EXPECT_EQ(lock_inversion(first_agent, false).titles(), expected);
+    EXPECT_EQ(lock_inversion(first_agent, true).titles(), expected);
+  }
+}
+
+TEST(Deadlock, EvidenceIsWhereLocksWereTakenAndAreWaitedFor) {
+  Script s = lock_inversion(0, false);
+  const Verdict verdict = s.verdicts().at(0);
+  EXPECT_EQ(verdict.kind, BugKind::Deadlock);
+  EXPECT_EQ(verdict.severity, Severity::Failure);
+  const std::vector<Evidence> expected = {
+      {Step{1}, s.agent("b"), s.place("b:1"), "takes m2"},
+      {Step{2}, s.agent("a"), s.place("a:2"), "waits for m2 held by b"},
+      {Step{0}, s.agent("a"), s.place("a:1"), "takes m1"},
+      {Step{2}, s.agent("b"), s.place("b:2"), "waits for m1 held by a"},
+  };
+  EXPECT_EQ(verdict.evidence, expected);
+  EXPECT_EQ(verdict.detail,
+            "a waits at a:2 (lock) for m2, held by b since b:1. b waits at b:2 (lock) for m1, held by a "
+            "since a:1.");
+}
+
+TEST(Deadlock, FixedTwinEnds) {
+  Script s;
+  s.lock("a", "m1", "a:1").lock("a", "m2", "a:2").unlock("a", "m2", "a:3").unlock("a", "m1", "a:4");
+  s.lock("b", "m1", "b:1").lock("b", "m2", "b:2").unlock("b", "m2", "b:3").unlock("b", "m1", "b:4");
+  s.end(Exited{});
+  EXPECT_EQ(s.titles(), Titles{});
+}
+
+// A ring of any number of copies is the same bug.
+TEST(Deadlock, RingsOfCopiesMerge) {
+  for (int n : {2, 3, 5}) {
+    Script s;
+    Deadlocked deadlock;
+    for (int i = 0; i < n; ++i) {
+      deadlock.waiting.push_back(s.waiting(fmt::format("phil#{}", i), OpKind::Lock,
+                                           fmt::format("fork[{}]", (i + 1) % n), "phil:2",
+                                           {fmt::format("phil#{}", (i + 1) % n)}));
+    }
+    s.end(deadlock);
+    EXPECT_EQ(s.titles(), Titles{"deadlock: phil:2 waits for fork[] held by phil"}) << n;
+  }
+}
+
+TEST(Deadlock, WaitingForOneself) {
+  Script s;
+  s.lock("a", "m", "a:1").end(Deadlocked{{s.waiting("a", OpKind::Lock, "m", "a:2", {"a"})}});
+  EXPECT_EQ(s.titles(), Titles{"deadlock: a:2 waits for m held by itself"});
+}
+
+TEST(Deadlock, CycleThroughOneOfManyReaders) {
+  Script s;
+  s.end(Deadlocked{{s.waiting("w", OpKind::WriteLock, "rw", "w:2", {"r#0", "r#1"}),
+                    s.waiting("r#1", OpKind::Lock, "m", "r:3", {"w"}),
+                    s.waiting("main", OpKind::Join, "agent w", "main:9", {"w"})}});
+  EXPECT_EQ(s.titles(), Titles{"deadlock: r:3 waits for m held by w; w:2 waits for rw held by r"});
+}
+
+TEST(Deadlock, TwoCyclesAreTwoBugs) {
+  Script s;
+  s.end(Deadlocked{{s.waiting("a", OpKind::Lock, "m2", "a:2", {"b"}),
+                    s.waiting("b", OpKind::Lock, "m1", "b:2", {"a"}),
+                    s.waiting("c", OpKind::Join, "agent d", "c:1", {"d"}),
+                    s.waiting("d", OpKind::Join, "agent c", "d:1", {"c"})}});
+  EXPECT_EQ(s.titles(), (Titles{"deadlock: a:2 waits for m2 held by b; b:2 waits for m1 held by a",
+                                "deadlock: c:1 waits for the end of d; d:1 waits for the end of c"}));
+}
+
+TEST(Deadlock, WithoutACycleListsWhatIsWaitedFor) {
+  Script s;
+  s.end(Deadlocked{
+      {s.waiting("w#0", OpKind::SemWait, "s[0]", "w:4"), s.waiting("w#1", OpKind::SemWait, "s[1]", "w:4"),
+       s.waiting("v", OpKind::BarrierArrive, "b", "v:1"), s.waiting("u", OpKind::Lock, "m", "u:1", {"gone"}),
+       s.waiting("main", OpKind::Join, "agent w#0", "main:2", {"w#0"})}});
+  EXPECT_EQ(s.titles(),
+            Titles{"deadlock: u:1 waits for m held by gone, which has ended; v:1 waits for others at "
+                   "b; w:4 waits for a post of s[]"});
+}
+
+// The consumer looks, the producer signals, the consumer waits.
+Script early_signal(OpKind signal, int64_t woken) {
+  Script s;
+  s.load("consumer", "ready", "consumer:1");
+  s.event(signal, "producer", "c", "producer:2", {0, "", woken});
+  s.event(OpKind::Wait, "consumer", "c", "consumer:3").unlock("consumer", "m", "consumer:3");
+  s.store("producer", "done", "producer:3");
+  s.end(Deadlocked{{s.waiting("consumer", OpKind::Wait, "c", "consumer:3"),
+                    s.waiting("main", OpKind::Join, "agent consumer", "main:1", {"consumer"})}});
+  return s;
+}
+
+TEST(LostWakeup, InsteadOfADeadlock) {
+  Script s = early_signal(OpKind::Signal, 0);
+  const std::vector<Verdict> verdicts = s.verdicts();
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].kind, BugKind::LostWakeup);
+  EXPECT_EQ(verdicts[0].title, "lost wakeup: signal at producer:2 woke nobody, then consumer:3 waits for c");
+  const std::vector<Evidence> expected = {
+      {Step{1}, s.agent("producer"), s.place("producer:2"), "signal of c wakes nobody"},
+      {Step{2}, s.agent("consumer"), s.place("consumer:3"), "waits for c for ever"}};
+  EXPECT_EQ(verdicts[0].evidence, expected);
+  EXPECT_EQ(early_signal(OpKind::Broadcast, 0).verdicts().at(0).kind, BugKind::LostWakeup);
+}
+
+TEST(LostWakeup, SwitchedOffLeavesADeadlock) {
+  const Script s = early_signal(OpKind::Signal, 0);
+  EXPECT_EQ(s.titles("deadlock"), Titles{"deadlock: consumer:3 waits for a signal of c"});
+  EXPECT_EQ(s.verdicts("lost-wakeup").at(0).kind, BugKind::LostWakeup);
+  EXPECT_EQ(s.titles("failure,livelock,heap,race,leak"), Titles{});
+}
+
+TEST(LostWakeup, NotWithoutASignalThatWokeNobody) {
+  const Script heard = early_signal(OpKind::Signal, 1);
+  EXPECT_EQ(heard.titles(), Titles{"deadlock: consumer:3 waits for a signal of c"});
+  EXPECT_EQ(heard.titles("lost-wakeup"), Titles{});
+  Script own;
+  own.event(OpKind::Signal, "a", "c", "a:1", {0, "", 0}).event(OpKind::Wait, "a", "c", "a:2");
+  own.event(OpKind::Signal, "b", "other", "b:1", {0, "", 0});
+  own.end(Deadlocked{{own.waiting("a", OpKind::Wait, "c", "a:2")}});
+  EXPECT_EQ(own.titles(), Titles{"deadlock: a:2 waits for a signal of c"});
+}
+
+TEST(LostWakeup, ACycleExplainsTheHangBetter) {
+  Script s = early_signal(OpKind::Signal, 0);
+  s.end(Deadlocked{{s.waiting("consumer", OpKind::Wait, "c", "consumer:3"),
+                    s.waiting("a", OpKind::Lock, "m", "a:2", {"a"})}});
+  EXPECT_EQ(s.titles(), Titles{"deadlock: a:2 waits for m held by itself"});
+}
+
+Outcome limit(Script& s, const std::vector<std::string>& enabled) {
+  LimitReached outcome{s.steps(), {}};
+  for (const std::string& name : enabled) outcome.enabled.push_back(s.agent(name));
+  return outcome;
+}
+
+TEST(Livelock, PoliteSpinners) {
+  for (int rounds : {12, 100, 341, 1024, 3000}) {  // wherever the limit falls between two windows
+    Script s;
+    s.store("main", "x", "main:1").store("main", "y", "main:2");
+    for (int i = 0; i < rounds; ++i) {
+      for (const char* who : {"a", "b"}) {
+        const std::string name = who;
+        s.access(OpKind::AtomicLoad, name, "flag", name + ":2").event(OpKind::Yield, name, "-", name + ":3");
+      }
+    }
+    s.end(limit(s, {"a", "b"}));
+    EXPECT_EQ(s.titles(), Titles{"livelock at a:3, b:3"}) << rounds;
+    EXPECT_EQ(s.verdicts().at(0).kind, BugKind::Livelock);
+    s.end(Exited{});
+    EXPECT_EQ(s.titles(), Titles{});
+  }
+}
+
+// Each backs off when it sees the other: nothing but repetition, and nobody yields.
+Script back_off(int rounds, bool counts) {
+  Script s;
+  for (int i = 0; i < rounds; ++i) {
+    for (const char* who : {"a", "b"}) {
+      const std::string name = who;
+      s.access(OpKind::AtomicStore, name, "want " + name, name + ":1", 8, 1);
+      s.access(OpKind::AtomicLoad, name, name == "a" ? "want b" : "want a", name + ":2", 8, 1);
+      s.access(OpKind::AtomicStore, name, "want " + name, name + ":3", 8, counts ? i : 0);
+    }
+  }
+  s.end(limit(s, {"a", "b"}));
+  return s;
+}
+
+TEST(Livelock, RepetitionWithoutYields) {
+  EXPECT_EQ(back_off(700, false).titles(), Titles{"livelock at a:1, a:2, a:3, b:1, ..."});
+}
+
+TEST(Livelock, ALongProgramIsNone) {
+  for (int rounds : {50, 700, 2500}) EXPECT_EQ(back_off(rounds, true).titles(), Titles{}) << rounds;
+}
+
+TEST(Livelock, AnUnfairScheduleIsNone) {
+  Script s;
+  s.load("starved", "x", "starved:1");
+  for (int i = 0; i < 500; ++i)
+    for (const char* who : {"a", "b"}) s.event(OpKind::Yield, who, "-", fmt::format("{}:1", who));
+  s.end(limit(s, {"a", "b", "starved"}));
+  EXPECT_EQ(s.titles(), Titles{});
+}
+
+Script spinner(bool yields, bool others_enabled) {
+  Script s;
+  s.load("other", "x", "other:1");
+  for (int i = 0; i < 1000; ++i) {
+    s.access(OpKind::AtomicLoad, "spinner", "flag", "spinner:2");
+    if (yields) s.event(OpKind::Yield, "spinner", "-", "spinner:3");
+  }
+  s.end(others_enabled ? limit(s, {"other", "spinner"}) : limit(s, {"spinner"}));
+  return s;
+}
+
+TEST(GoodSamaritan, SpinsAloneWithoutYielding) {
+  const auto verdicts = spinner(false, true).verdicts();
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].kind, BugKind::GoodSamaritan);
+  EXPECT_EQ(verdicts[0].title, "spins without yielding at spinner:2");
+}
+
+TEST(GoodSamaritan, YieldingMakesItTheSchedulesFault) {
+  EXPECT_EQ(spinner(true, true).titles(), Titles{});
+}
+
+TEST(GoodSamaritan, AloneItIsALivelock) {
+  EXPECT_EQ(spinner(false, false).titles(), Titles{"livelock at spinner:2"});
+  EXPECT_EQ(spinner(true, false).titles(), Titles{"livelock at spinner:3"});
+  EXPECT_EQ(spinner(false, true).titles("failure,deadlock,lost-wakeup,heap,race,leak"), Titles{});
+}
+
+// Steps that no event accounts for: a loop over nothing visible.
+TEST(Livelock, InvisibleLoops) {
+  Script s;
+  s.load("a", "x", "a:1").load("b", "x", "b:1");
+  s.end(LimitReached{20'000, {s.agent("b")}});
+  EXPECT_EQ(s.titles(), Titles{"livelock: b does nothing visible after b:1"});
+  s.end(LimitReached{20'000, {s.agent("a"), s.agent("b")}});
+  EXPECT_EQ(s.titles(), Titles{"spins without yielding: b does nothing visible after b:1"});
+}
+
+}  // namespace
+}  // namespace slalom::test

@@ -1,0 +1,157 @@
+// Every exhaustive search must find the same ways for a program to end. Plain depth-first search is so simple that it is
+// the reference; thousands of random programs are the judges.
+#include "explore/random_program.h"
+#include "explore/search.h"
+#include "explore/strategies/dfs.h"
+#include "explore/strategies/dpor.h"
+
+namespace slalom {
+namespace {
+
+constexpr int kPrograms = 400;  // per test
+constexpr int kOperations = 7;
+
+struct Setup {
+  ChoicePolicy::Where where = ChoicePolicy::Where::Everywhere;
+  bool snapshots = true;
+  unsigned workers = 1;
+};
+
+Reached reach(const std::shared_ptr<const ToyProgram>& program, Strategy&& strategy, Setup setup = {}) {
+  SearchOptions options;
+  options.explore.inputs.policy.where = setup.where;
+  options.explore.workers = setup.workers;
+  options.snapshots = setup.snapshots;
+  const Reached reached = search(program, strategy, options);
+  EXPECT_TRUE(reached.result.coverage.exhausted);
+  EXPECT_EQ(reached.result.truncated, 0u);
+  return reached;
+}
+
+Dfs plain() { return Dfs({.bound = DfsOptions::Bound::None}); }
+Dfs cached() { return Dfs({.bound = DfsOptions::Bound::None, .caching = DfsOptions::Caching::HappensBefore}); }
+Dpor with(DporOptions::Mode mode, DporOptions::Defect defect = DporOptions::Defect::None) {
+  return Dpor({.mode = mode, .defect = defect});
+}
+
+class Agreement : public testing::TestWithParam<int> {
+ protected:
+  // Calls check(program, text) for each program of this test's share.
+  template <typename Check>
+  void for_programs(Check check) {
+    for (int i = 0; i < kPrograms && !HasFailure(); ++i) {
+      const uint64_t seed = static_cast<uint64_t>(GetParam()) * kPrograms + static_cast<uint64_t>(i);
+      const RandomProgram program = ProgramGenerator(seed).make(kOperations);
+      SCOPED_TRACE("program " + std::to_string(seed) + "\n" + program.text);
+      check(built(program.builder), seed);
+    }
+  }
+};
+
+TEST_P(Agreement, FineDporReachesWhatDfsReaches) {
+  for_programs([](const auto& program, uint64_t seed) {
+    const Reached all = reach(program, plain(), {.snapshots = seed % 2 == 0, .workers = 1 + static_cast<unsigned>(seed / 2 % 2)});
+    const Reached one = reach(program, with(DporOptions::Mode::Fine));
+    EXPECT_EQ(one.states, all.states);
+    EXPECT_EQ(one.titles, all.titles);
+    if (all.titles.empty()) {
+      EXPECT_EQ(one.result.executions, one.result.classes) << "a class was executed twice";
+      EXPECT_EQ(one.result.classes, all.result.classes);
+      EXPECT_EQ(one.result.blocked, 0u);
+    }
+    const Reached other = reach(program, with(DporOptions::Mode::Fine), {.snapshots = false, .workers = 2});
+    EXPECT_EQ(other, all);
+    EXPECT_EQ(other.result.executions, one.result.executions);
+    EXPECT_EQ(other.result.blocked, one.result.blocked);
+  });
+}
+
+TEST_P(Agreement, CachingLosesNothing) {
+  for_programs([](const auto& program, uint64_t) {
+    const Reached all = reach(program, plain());
+    const Reached fewer = reach(program, cached());
+    EXPECT_EQ(fewer, all);
+    EXPECT_LE(fewer.result.executions, all.result.executions);
+    const Reached bounded = reach(program, Dfs({.caching = DfsOptions::Caching::HappensBefore}), {.snapshots = false, .workers = 2});
+    EXPECT_EQ(bounded, all);
+  });
+}
+
+TEST_P(Agreement, BoundsOrderTheSpaceAndLoseNothing) {
+  for_programs([](const auto& program, uint64_t) {
+    const Reached all = reach(program, plain());
+    const Reached preemptions = reach(program, Dfs());
+    const Reached delays = reach(program, Dfs({.bound = DfsOptions::Bound::Delays}), {.snapshots = false, .workers = 2});
+    EXPECT_EQ(preemptions, all);
+    EXPECT_EQ(delays, all);
+    EXPECT_EQ(preemptions.result.executions, all.result.executions);
+    EXPECT_EQ(delays.result.executions, all.result.executions);
+  });
+}
+
+TEST_P(Agreement, CoarseDporReachesWhatDfsReachesWithTheSameChoicePoints) {
+  for_programs([](const auto& program, uint64_t seed) {
+    for (const auto where : {ChoicePolicy::Where::Everywhere, ChoicePolicy::Where::Sync, ChoicePolicy::Where::Nowhere}) {
+      const Reached all = reach(program, plain(), {.where = where});
+      const Reached reduced =
+          reach(program, with(DporOptions::Mode::Coarse), {.where = where, .snapshots = seed % 2 == 0, .workers = 1 + static_cast<unsigned>(seed % 2)});
+      EXPECT_EQ(reduced.states, all.states) << static_cast<int>(where);
+      EXPECT_EQ(reduced.titles, all.titles) << static_cast<int>(where);
+      EXPECT_LE(reduced.result.executions, all.result.executions);
+    }
+  });
+}
+
+TEST_P(Agreement, BoundedDporReachesWhatBoundedDfsReaches) {
+  for_programs([](const auto& program, uint64_t) {
+    for (uint32_t limit = 0; limit < 3; ++limit) {
+      const Reached all = reach(program, Dfs({.limit = limit}));
+      const Reached reduced = reach(program, Dpor({.mode = DporOptions::Mode::Bounded, .limit = limit}));
+      EXPECT_EQ(reduced.states, all.states) << "limit " << limit;
+      EXPECT_EQ(reduced.titles, all.titles) << "limit " << limit;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, Agreement, testing::Range(0, 5));
+
+// The tests above are worth something only if they notice mistakes.
+int disagreements(DporOptions::Mode mode, DporOptions::Defect defect, ChoicePolicy::Where where) {
+  int found = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const auto program = built(ProgramGenerator(seed).make(kOperations).builder);
+    found += !(reach(program, with(mode, defect), {.where = where}) == reach(program, plain(), {.where = where}));
+  }
+  return found;
+}
+
+TEST(BrokenDpor, AMissedRaceIsNoticed) {
+  EXPECT_GT(disagreements(DporOptions::Mode::Fine, DporOptions::Defect::MissedRace, ChoicePolicy::Where::Everywhere), 0);
+}
+TEST(BrokenDpor, AWrongSleepSetIsNoticed) {
+  EXPECT_GT(disagreements(DporOptions::Mode::Fine, DporOptions::Defect::WrongSleepSet, ChoicePolicy::Where::Everywhere), 0);
+}
+TEST(BrokenDpor, AForgottenAncestorIsNoticed) {
+  EXPECT_GT(disagreements(DporOptions::Mode::Coarse, DporOptions::Defect::ForgottenAncestor, ChoicePolicy::Where::Sync), 0);
+}
+
+// Landslide, Figure 5.4: thread 3 is one transition; only considering its first evil ancestor misses the failure.
+std::shared_ptr<const ToyProgram> figure_5_4() {
+  ToyBuilder b;
+  b.shared("x").shared("y");
+  b.thread("t1", "x = 42").thread("t2", "y = 31337").thread("t3", "if y == 31337 {\nassert x == 42\n}");
+  return built(b);
+}
+
+TEST(EvilAncestors, AllOfThemFindFigure54) {
+  const Setup setup{.where = ChoicePolicy::Where::Nowhere};
+  EXPECT_EQ(reach(figure_5_4(), with(DporOptions::Mode::Coarse), setup).titles.size(), 1u);
+}
+TEST(EvilAncestors, OnlyTheFirstMissesFigure54) {
+  const Setup setup{.where = ChoicePolicy::Where::Nowhere};
+  EXPECT_TRUE(
+      reach(figure_5_4(), with(DporOptions::Mode::Coarse, DporOptions::Defect::ForgottenAncestor), setup).titles.empty());
+}
+
+}  // namespace
+}  // namespace slalom

@@ -1,0 +1,128 @@
+#include "explore/strategies/dfs.h"
+#include "explore/strategies/portfolio.h"
+#include "explore/strategies/random.h"
+#include "round_robin.h"
+#include "sampling_support.h"
+
+namespace slalom::sampling {
+namespace {
+
+using Arms = std::vector<std::unique_ptr<Strategy>>;
+
+// Several bugs, each easy for another strategy.
+Program bugs() {
+  return build(
+      ToyBuilder()
+          .shared("x")
+          .shared("y")
+          .shared("late")
+          .shared("turn")
+          .sync("m", ToySyncKind::Mutex)
+          .sync("n", ToySyncKind::Mutex)
+          .thread(
+              "a",
+              "for i in 0..8 { y = i }; assert late != 0 \"late\"; x = 1; x = 0; lock m; lock n; unlock n; "
+              "unlock m")
+          .thread("b", "late = 1; turn = 1; assert x == 0 \"between\"")
+          .thread("c", "lock n; lock m; unlock m; unlock n; assert turn == 1 \"early\""));
+}
+
+struct Seen {
+  std::set<std::string> titles;
+  std::set<uint64_t> classes;
+};
+
+Seen run(Strategy& strategy, uint64_t executions) {
+  Seen seen;
+  explore(strategy, bugs(), executions, [&](const Task&, const Execution& execution) {
+    for (const Verdict& verdict : execution.verdicts) seen.titles.insert(verdict.title);
+    seen.classes.insert(execution.class_hash);
+  });
+  return seen;
+}
+
+TEST(SamplingPortfolio, ShowsAllThatAnyArmShowsWithinTheStatedFactor) {
+  constexpr uint64_t kAlone = 96;
+  const size_t count = sampling_arms(1).size();
+  Portfolio portfolio(sampling_arms(1));
+  const Seen shared = run(portfolio, 2 * count * kAlone);
+  EXPECT_EQ(shared.titles.size(), 4u);
+  for (auto& arm : sampling_arms(1)) {
+    const Seen alone = run(*arm, kAlone);
+    EXPECT_GT(alone.classes.size(), 1u);
+    EXPECT_TRUE(
+        std::includes(shared.titles.begin(), shared.titles.end(), alone.titles.begin(), alone.titles.end()))
+        << arm->name();
+    EXPECT_TRUE(std::includes(shared.classes.begin(), shared.classes.end(), alone.classes.begin(),
+                              alone.classes.end()))
+        << arm->name();
+  }
+}
+
+TEST(SamplingPortfolio, AnArmThatShowsNothingNewKeepsTheFloorOnly) {
+  Arms arms;
+  arms.push_back(std::make_unique<RoundRobin>(uint64_t{1} << 40));
+  arms.push_back(std::make_unique<Random>());
+  Portfolio portfolio(std::move(arms));
+  constexpr uint64_t kEpochs = 20;
+  run(portfolio, 64 * kEpochs);
+  // Two arms: the first epoch is divided evenly, later ones leave a quarter.
+  EXPECT_EQ(portfolio.executions_of(0), 32 + 16 * (kEpochs - 1));
+  EXPECT_EQ(portfolio.executions_of(1), 64 * kEpochs - portfolio.executions_of(0));
+}
+
+TEST(SamplingPortfolio, AnArmThatHasNoMoreLeaves) {
+  Arms arms;
+  arms.push_back(std::make_unique<RoundRobin>(5));
+  arms.push_back(std::make_unique<Random>());
+  Portfolio portfolio(std::move(arms));
+  const ExploreResult result = explore(portfolio, bugs(), 500);
+  EXPECT_EQ(result.end, ExploreResult::End::ScheduleLimit);
+  EXPECT_EQ(portfolio.executions_of(0), 5u);
+  EXPECT_EQ(portfolio.executions_of(1), 495u);
+  EXPECT_FALSE(result.coverage.exhausted);
+}
+
+TEST(SamplingPortfolio, WithoutArmsLeftItEnds) {
+  Arms arms;
+  arms.push_back(std::make_unique<RoundRobin>(5));
+  arms.push_back(std::make_unique<RoundRobin>(70));
+  Portfolio portfolio(std::move(arms));
+  const ExploreResult result = explore(portfolio, bugs(), 0);
+  EXPECT_EQ(result.end, ExploreResult::End::SpaceExplored);
+  EXPECT_EQ(result.tasks, 75u);
+  EXPECT_FALSE(result.coverage.exhausted);
+}
+
+TEST(SamplingPortfolio, AnExhaustiveArmEndsTheSearch) {
+  const Program program = build(ToyBuilder().shared("x").thread("a", "x = x + 1", {.copies = 3}));
+  Dfs alone({.bound = DfsOptions::Bound::None});
+  const uint64_t all = explore(alone, program, 0).tasks;
+  ASSERT_EQ(all, 90u);  // 6! / 2^3
+  Arms arms = sampling_arms(3);
+  arms.push_back(std::make_unique<Dfs>(DfsOptions{.bound = DfsOptions::Bound::None}));
+  const size_t dfs = arms.size() - 1;
+  Portfolio portfolio(std::move(arms));
+  const ExploreResult result = explore(portfolio, program, 0);
+  EXPECT_EQ(result.end, ExploreResult::End::SpaceExplored);
+  EXPECT_TRUE(result.coverage.exhausted);
+  EXPECT_TRUE(result.coverage.bound.empty());
+  EXPECT_EQ(portfolio.executions_of(dfs), all);
+}
+
+TEST(SamplingPortfolio, ABoundedArmCoversItsBoundAndTheOthersGoOn) {
+  const Program program = build(ToyBuilder().shared("x").thread("a", "x = x + 1", {.copies = 2}));
+  Arms arms;
+  arms.push_back(std::make_unique<Dfs>(DfsOptions{.bound = DfsOptions::Bound::Preemptions, .limit = 1}));
+  arms.push_back(std::make_unique<Random>());
+  Portfolio portfolio(std::move(arms));
+  const ExploreResult result = explore(portfolio, program, 200);
+  EXPECT_EQ(result.end, ExploreResult::End::ScheduleLimit);
+  EXPECT_TRUE(result.coverage.exhausted);
+  EXPECT_EQ(result.coverage.bound, "preemptions");
+  EXPECT_EQ(result.coverage.completed, 1u);
+  EXPECT_NE(result.coverage.statement.find("200 executions"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace slalom::sampling

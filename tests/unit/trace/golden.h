@@ -1,0 +1,34 @@
+// Files of earlier versions, committed under tests/golden/formats/, which every later slalom must read.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "trace/serialise.h"
+
+namespace slalom {
+
+// The golden file decodes to this value, and the value encodes to its payload. A missing file fails the test
+// with what would have to be in it.
+template <typename T>
+void expect_golden(const char* name, FileKind kind, const T& expected) {
+  const auto path = std::filesystem::path(SLALOM_SOURCE_DIR) / "tests/golden/formats" / name;
+  ByteWriter out;
+  encode(out, expected);
+  const auto file = read_file(path);
+  if (!file.ok()) {
+    const std::vector<uint8_t> wanted = *pack_container(kind, out.bytes());
+    std::string hex;
+    for (const uint8_t byte : wanted) hex += fmt::format("{:02x}", byte);
+    FAIL() << file.error().message << "\nIts bytes, for `xxd -r -p`: " << hex;
+  }
+  const auto payload = unpack_container(*file, kind);
+  ASSERT_TRUE(payload.ok()) << payload.error().message;
+  EXPECT_EQ(*payload, out.bytes()) << "the writer changed: raise the version of this kind";
+  const auto decoded = from_file<T>(kind, *file);
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  ByteWriter again;
+  encode(again, *decoded);
+  EXPECT_EQ(again.bytes(), out.bytes());
+}
+
+}  // namespace slalom
