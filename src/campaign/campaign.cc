@@ -53,20 +53,24 @@ class Finisher {
     finding.occurrences = found.occurrences;
     if (options_.shrink) shrink(finding);
     TraceLog log;
-    for (uint32_t i = 0; i < options_.replays || i == 0; ++i) {
+    std::vector<ChoiceKind> kinds;
+    for (uint32_t i = 0; i < std::max(1u, options_.replays); ++i) {
       TRY_ASSIGN(const Replay replay,
                  replay_finding(target_, finding, finding.policy, i == 0 ? &log : nullptr));
-      if (i < options_.replays) {
-        ++finding.replays_tried;
-        finding.replays_same += replay.same();
-      }
+      if (i == 0) kinds = switch_kinds(replay.execution);
+      if (options_.replays == 0) break;
+      ++finding.replays_tried;
+      finding.replays_same += replay.same();
     }
-    TextOptions text;
-    text.ascii = true;
-    kept.report = text_report(finding, log, machine_->names(), text);
+    TextOptions plain;
+    plain.switch_kinds = kinds;
     if (store_) {
-      TRY_ASSIGN(kept.capsule, store_->add(finding, kept.report));
+      TRY_ASSIGN(kept.capsule, store_->add(finding, text_report(finding, log, machine_->names(), plain)));
     }
+    TextOptions shown = options_.report;
+    shown.switch_kinds = std::move(kinds);
+    if (!kept.capsule.empty()) shown.replay_command = "slalom replay " + kept.capsule.string();
+    kept.report = text_report(finding, log, machine_->names(), shown);
     return kept;
   }
 
@@ -158,6 +162,13 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& job, const 
   return result;
 }
 
+std::vector<ChoiceKind> switch_kinds(const Execution& execution) {
+  std::vector<ChoiceKind> kinds;
+  for (const ChoiceRecord& record : execution.choices)
+    if (record.kind != ChoiceKind::Data && record.taken.agent != record.current) kinds.push_back(record.kind);
+  return kinds;
+}
+
 Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
                               TraceLog* log) {
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
@@ -165,6 +176,7 @@ Result<Replay> replay_finding(const Target& target, const Finding& finding, cons
   RunnerOptions options;
   options.inputs = {policy, finding.max_steps};
   options.inputs.policy.stops = stops_of(finding.schedule);
+  options.recording = Recording::Choices;
   options.fair = false;
   options.checkpoint_every = 0;
   Runner runner(*machine, detectors.get(), options);

@@ -12,6 +12,7 @@
 #include "campaign/target.h"
 #include "explore/explorer.h"
 #include "finding/finding.h"
+#include "report/text.h"
 #include "trace/trace_log.h"
 
 namespace slalom {
@@ -27,6 +28,7 @@ struct CampaignOptions {
   uint32_t replays = 10;
   std::filesystem::path store = "slalom-findings";  // empty: keep nothing
   std::filesystem::path state;                      // empty: not resumable
+  TextOptions report;                               // how reports look; the kept ones are always plain
 };
 
 struct Progress {
@@ -50,6 +52,9 @@ struct CampaignResult {
 // `progress` is called a few times a second; returning false ends the search with what was found so far.
 Result<CampaignResult> run_campaign(const Target& target, const Job& job, const CampaignOptions& options,
                                     const std::function<bool(const Progress&)>& progress);
+
+// How the leaving agent stood at each switch of the execution's schedule; needs recorded choices.
+std::vector<ChoiceKind> switch_kinds(const Execution& execution);
 
 // What a replay of a finding's schedule shows.
 struct Replay {

@@ -71,6 +71,7 @@ Result<std::unique_ptr<Strategy>> make_dfs(Settings& settings) {
       return error("strategy dfs: limit needs a bound (preemptions or delays)");
     options.limit = *limit;
   }
+  if (settings.flag("unfair")) options.schedules = DfsOptions::Schedules::All;
   if (settings.flag("cache")) options.caching = DfsOptions::Caching::HappensBefore;
   return std::unique_ptr<Strategy>(std::make_unique<Dfs>(options));
 }
@@ -110,7 +111,7 @@ const std::vector<StrategyInfo>& strategy_catalogue() {
   static const std::vector<StrategyInfo> catalogue = {
       {"dpor", "coarse | bounded, limit=N",
        "every order of dependent operations, once (optimal partial-order reduction)", true},
-      {"dfs", "bound=preemptions|delays|none, limit=N, cache",
+      {"dfs", "bound=preemptions|delays|none, limit=N, cache, unfair",
        "every schedule, by number of preemptions or delays", true},
       {"pct", "depth=N, k=N",
        "random priorities with depth-1 change points: a guaranteed chance per execution", false},
@@ -184,7 +185,8 @@ Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const 
     strategy = std::make_unique<Random>(RandomOptions{spec.seed});
   } else {
     auto arms = sampling_arms(spec.seed);
-    arms.insert(arms.begin(), std::make_unique<Dfs>());  // few preemptions first; ends the search if the space is small
+    arms.insert(arms.begin(),
+                std::make_unique<Dfs>());  // few preemptions first; ends the search if the space is small
     strategy = std::make_unique<Portfolio>(std::move(arms));
   }
   TRY(settings.check(*info));

@@ -1,4 +1,5 @@
-// What the verbs of the command line share: one file per verb, each adding itself to the parser and giving back what to run.
+// What the verbs of the command line share: one file per verb, each adding itself to the parser and giving
+// back what to run.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -8,7 +8,8 @@
 
 namespace {
 
-constexpr const char* kTour = R"(slalom finds, explains and replays concurrency bugs by controlling every interleaving.
+constexpr const char* kTour =
+    R"(slalom finds, explains and replays concurrency bugs by controlling every interleaving.
 
   slalom explore FILE.toml        explore the interleavings of a program
   slalom replay CAPSULE           see a bug again, exactly as it was found

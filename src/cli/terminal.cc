@@ -23,12 +23,19 @@ void on_interrupt(int signal) {
 
 }  // namespace
 
-bool is_terminal(int descriptor) { return isatty(descriptor) == 1; }
+bool is_terminal(int descriptor) {
+  return isatty(descriptor) == 1;
+}
 
 size_t terminal_width() {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return std::clamp<size_t>(size.ws_col, 40, 160);
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return std::clamp<size_t>(size.ws_col, 40, 160);
   return 100;
+}
+
+Style output_style() {
+  return Style{is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr};
 }
 
 void watch_interrupt() {
@@ -38,6 +45,8 @@ void watch_interrupt() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-bool interrupted() { return interrupt_seen.load(); }
+bool interrupted() {
+  return interrupt_seen.load();
+}
 
 }  // namespace slalom

@@ -40,14 +40,16 @@ Result<Target> open_target(const std::string& path, const std::vector<std::strin
   TRY_ASSIGN(ToyProgram program, load_toy_file(path, values));
   TRY_ASSIGN(const std::vector<uint8_t> content, read_file(path));
   std::vector<std::pair<std::string, int64_t>> params(values.begin(), values.end());
-  TargetId id = make_target("toy", program.name, std::string(content.begin(), content.end()), std::move(params));
+  TargetId id =
+      make_target("toy", program.name, std::string(content.begin(), content.end()), std::move(params));
   return make_toy_target(std::move(id), std::move(program));
 }
 
 Result<Target> open_target(const TargetId& id) {
   if (id.kind != "toy")
     return error("this capsule is of a {} target, which this slalom cannot run; update slalom", id.kind);
-  TRY_ASSIGN(ToyProgram program, parse_toy(id.content, id.name, ToySettings(id.params.begin(), id.params.end())));
+  TRY_ASSIGN(ToyProgram program,
+             parse_toy(id.content, id.name, ToySettings(id.params.begin(), id.params.end())));
   return make_toy_target(id, std::move(program));
 }
 

@@ -166,6 +166,8 @@ std::string DeadlockDetector::wait_text(const Wait& wait) const {
     case OpKind::Join:
       return fmt::format("{} waits for the end of {}", names_.place(waiting.pc),
                          role.empty() ? object : role);
+    case OpKind::CpuUse:  // wherever it was interrupted, it is the same bug
+      return fmt::format("{} waits for the end of interrupt {}", names_.role(waiting.agent), role);
     case OpKind::Wait:
       what = fmt::format("a signal of {}", object);
       break;

@@ -12,13 +12,34 @@
 namespace slalom {
 namespace {
 
-// A loop that shows more different operations than this is taken to be getting somewhere.
-constexpr size_t kMaxDone = 4096;
 // A place done so often in the windows belongs to the loop, not to the way into it.
 constexpr uint64_t kLooping = 3;
 constexpr size_t kPlacesInTitle = 4;
 
 }  // namespace
+
+inline void LivelockDetector::note(Site site, ObjectId object, uint64_t value) {
+  if (site.step.raw >= state_.next_window) [[unlikely]]
+    advance(site.step.raw);
+  if (site.agent != state_.last.agent || state_.newer.agents.empty()) state_.newer.agents[site.agent.raw];
+  // Field by field: copying a struct that was just built on the stack stalls.
+  state_.last.step = site.step;
+  state_.last.agent = site.agent;
+  state_.last.pc = site.pc;
+  state_.last.op = site.op;
+  if (state_.newer.full()) {
+    state_.last_new = site.step;
+    return;
+  }
+  const uint64_t what = combine(site.agent.raw ^ std::rotl(site.pc.raw, 24) ^ std::rotl(object.raw, 48),
+                                value * kOpKinds + static_cast<uint64_t>(site.op));
+  if (auto* known = state_.newer.done.find(what); known != nullptr) {
+    ++known->times;
+    return;
+  }
+  if (state_.older.done.find(what) == nullptr) state_.last_new = site.step;
+  state_.newer.done.add(what, site);
+}
 
 void LivelockDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   for (const Access& access : accesses) {
@@ -32,25 +53,13 @@ void LivelockDetector::on_event(const Event& event) {
   note(Site::of(event), event.object, combine(static_cast<uint64_t>(event.value), event.state));
   if (event.op != OpKind::Yield) return;
   ++state_.newer.agents[event.agent.raw];
-  auto& yield = state_.newer.yields[combine(event.agent.raw, event.pc.raw)];
-  if (yield.times++ == 0) yield.first = Site::of(event);
-}
-
-void LivelockDetector::note(const Site& site, ObjectId object, uint64_t value) {
-  if (site.step.raw >= state_.next_window) [[unlikely]]
-    advance(site.step.raw);
-  if (site.agent != state_.last.agent || state_.newer.agents.empty()) state_.newer.agents[site.agent.raw];
-  state_.last = site;
-  // A cheap mixture is enough: FlatMap spreads its keys, and a clash can only hide one new operation.
-  const uint64_t what = combine(site.agent.raw ^ std::rotl(site.pc.raw, 24) ^ std::rotl(object.raw, 48),
-                                value * kOpKinds + static_cast<uint64_t>(site.op));
-  auto& done = state_.newer.done;
-  if (auto* known = done.find(what); known != nullptr) {
+  auto& yields = state_.newer.yields;
+  const uint64_t where = combine(event.agent.raw, event.pc.raw);
+  if (auto* known = yields.find(where); known != nullptr) {
     ++known->times;
-    return;
+  } else {
+    yields.add(where, Site::of(event));
   }
-  if (!state_.older.done.contains(what)) state_.last_new = site.step;
-  if (done.size() < kMaxDone) done[what] = {site, 1};
 }
 
 void LivelockDetector::advance(uint64_t step) {
@@ -99,18 +108,13 @@ void LivelockDetector::report_silent(const LimitReached& limit) {
 }
 
 void LivelockDetector::report_loop(BugKind kind, bool at_yields) {
-  struct Looping {
-    Site first;
-    uint64_t times = 0;
-  };
-  std::map<std::string, Looping> places;
+  std::map<std::string, LivelockState::Repeated> places;
   for (const auto* window : {&state_.older, &state_.newer}) {
-    (at_yields ? window->yields : window->done).for_each([&](uint64_t, const LivelockState::Repeated& entry) {
-      Looping& place = places[names_.place(entry.first.pc)];
-      const auto key = [](const Site& site) { return std::pair(site.step, site.agent); };
-      if (place.times == 0 || key(entry.first) < key(place.first)) place.first = entry.first;
+    for (const LivelockState::Repeated& entry : (at_yields ? window->yields : window->done).all) {
+      LivelockState::Repeated& place = places[names_.place(entry.first.pc)];
+      if (place.times == 0) place.first = entry.first;
       place.times += entry.times;
-    });
+    }
   }
   const auto passing = [](const auto& entry) { return entry.second.times < kLooping; };
   if (!std::all_of(places.begin(), places.end(), passing)) std::erase_if(places, passing);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/flat_map.h"
 #include "detect/detector.h"
@@ -20,12 +21,31 @@ struct LivelockState {
     Site first;  // in the window
     uint64_t times = 0;
   };
+  // Different things that were done, and how often each.
+  struct Tally {
+    FlatMap<uint32_t> index;  // by a hash of what is told apart: 1 + position in all
+    std::vector<Repeated> all;
+
+    Repeated* find(uint64_t what) {
+      const uint32_t* known = index.find(what);
+      return known == nullptr ? nullptr : &all[*known - 1];
+    }
+    void add(uint64_t what, const Site& site) {
+      all.push_back({site, 1});
+      index[what] = static_cast<uint32_t>(all.size());
+    }
+    void clear() {
+      index.clear();
+      all.clear();
+    }
+  };
   struct Window {
     uint64_t start = 0;
     FlatMap<uint64_t> agents;  // how often each yielded
-    FlatMap<Repeated> yields;  // by agent and place
-    FlatMap<Repeated> done;    // by agent, place, operation, object and value; stops growing at a limit
+    Tally yields;              // told apart by agent and place
+    Tally done;                // by agent, place, operation, object and value; at most kMaxDone
 
+    bool full() const { return done.all.size() == kMaxDone; }
     void clear() {
       start = 0;
       agents.clear();
@@ -33,6 +53,8 @@ struct LivelockState {
       done.clear();
     }
   };
+  // Agents that do more different things than this in a window are taken to be getting somewhere.
+  static constexpr size_t kMaxDone = 1024;
   static constexpr uint64_t kFirstWindow = 16;
 
   Window older;
@@ -59,7 +81,7 @@ class LivelockDetector final : public StatefulDetector<LivelockState> {
   void on_end(const Outcome& outcome) override;
 
  private:
-  void note(const Site& site, ObjectId object, uint64_t value);
+  void note(Site site, ObjectId object, uint64_t value);
   void advance(uint64_t step);
   void report_silent(const LimitReached& limit);
   void report_loop(BugKind kind, bool at_yields);

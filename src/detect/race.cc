@@ -21,7 +21,7 @@ void RaceState::clear() {
   locks.clear();
   contexts.clear();
   cells.clear();
-  records.clear();
+  records.resize(1);
   free_record = 0;
   reported.clear();
   races.clear();
@@ -48,30 +48,71 @@ void RaceDetector::on_accesses(std::span<const Access> accesses, const BatchHead
   for (const Access& one : accesses) access(one, Step{header.first_step.raw + one.retired}, agent);
 }
 
+// The record is passed by value, here and to found(), and stored field by field: so it stays in registers. A
+// struct copied from the stack right after it was built there stalls for longer than all the rest takes.
+inline void RaceDetector::touch(uint64_t cell, const uint32_t* now, Record record) {
+  uint32_t& head = state_.cells[cell];
+  uint32_t place = 0;  // a dropped record that the new one replaces
+  for (uint32_t* link = &head; *link != 0;) {
+    const uint32_t index = *link;
+    Record& old = state_.records[index];
+    if ((old.bytes() & record.bytes()) != 0) {
+      const bool ordered = old.clock() <= now[old.agent()];
+      if (!ordered) {
+        const bool conflict = (old.kind() | record.kind()) == (RaceState::kWrites | RaceState::kPlain);
+        if (conflict) [[unlikely]]
+          found(cell, old, record);
+      } else if ((old.kind() & ~record.kind()) == 0) {
+        old.what &= ~uint64_t{record.bytes()};
+        if (old.bytes() == 0 && place == 0) {
+          place = index;
+        } else if (old.bytes() == 0) {
+          *link = old.next;
+          old.next = state_.free_record;
+          state_.free_record = index;
+          continue;
+        }
+      }
+    }
+    link = &old.next;
+  }
+  uint32_t next = head;
+  if (place != 0) {
+    next = state_.records[place].next;
+  } else if (state_.free_record != 0) {
+    head = place = state_.free_record;
+    state_.free_record = state_.records[place].next;
+  } else {
+    head = place = static_cast<uint32_t>(state_.records.size());
+    state_.records.emplace_back();
+  }
+  Record& slot = state_.records[place];
+  slot.what = record.what;
+  slot.pc = record.pc;
+  slot.step = record.step;
+  slot.context = record.context;
+  slot.next = next;
+}
+
 void RaceDetector::access(const Access& access, Step step, uint32_t agent) {
   const OpKind op = access.op();
   const uint64_t address = access.address().raw;
   const bool atomic = is_atomic(op);
-  const bool writes = may_only_read(op) ? access.wrote != 0 : effect(op) == Effect::Write;
+  const bool reads = op == OpKind::Load || op == OpKind::AtomicLoad;
+  const bool writes = op == OpKind::CompareExchange ? access.wrote != 0 : !reads;
   if (atomic) acquire(agent, state_.atomics, address);
 
   Agent& who = state_.agents[agent];
   if (who.context == 0) who.context = state_.contexts.intern(who.now);
-  Record record;
-  record.clock = state_.clocks.row(who.clock)[agent];
-  record.agent = static_cast<uint16_t>(agent);
-  record.op_bits = static_cast<uint8_t>(op) & 0x3f;
-  record.kind = (writes ? RaceState::kWrites : 0) | (atomic ? 0 : RaceState::kPlain);
-  record.pc = access.pc();
-  record.step = step;
-  record.context = who.context;
-
+  const uint32_t* now = state_.clocks.row(who.clock);
+  const uint8_t kind = (writes ? RaceState::kWrites : 0) | (atomic ? 0 : RaceState::kPlain);
+  const uint64_t what = Record::pack(op, kind, agent, now[agent]);
   uint64_t offset = address & 7;
   uint64_t cell = address >> 3;
   for (uint64_t left = access.size; left != 0; offset = 0, ++cell) {
     const uint64_t count = std::min(left, 8 - offset);
-    record.bytes = static_cast<uint8_t>(((1u << count) - 1) << offset);
-    touch(cell, record);
+    const uint64_t bytes = ((uint64_t{1} << count) - 1) << offset;
+    touch(cell, now, {what | bytes, access.pc(), step, who.context, 0});
     left -= count;
   }
 
@@ -82,43 +123,6 @@ void RaceDetector::access(const Access& access, Step step, uint32_t agent) {
     who.now.object = access.address();
     who.context = 0;
   }
-}
-
-void RaceDetector::touch(uint64_t cell, const Record& record) {
-  if (state_.records.empty()) state_.records.emplace_back();
-  const uint32_t* now = state_.clocks.row(state_.agents[record.agent].clock);
-  uint32_t& head = state_.cells[cell];
-  for (uint32_t* link = &head; *link != 0;) {
-    const uint32_t index = *link;
-    Record& old = state_.records[index];
-    if ((old.bytes & record.bytes) != 0) {
-      const bool ordered = old.clock <= now[old.agent];
-      if (!ordered) {
-        const bool conflict = (old.kind | record.kind) == (RaceState::kWrites | RaceState::kPlain);
-        if (conflict) found(cell, old, record);
-      } else if ((old.kind & ~record.kind) == 0) {
-        old.bytes &= static_cast<uint8_t>(~record.bytes);
-        if (old.bytes == 0) {
-          *link = old.next;
-          old.next = state_.free_record;
-          state_.free_record = index;
-          continue;
-        }
-      }
-    }
-    link = &old.next;
-  }
-  const uint32_t rest = head;
-  uint32_t place = state_.free_record;
-  if (place != 0) {
-    state_.free_record = state_.records[place].next;
-    state_.records[place] = record;
-  } else {
-    place = static_cast<uint32_t>(state_.records.size());
-    state_.records.push_back(record);
-  }
-  state_.records[place].next = rest;
-  head = place;
 }
 
 // Memory that is handed out again has nothing to do with its earlier life.
@@ -261,11 +265,11 @@ bool RaceDetector::synchronise(const Event& event, uint32_t agent) {
   }
 }
 
-void RaceDetector::found(uint64_t cell, const Record& first, const Record& second) {
-  uint8_t& known = state_.reported[combine(first.pc.raw, second.pc.raw, cell, first.op_bits, second.op_bits)];
+void RaceDetector::found(uint64_t cell, Record first, Record second) {
+  uint8_t& known = state_.reported[combine(first.pc.raw, second.pc.raw, cell, first.op(), second.op())];
   if (known != 0) return;
   known = 1;
-  const auto byte = static_cast<unsigned>(first.bytes & second.bytes);
+  const auto byte = static_cast<unsigned>(first.bytes() & second.bytes());
   const ObjectId object{cell * 8 + static_cast<uint64_t>(std::countr_zero(byte))};
   const uint64_t hash = hash_text(title(object, first, second));
   for (const RaceState::Race& race : state_.races)
@@ -290,14 +294,14 @@ std::string RaceDetector::held(const Record& record) const {
 
 std::string RaceDetector::last_sync(const Record& record) const {
   const Context& context = state_.contexts[record.context];
-  const std::string agent = names_.agent(state_.agents[record.agent].id);
+  const std::string agent = names_.agent(state_.agents[record.agent()].id);
   if (context.sync == OpKind::None) return fmt::format("{} had not synchronised with anything.", agent);
   return fmt::format("The last synchronisation of {} before it was {} of {} at {}.", agent,
                      name(context.sync), names_.object(context.object), names_.place(context.pc));
 }
 
 Evidence RaceDetector::evidence(const Record& record, ObjectId object) const {
-  return {record.step, state_.agents[record.agent].id, record.pc,
+  return {record.step, state_.agents[record.agent()].id, record.pc,
           fmt::format("{} of {}", name(record.op()), names_.object(object))};
 }
 

@@ -28,19 +28,22 @@ struct RaceState {
   static constexpr uint8_t kWrites = 1;
   static constexpr uint8_t kPlain = 2;
 
-  // An access to some bytes of one cell.
+  // An access to some bytes of one cell. Packed by hand, since the compiler keeps no bit fields in registers.
   struct Record {
-    uint32_t clock = 0;  // the agent's own, at the access
-    uint16_t agent = 0;  // index into agents
-    uint8_t bytes = 0;   // bit i: byte i of the cell
-    uint8_t op_bits : 6 = 0;
-    uint8_t kind : 2 = 0;
+    uint64_t what = 0;  // bytes 8 bits, kind 2, operation 6, agent 16, clock 32
     Place pc;
     Step step;
     uint32_t context = 0;
     uint32_t next = 0;  // in the cell's list, or in the free list; 0 ends it
 
-    OpKind op() const { return static_cast<OpKind>(op_bits); }
+    static uint64_t pack(OpKind op, uint64_t kind, uint64_t agent, uint64_t clock) {
+      return kind << 8 | static_cast<uint64_t>(op) << 10 | agent << 16 | clock << 32;
+    }
+    uint8_t bytes() const { return static_cast<uint8_t>(what); }  // bit i: byte i of the cell
+    uint8_t kind() const { return what >> 8 & 3; }
+    OpKind op() const { return static_cast<OpKind>(what >> 10 & 0x3f); }
+    uint16_t agent() const { return static_cast<uint16_t>(what >> 16); }  // index into agents
+    uint32_t clock() const { return static_cast<uint32_t>(what >> 32); }  // the agent's own, at the access
   };
   static_assert(sizeof(Record) == 32);
 
@@ -68,8 +71,8 @@ struct RaceState {
   FlatMap<uint32_t> atomics;        // by address: row of the atomic writes
   LockSets locks;
   ContextTable contexts;
-  FlatMap<uint32_t> cells;      // by address / 8: the first record, or 0
-  std::vector<Record> records;  // records[0] is unused
+  FlatMap<uint32_t> cells;                               // by address / 8: the first record, or 0
+  std::vector<Record> records = std::vector<Record>(1);  // the first is unused: 0 means none
   uint32_t free_record = 0;
   FlatMap<uint8_t> reported;  // by places, kinds and cell: already looked at
   std::vector<Race> races;
@@ -91,7 +94,7 @@ class RaceDetector final : public StatefulDetector<RaceState> {
 
   uint32_t index_of(AgentId agent);
   void access(const Access& access, Step step, uint32_t agent);
-  void touch(uint64_t cell, const Record& record);
+  void touch(uint64_t cell, const uint32_t* now, Record record);
   void forget(ObjectId object, uint64_t size);
 
   void acquire(uint32_t agent, const FlatMap<uint32_t>& rows, uint64_t key);
@@ -102,7 +105,7 @@ class RaceDetector final : public StatefulDetector<RaceState> {
   // Does what the event means for the clocks; false if it is not synchronisation.
   bool synchronise(const Event& event, uint32_t agent);
 
-  void found(uint64_t cell, const Record& first, const Record& second);
+  void found(uint64_t cell, Record first, Record second);
   std::string title(ObjectId object, const Record& first, const Record& second) const;
   std::string held(const Record& record) const;
   std::string last_sync(const Record& record) const;

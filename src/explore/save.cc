@@ -45,6 +45,55 @@ void decode(ByteReader& in, Sleeper& sleeper) {
   decode(in, sleeper.touches);
 }
 
+void encode(ByteWriter& out, const Execution& execution) {
+  encode(out, execution.outcome);
+  out.u8(execution.divergence.has_value());
+  out.u64(execution.choices.size());
+  for (size_t i = 0; i < execution.choices.size(); ++i) {
+    const ChoiceRecord& record = execution.choices[i];
+    out.u8(static_cast<uint8_t>(record.kind));
+    encode(out, record.current);
+    out.u64(record.arity);
+    encode(out, record.taken);
+    const auto options = execution.options_at(i);
+    out.u64(options.size());
+    for (const Option& option : options) {
+      encode(out, option.agent);
+      out.u8(static_cast<uint8_t>(option.op.kind));
+      out.u64(option.op.object.raw);
+    }
+    const auto touches = execution.touches_at(i);
+    out.u64(touches.size());
+    for (const Touch& touch : touches) encode(out, touch);
+  }
+}
+
+void decode(ByteReader& in, Execution& execution) {
+  decode(in, execution.outcome);
+  if (in.u8() != 0) execution.divergence.emplace();
+  for (uint64_t n = in.count(); n > 0; --n) {
+    ChoiceRecord record;
+    const uint8_t kind = in.u8();
+    if (kind > static_cast<uint8_t>(ChoiceKind::Data)) in.fail();
+    record.kind = static_cast<ChoiceKind>(kind);
+    decode(in, record.current);
+    record.arity = static_cast<uint32_t>(in.u64());
+    decode(in, record.taken);
+    record.first_option = static_cast<uint32_t>(execution.options.size());
+    record.first_touch = static_cast<uint32_t>(execution.touches.size());
+    for (uint64_t options = in.count(); options > 0; --options) {
+      Option& option = execution.options.emplace_back();
+      decode(in, option.agent);
+      const uint8_t op = in.u8();
+      if (op >= kOpKinds) in.fail();
+      option.op.kind = op < kOpKinds ? static_cast<OpKind>(op) : OpKind::None;
+      option.op.object.raw = in.u64();
+    }
+    for (uint64_t touches = in.count(); touches > 0; --touches) decode(in, execution.touches.emplace_back());
+    execution.choices.push_back(record);
+  }
+}
+
 void encode(ByteWriter& out, const Task& task) {
   out.u64(task.index);
   out.u64(task.number);

@@ -13,6 +13,9 @@ void encode(ByteWriter& out, const Touch& touch);
 void decode(ByteReader& in, Touch& touch);
 void encode(ByteWriter& out, const Sleeper& sleeper);
 void decode(ByteReader& in, Sleeper& sleeper);
+// Without its verdicts and schedule: what a strategy needs that has not looked at it yet.
+void encode(ByteWriter& out, const Execution& execution);
+void decode(ByteReader& in, Execution& execution);
 void encode(ByteWriter& out, const Task& task);
 void decode(ByteReader& in, Task& task);
 void encode(ByteWriter& out, const Found& found);

@@ -34,24 +34,44 @@ WakeupTree::WakeupTree() : root_(std::make_unique<TreeNode>()) {
   root_->open = 1;
 }
 
-TreeNode* WakeupTree::next_leaf(uint32_t limit) {
-  if (root_->open == 0) return nullptr;
-  return find_leaf(*root_, limit);
+std::vector<TreeNode*> WakeupTree::start_leaves(uint32_t limit, size_t window) {
+  std::vector<TreeNode*> started;
+  if (root_->open > 0) start_below(*root_, limit, window, started);
+  return started;
 }
 
-TreeNode* WakeupTree::find_leaf(TreeNode& node, uint32_t limit) {
-  if (node.cost > limit) return nullptr;
+void WakeupTree::start_below(TreeNode& node, uint32_t limit, size_t& window,
+                             std::vector<TreeNode*>& started) {
+  if (node.cost > limit) return;
   if (node.children.empty()) {
-    if (node.state != TreeNode::State::Waiting) return nullptr;
+    --window;
+    if (node.state != TreeNode::State::Waiting) return;
     node.state = TreeNode::State::Running;
-    return &node;
+    started.push_back(&node);
+    return;
   }
   for (const auto& child : node.children) {
-    if (child->open > 0)
-      if (TreeNode* leaf = find_leaf(*child, limit)) return leaf;
-    if (child->uncertain && child->state != TreeNode::State::Executed) return nullptr;
+    if (child->open > 0) start_below(*child, limit, window, started);
+    if (window == 0) return;
+    // What comes further right sleeps on this one, and cannot know what that means.
+    if (child->uncertain && child->state != TreeNode::State::Executed) return;
   }
-  return nullptr;
+}
+
+TreeNode* WakeupTree::leftmost_leaf(uint32_t limit) {
+  TreeNode* node = root_.get();
+  if (node->open == 0 || node->cost > limit) return nullptr;
+  while (!node->children.empty()) {
+    TreeNode* next = nullptr;
+    for (const auto& child : node->children)
+      if (child->open > 0 && child->cost <= limit) {
+        next = child.get();
+        break;
+      }
+    if (next == nullptr) return nullptr;  // all of it is too expensive for now
+    node = next;
+  }
+  return node;
 }
 
 uint32_t WakeupTree::cheapest() const {
@@ -61,7 +81,7 @@ uint32_t WakeupTree::cheapest() const {
     const TreeNode* node = todo.back();
     todo.pop_back();
     if (node->open == 0 || node->cost >= best) continue;
-    if (node->children.empty() && node->state == TreeNode::State::Waiting) best = node->cost;
+    if (node->children.empty()) best = node->cost;
     for (const auto& child : node->children) todo.push_back(child.get());
   }
   return best;
@@ -149,6 +169,8 @@ void WakeupTree::save(ByteWriter& out) const {
       out.u64(node.cost);
       out.u8(node.state == TreeNode::State::Executed);
       out.u8(node.uncertain);
+      out.u8(node.result != nullptr);
+      if (node.result) encode(out, *node.result);
       out.u64(node.children.size());
       for (const auto& child : node.children) Visit::node(out, *child);
     }
@@ -169,6 +191,11 @@ bool WakeupTree::load(ByteReader& in) {
       node.cost = static_cast<uint32_t>(in.u64());
       node.state = in.u8() != 0 ? TreeNode::State::Executed : TreeNode::State::Waiting;
       node.uncertain = in.u8() != 0;
+      if (in.u8() != 0) {
+        node.state = TreeNode::State::Ready;
+        node.result = std::make_unique<Execution>();
+        decode(in, *node.result);
+      }
       const uint64_t children = in.count();
       for (uint64_t i = 0; i < children && in.ok(); ++i)
         Visit::node(in, tree, tree.add_child(node, {}, {}), depth + 1);

@@ -1,11 +1,12 @@
 // WakeupTree: which schedules a partial-order reduction has executed, is executing and still has to execute.
 //
 // A node is a transition of an agent; a path from the root is a schedule. The children of a node are in the
-// order in which they were asked for, and that order is what makes the search free of repetition: a branch
-// may sleep on all that its left siblings do, whether or not they were executed yet. So leaves can be
-// executed in any order and at the same time; only a left sibling whose footprint is not known for sure (a
-// compare-and-swap that was never executed here) is waited for. Finished subtrees are freed; their first node
-// stays for its siblings' sleep sets.
+// order in which they were asked for, and are explored in that order: each may sleep on all that its left
+// siblings do. A leaf that waits is never changed by what is learned to its left, so leaves are *executed*
+// ahead of their turn, many at a time, and only their results are taken in from left to right. One exception:
+// a left sibling whose footprint is not known for sure (a compare-and-swap that was never executed here) is
+// waited for, since the sleep set depends on it. Finished subtrees are freed; their first node stays for its
+// siblings' sleep sets.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@
 namespace slalom {
 
 struct TreeNode {
-  enum class State : uint8_t { Waiting, Running, Executed };
+  enum class State : uint8_t { Waiting, Running, Ready, Executed };  // Ready: executed, not yet taken in
 
   TreeNode* parent = nullptr;
   AgentId agent;
@@ -26,8 +27,9 @@ struct TreeNode {
   uint64_t digest = 0;  // of the choice point it is taken at
   uint32_t cost = 0;    // preemptions on the path, itself included
   State state = State::Waiting;
-  bool uncertain = false;  // the touches may turn out otherwise
-  uint64_t open = 0;       // waiting and running leaves at and below it
+  bool uncertain = false;             // the touches may turn out otherwise
+  uint64_t open = 0;                  // leaves at and below it that are not taken in
+  std::unique_ptr<Execution> result;  // of a Ready leaf
   std::vector<std::unique_ptr<TreeNode>> children;
 };
 
@@ -50,9 +52,11 @@ class WakeupTree {
   bool finished() const { return root_->open == 0; }
   uint64_t open() const { return root_->open; }
 
-  // The leftmost leaf that may be executed now and costs no more than `limit`; it is Running from then on.
-  TreeNode* next_leaf(uint32_t limit);
-  uint32_t cheapest() const;  // cost of the cheapest waiting leaf
+  // The waiting leaves among the `window` leftmost ones that cost no more than `limit`; they are Running from
+  // then on.
+  std::vector<TreeNode*> start_leaves(uint32_t limit, size_t window);
+  TreeNode* leftmost_leaf(uint32_t limit);  // whose turn it is to be taken in, whatever its state
+  uint32_t cheapest() const;                // cost of the cheapest leaf
 
   // Wakeup sequences of optimal DPOR: adds `sequence` below `node` unless what it leads to is explored
   // anyway.
@@ -62,7 +66,7 @@ class WakeupTree {
   TreeNode& add_child(TreeNode& node, AgentId agent, std::vector<uint32_t> values);
   void add_open(TreeNode& leaf);
 
-  // The running leaf and what was executed below it is done; frees subtrees in which nothing is open.
+  // The leaf was taken in, with what was executed below it; frees subtrees in which nothing is open.
   void finish(TreeNode& leaf, TreeNode& deepest);
 
   static void descend(Sleep& sleep, const TreeNode& child);  // into a child: who still sleeps after it
@@ -71,7 +75,7 @@ class WakeupTree {
   bool load(ByteReader& in);
 
  private:
-  TreeNode* find_leaf(TreeNode& node, uint32_t limit);
+  void start_below(TreeNode& node, uint32_t limit, size_t& window, std::vector<TreeNode*>& started);
 
   std::unique_ptr<TreeNode> root_;
 };

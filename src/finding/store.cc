@@ -11,6 +11,7 @@
 #include <optional>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 #include "base/file.h"
 #include "finding/capsule.h"

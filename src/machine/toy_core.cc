@@ -166,7 +166,7 @@ void ToyCore::check_final() {
     ToyAgent& me = agent(self);
     const Cell cell = resolve(me, instruction(me));
     if (!cell.found) {
-      fail(self, Faulted::Kind::Crash, "index out of range");
+      bad_access(self, instruction(me));
       break;
     }
     set(me, instruction(me).dest, state_.cells[cell.at]);

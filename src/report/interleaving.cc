@@ -106,7 +106,7 @@ class Reader {
     const Line& line = lines_[operation.line];
     const std::string object = printable(names_.object(access.address()));
     const bool writes = may_only_read(access.op()) ? access.wrote != 0 : effect(access.op()) == Effect::Write;
-    operation.touches.push_back({access.address(), access.op(), writes, 0});
+    operation.uses.push_back({access.address(), access.op(), writes, 0});
     operation.text = line.source;
     if (line.source.empty())
       operation.text = line.place.empty() ? fmt::format("{} {}", name(access.op()), object)
@@ -125,11 +125,11 @@ class Reader {
     }
     const bool obvious = line.objects.size() == 1 && mentions(line.source, object);
     if (!obvious && !line.source.empty()) note = fmt::format("{}: {}", object, note);
-    if (use_ && use_->step == step && use_->agent == header.agent) {
-      operation.touches.push_back({use_->object, OpKind::HeapUse, false, use_->state});
-      if (use_->state == 0) note += ", after free";
+    if (heap_use_ && heap_use_->step == step && heap_use_->agent == header.agent) {
+      operation.uses.push_back({heap_use_->object, OpKind::HeapUse, false, heap_use_->state});
+      if (heap_use_->state == 0) note += ", after free";
     }
-    use_.reset();
+    heap_use_.reset();
     operation.note = std::move(note);
   }
 
@@ -140,7 +140,7 @@ class Reader {
       case OpKind::CpuUse:
         return;
       case OpKind::HeapUse:
-        use_ = event;
+        heap_use_ = event;
         return;
       case OpKind::Wake:
         if (same) woken(*last, event);
@@ -148,7 +148,7 @@ class Reader {
       case OpKind::Unlock:
         if (same && last->kind == OpKind::Wait) {
           last->note = fmt::format("unlocks {}", printable(names_.object(event.object)));
-          last->touches.push_back({event.object, event.op, true, event.state});
+          last->uses.push_back({event.object, event.op, true, event.state});
           return;
         }
         break;
@@ -158,7 +158,7 @@ class Reader {
     Operation& operation = start(event.step, event.agent, event.op, event.pc);
     const bool writes = event.op == OpKind::TryLock ? event.value != 0 : effect(event.op) == Effect::Write;
     if (effect(event.op) != Effect::None || event.op == OpKind::Alloc)
-      operation.touches.push_back({event.object, event.op, writes, event.state});
+      operation.uses.push_back({event.object, event.op, writes, event.state});
     put_words(operation, event);
   }
 
@@ -174,6 +174,7 @@ class Reader {
       case OpKind::Fail:
         operation.text = source("fails");
         operation.note = printable(event.text);
+        if (mentions(operation.text, operation.note)) operation.note = "fails";
         return;
       case OpKind::Choose:
         operation.text = source("choose");
@@ -220,7 +221,7 @@ class Reader {
   std::map<std::pair<std::string, std::string>, size_t> line_by_text_;
   std::vector<Line> lines_;
   std::map<AgentId, Count> counts_;
-  std::optional<Event> use_;  // of the heap, by the access that follows
+  std::optional<Event> heap_use_;  // of the heap, by the access that follows
 };
 
 // Finds the switches. Whether an agent could have gone on is not in the log; what it did next is, and so are
@@ -233,8 +234,8 @@ class SwitchFinder {
   void find() {
     const auto& operations = all_.operations;
     for (size_t i = 0; i < operations.size(); ++i) {
-      for (const Touch& touch : operations[i].touches)
-        if (!is_memory(touch.kind)) states_[touch.object].push_back({i, touch.state});
+      for (const ObjectUse& use : operations[i].uses)
+        if (!is_memory(use.kind)) states_[use.object].push_back({i, use.state});
       if (operations[i].agent) of_agent_[operations[i].agent].push_back(i);
       for (AgentId agent : operations[i].woken) wakes_[agent].push_back(i);
     }
@@ -289,7 +290,7 @@ class SwitchFinder {
       const Operation& pending = all_.operations[*resumed];
       // The context of an interrupt or a timer starts afresh: its last run was over.
       if (pending.kind == OpKind::IrqEnter || pending.kind == OpKind::TimerFire) return Leaving::Ended;
-      if (pending.touches.empty() || could_run(pending.kind, pending.touches.front().object, last))
+      if (pending.uses.empty() || could_run(pending.kind, pending.uses.front().object, last))
         return otherwise;
       blocked_on = pending.text;
       return Leaving::Blocked;
@@ -316,7 +317,7 @@ class SwitchFinder {
     return nullptr;
   }
 
-  // Could the operation run on the object just after operation `last`? An object that nobody touches any more
+  // Could the operation run on the object just after operation `last`? An object that nobody uses any more
   // keeps the state in which somebody still waits for it at the end.
   bool could_run(OpKind kind, ObjectId object, size_t last) const {
     if (kind == OpKind::Wait || kind == OpKind::BarrierArrive) return true;  // they block after they begin

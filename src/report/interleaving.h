@@ -15,7 +15,7 @@
 
 namespace slalom {
 
-struct Touch {
+struct ObjectUse {
   ObjectId object;
   OpKind kind = OpKind::None;
   bool writes = false;
@@ -29,7 +29,7 @@ struct Operation {
   OpKind kind = OpKind::None;
   Place pc;
   size_t line = 0;  // the same for all operations of one source line
-  std::vector<Touch> touches;
+  std::vector<ObjectUse> uses;
   std::vector<AgentId> woken;
   std::string text;  // "x = x + 1", "lock m"
   std::string note;  // "read 0", "wakes worker#1"; may be empty

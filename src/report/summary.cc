@@ -47,13 +47,13 @@ size_t code_point_length(std::string_view text) {
 
 std::string human_number(uint64_t number) {
   std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  for (size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
   return text;
 }
 
 std::string human_duration(std::chrono::nanoseconds duration) {
   const auto count = duration.count();
-  if (count < 0) return "-" + human_duration(-duration);
+  if (count < 0) return fmt::format("-{}", human_duration(-duration));
   // 999.95 of a unit would print as 1000.0: the next unit takes over just before.
   const auto value = static_cast<double>(count);
   if (count < 1'000) return fmt::format("{} ns", count);
@@ -179,7 +179,7 @@ std::string Style::paint(Ink ink, std::string_view text) const {
 
 const Glyphs& glyphs(bool ascii) {
   static constexpr Glyphs kDrawn = {"│", "─", "┼", "╌", "→", "←", "…", "×", "▶", "•", "✗", "▲", "?"};
-  static constexpr Glyphs kAscii = {"|", "-", "+", "-", ">", "<", "...", "x", ">", "*", "x", "!", "?"};
+  static constexpr Glyphs kAscii = {"|", "-", "+", "-", "->", "<-", "...", "x", ">", "*", "x", "!", "?"};
   return ascii ? kAscii : kDrawn;
 }
 

@@ -10,6 +10,8 @@ namespace {
 constexpr size_t kIndent = 2;
 constexpr size_t kMostSwitches = 16;  // a longer schedule is cut in the middle
 constexpr size_t kFirstSwitches = 10;
+constexpr size_t kProse = 100;    // wider lines of text are hard to read
+constexpr size_t kLongText = 60;  // of an operation outside the timeline
 
 class Report {
  public:
@@ -75,7 +77,23 @@ class Report {
   std::string painted_agent(AgentId id) const { return style_.paint(agent_ink(all_.agents, id), agent(id)); }
   void heading(std::string_view text) { text_ += '\n' + style_.paint(Ink::Bold, text) + '\n'; }
   void paragraph(const std::string& text, size_t indent = kIndent, size_t next = kIndent) {
-    text_ += wrap(text, width_, indent, next);
+    text_ += wrap(text, std::min(width_, kProse), indent, next);
+  }
+  // A sentence of parts, broken between them rather than inside.
+  void sentence(const std::vector<std::string>& parts) {
+    std::string line;
+    size_t indent = kIndent;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string part = parts[i] + (i + 1 < parts.size() ? ";" : ".");
+      if (!line.empty() &&
+          indent + display_width(line) + 1 + display_width(part) > std::min(width_, kProse)) {
+        paragraph(line, indent, kIndent + 2);
+        line.clear();
+        indent = kIndent + 2;
+      }
+      line += (line.empty() ? "" : " ") + part;
+    }
+    paragraph(line, indent, kIndent + 2);
   }
 
   void title() {
@@ -118,8 +136,8 @@ class Report {
       std::vector<std::string> texts;
       for (const auto& [id, operations] : timeline.dropped)
         texts.push_back(fmt::format("{} ({})", agent(id), plural(operations, "operation")));
-      paragraph(
-          fmt::format("Not shown, since what they do does not matter here: {}.", fmt::join(texts, ", ")));
+      paragraph(fmt::format("Not shown: {}, which {} no part in this.", fmt::join(texts, ", "),
+                            texts.size() == 1 ? "has" : "have"));
     }
     evidence();
   }
@@ -127,24 +145,34 @@ class Report {
   void evidence() {
     if (finding_.verdict.evidence.empty()) return;
     text_ += '\n';
-    for (const Evidence& item : finding_.verdict.evidence) {
+    std::vector<Evidence> items = finding_.verdict.evidence;
+    std::stable_sort(items.begin(), items.end(),
+                     [](const Evidence& a, const Evidence& b) { return a.step < b.step; });
+    for (const Evidence& item : items) {
       const std::string place = printable(names_.place(item.pc));
-      text_ += wrap(
+      paragraph(
           fmt::format("{} {}{}{}: {}", style_.paint(Ink::Red, glyphs_.evidence), painted_agent(item.agent),
                       place.empty() ? "" : " at ", place, printable(item.text)),
-          width_, kIndent, kIndent + 2);
+          kIndent, kIndent + 2);
     }
   }
 
   std::string point_text(const OrderPoint& point) const {
-    std::string what = printable(point.text);
+    return fmt::format("{}: {}", painted_agent(point.agent), operation_text(point));
+  }
+
+  std::string operation_text(const OrderPoint& point) const {
     if (const Operation* operation = all_.find(point.agent, point.ops)) {
+      const std::string text = fit(operation->text, kLongText, glyphs_.ellipsis);
       const std::string_view word = access_word(operation->kind);
-      what = word.empty() ? operation->text : fmt::format("{} ({})", operation->text, word);
-    } else if (what.empty()) {
-      what = printable(names_.place(point.pc));
+      return word.empty() ? text : fmt::format("{} ({})", text, word);
     }
-    return fmt::format("{}: {}", painted_agent(point.agent), what);
+    if (!point.text.empty()) return fit(printable(point.text), kLongText, glyphs_.ellipsis);
+    // What an agent waits for at the end never happened.
+    if (const auto* deadlock = std::get_if<Deadlocked>(&log_.outcome()))
+      for (const auto& waiting : deadlock->waiting)
+        if (waiting.agent == point.agent) return describe(waiting.op, waiting.object, {}, names_);
+    return printable(names_.place(point.pc));
   }
 
   void why() {
@@ -157,10 +185,10 @@ class Report {
       const std::string before = point_text(constraint.before);
       const std::string after = point_text(constraint.after);
       const std::string bullet = style_.paint(Ink::Yellow, glyphs_.point);
-      const std::string line = fmt::format("{} {} before {}", bullet, before, after);
-      if (kIndent + display_width(line) <= width_) {
-        text_ += fmt::format("{:{}}{} {} {} {}\n", "", kIndent, bullet, before,
-                             style_.paint(Ink::Bold, "before"), after);
+      const std::string line =
+          fmt::format("{} {} {} {}", bullet, before, style_.paint(Ink::Bold, "before"), after);
+      if (kIndent + display_width(line) <= std::min(width_, kProse)) {
+        paragraph(line);
         continue;
       }
       paragraph(fmt::format("{} {}", bullet, before), kIndent, kIndent + 4);
@@ -177,7 +205,7 @@ class Report {
         where = "at its end";
         break;
       case Leaving::Yielded:
-        where = fmt::format("at its yield, the {} operation", ordinal(change.from_ops));
+        where = fmt::format("yielding in its {} operation", ordinal(change.from_ops));
         break;
       case Leaving::Blocked:
         where = fmt::format("blocked after its {} operation", ordinal(change.from_ops));
@@ -193,7 +221,7 @@ class Report {
     heading("Schedule");
     const auto& switches = finding_.schedule.switches;
     const bool follows = log_follows_schedule();
-    const bool cut = switches.size() > kMostSwitches && options_.detail == Detail::Essential;
+    const bool cut = switches.size() > kMostSwitches && options_.detail == TimelineDetail::Essential;
     std::vector<std::string> parts;
     for (size_t i = 0; i < switches.size(); ++i) {
       if (cut && i == kFirstSwitches) {
@@ -203,14 +231,14 @@ class Report {
         i += left_out;
       }
       if (i == 0) {
-        parts.push_back(fmt::format("start {}", agent(switches[0].to)));
+        parts.push_back(fmt::format("Start {}", agent(switches[0].to)));
       } else if (cut && i == kFirstSwitches + switches.size() - kMostSwitches) {
         parts.push_back(fmt::format("{} {}", agent(switches[i].from), switch_text(i, follows)));
       } else {
         parts.push_back(switch_text(i, follows));
       }
     }
-    if (!parts.empty()) paragraph(fmt::format("{}.", fmt::join(parts, "; ")), kIndent, kIndent + 2);
+    if (!parts.empty()) sentence(parts);
     data_choices();
     size_of_it(follows);
   }
@@ -219,14 +247,14 @@ class Report {
     const auto& data = finding_.schedule.data;
     if (data.empty()) return;
     const size_t shown =
-        options_.detail == Detail::Everything ? data.size() : std::min(data.size(), kMostSwitches);
+        options_.detail == TimelineDetail::Everything ? data.size() : std::min(data.size(), kMostSwitches);
     std::vector<std::string> parts;
     for (size_t i = 0; i < shown; ++i)
       parts.push_back(fmt::format("{} chooses {} in its {} operation", agent(data[i].agent), data[i].value,
                                   ordinal(data[i].ops + 1)));
     if (shown < data.size())
       parts.push_back(fmt::format("{} {} more", glyphs_.ellipsis, human_number(data.size() - shown)));
-    paragraph(fmt::format("Values: {}.", fmt::join(parts, "; ")), kIndent, kIndent + 2);
+    sentence(parts);
   }
 
   void size_of_it(bool follows) {
@@ -235,8 +263,9 @@ class Report {
     };
     const uint64_t perhaps = count([](const AgentSwitch& s) { return unforced(s.leaving); });
     const uint64_t sure = perhaps - count([](const AgentSwitch& s) { return s.leaving == Leaving::Unknown; });
-    std::string text = sure == perhaps ? plural(sure, "preemption")
-                                       : fmt::format("{} to {}", sure, plural(perhaps, "preemption"));
+    std::string text = sure == perhaps
+                           ? plural(sure, "preemption")
+                           : fmt::format("Between {} and {}", sure, plural(perhaps, "preemption"));
     if (!follows) text = plural(finding_.schedule.switches.size(), "switch", "switches");
     switch (finding_.minimality) {
       case Minimality::Unshrunk:
@@ -283,7 +312,7 @@ class Report {
     if (finding_.replays_same == finding_.replays_tried)
       return paragraph(
           fmt::format("{} the same bug every time.", style_.paint(Ink::Green, "Replayed " + count + ":")));
-    paragraph(fmt::format("{} the target does something that slalom does not control.",
+    paragraph(fmt::format("{} the target does something slalom does not control.",
                           style_.paint(Ink::Red, "Replayed only " + count + ":")));
   }
 

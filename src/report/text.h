@@ -17,7 +17,7 @@
 namespace slalom {
 
 struct TextOptions {
-  using Detail = slalom::Detail;
+  using Detail = TimelineDetail;
 
   size_t width = 100;  // of the terminal; less than 40 counts as 40
   bool colour = false;

@@ -11,13 +11,14 @@ namespace {
 
 // More than this nobody reads: a long schedule is shown by its ends and what matters most.
 constexpr size_t kMostKept = 120;
-constexpr size_t kEnds = 30;
+constexpr size_t kEnds = 20;        // shown of a long one at each end
+constexpr size_t kMostStrong = 40;  // and of what matters most in between
 
 // Why an operation is shown.
 enum Reason : uint8_t {
   kEvidence = 1,
   kConstraint = 2,
-  kObject = 4,     // touches what the evidence touches, or what agents conflict on
+  kObject = 4,     // uses what the evidence uses, or what agents conflict on
   kSaid = 8,       // a note or a failure
   kUnforced = 16,  // next to a preemption
   kForced = 32,    // next to another switch
@@ -34,7 +35,7 @@ bool is_life(OpKind kind) {
 class Maker {
  public:
   Maker(const Interleaving& all, const Finding& finding, const Outcome& outcome, const Names& names,
-        Detail detail, const Glyphs& glyphs)
+        TimelineDetail detail, const Glyphs& glyphs)
       : all_(all),
         finding_(finding),
         outcome_(outcome),
@@ -61,10 +62,12 @@ class Maker {
       std::vector<size_t> there, exact;
       for (size_t i = 0; i < all_.operations.size(); ++i) {
         const Operation& operation = all_.operations[i];
-        if (operation.agent != evidence.agent || operation.step != evidence.step) continue;
+        const bool matters = operation.ops || operation.kind == OpKind::Fail;
+        if (!matters || operation.agent != evidence.agent || operation.step != evidence.step) continue;
         there.push_back(i);
         if (operation.pc == evidence.pc) exact.push_back(i);
       }
+      for (size_t i : there) reasons_[i] |= kObject;
       for (size_t i : exact.empty() ? there : exact) reasons_[i] |= kEvidence;
     }
   }
@@ -91,17 +94,17 @@ class Maker {
     for (size_t i = 0; i < all_.operations.size(); ++i) {
       const Operation& operation = all_.operations[i];
       if (is_life(operation.kind)) continue;
-      for (const Touch& touch : operation.touches) {
-        if (reasons_[i] & kEvidence) objects.insert(touch.object);
-        Users& user = users.try_emplace(touch.object, Users{operation.agent}).first->second;
+      for (const ObjectUse& use : operation.uses) {
+        if (reasons_[i] & (kEvidence | kObject)) objects.insert(use.object);
+        Users& user = users.try_emplace(use.object, Users{operation.agent}).first->second;
         user.several |= user.first != operation.agent;
-        user.written |= touch.writes;
-        if (user.several && user.written) objects.insert(touch.object);
+        user.written |= use.writes;
+        if (user.several && user.written) objects.insert(use.object);
       }
     }
     for (size_t i = 0; i < all_.operations.size(); ++i)
-      for (const Touch& touch : all_.operations[i].touches)
-        if (!is_life(all_.operations[i].kind) && objects.contains(touch.object)) reasons_[i] |= kObject;
+      for (const ObjectUse& use : all_.operations[i].uses)
+        if (!is_life(all_.operations[i].kind) && objects.contains(use.object)) reasons_[i] |= kObject;
   }
 
   void mark_rest() {
@@ -109,6 +112,11 @@ class Maker {
       const OpKind kind = all_.operations[i].kind;
       if (kind == OpKind::Fail || kind == OpKind::Note) reasons_[i] |= kSaid;
       if (is_life(kind)) reasons_[i] |= kLife;
+    }
+    for (size_t i = all_.operations.size(); i-- > 0;) {
+      if (!all_.operations[i].ops) continue;
+      reasons_[i] |= kForced;
+      break;
     }
     for (const AgentSwitch& change : all_.switches) {
       const uint8_t reason = unforced(change.leaving) ? kUnforced : kForced;
@@ -133,7 +141,7 @@ class Maker {
     const bool any = std::any_of(all_.agents.begin(), all_.agents.end(),
                                  [&](AgentId agent) { return why[agent] & kRelevant; });
     for (AgentId agent : all_.agents) {
-      if (detail_ == Detail::Everything || !any || (why[agent] & kRelevant)) {
+      if (detail_ == TimelineDetail::Everything || !any || (why[agent] & kRelevant)) {
         result_.agents.push_back(agent);
       } else {
         result_.dropped.push_back({agent, count[agent]});
@@ -146,15 +154,15 @@ class Maker {
   }
 
   void choose_operations() {
-    keep_.assign(all_.operations.size(), detail_ == Detail::Everything);
-    if (detail_ == Detail::Everything) return;
+    keep_.assign(all_.operations.size(), detail_ == TimelineDetail::Everything);
+    if (detail_ == TimelineDetail::Everything) return;
     std::vector<size_t> kept;
     for (size_t i = 0; i < keep_.size(); ++i)
       if (reasons_[i] != 0 && has_column(all_.operations[i].agent)) kept.push_back(i);
     size_t strong = 0;
     for (size_t k = 0; k < kept.size(); ++k) {
       bool keep = kept.size() <= kMostKept || k < kEnds || k + kEnds >= kept.size();
-      if (!keep && (reasons_[kept[k]] & kStrong) && strong < kEnds) {
+      if (!keep && (reasons_[kept[k]] & kStrong) && strong < kMostStrong) {
         keep = true;
         ++strong;
       }
@@ -218,7 +226,7 @@ class Maker {
     const Operation& operation = all_.operations[i];
     TimelineRow row;
     row.agent = operation.agent;
-    row.step = operation.step;
+    if (operation.ops) row.step = operation.step;
     row.text = operation.text;
     row.note = operation.note;
     row.failed = operation.kind == OpKind::Fail;
@@ -230,27 +238,37 @@ class Maker {
     row.mark = reasons_[i] & kEvidence     ? TimelineRow::Mark::Evidence
                : reasons_[i] & kConstraint ? TimelineRow::Mark::Point
                                            : TimelineRow::Mark::None;
-    if (!merge(operation, row)) {
-      push(std::move(row));
-      merged_.clear();
-    }
+    if (merge_end(operation)) return;
+    if (!merge(operation, row)) push(std::move(row));
     merged_.push_back(&operation);
   }
 
   // The accesses of one source line that nothing interrupts are one row: "x = x + 1   read 0, wrote 1".
   bool merge(const Operation& operation, const TimelineRow& row) {
-    if (detail_ == Detail::Everything || merged_.empty() || !is_memory(operation.kind)) return false;
+    if (detail_ == TimelineDetail::Everything || merged_.empty() || !is_memory(operation.kind)) return false;
     const Operation& first = *merged_.front();
     TimelineRow& last = result_.rows.back();
     if (last.what != TimelineRow::What::Cell || !is_memory(first.kind) || first.agent != operation.agent ||
         first.line != operation.line || first.text != operation.text)
       return false;
     for (const Operation* before : merged_)
-      if (before->kind == operation.kind &&
-          before->touches.front().object == operation.touches.front().object)
+      if (before->kind == operation.kind && before->uses.front().object == operation.uses.front().object)
         return false;  // the line is executed again
     last.note += ", " + row.note;
     last.mark = std::max(last.mark, row.mark);
+    return true;
+  }
+
+  // What an agent does last says that it is the last.
+  bool merge_end(const Operation& operation) {
+    const bool ends = operation.kind == OpKind::Exit || operation.kind == OpKind::IrqExit;
+    if (detail_ == TimelineDetail::Everything || !ends || result_.rows.empty()) return false;
+    TimelineRow& last = result_.rows.back();
+    if (last.what != TimelineRow::What::Cell || last.agent != operation.agent) return false;
+    flush_repeats();
+    TimelineRow& kept = result_.rows.back();
+    kept.note += kept.note.empty() ? "ends" : ", ends";
+    merged_.clear();
     return true;
   }
 
@@ -263,7 +281,7 @@ class Maker {
   // A spinning agent says the same over and over: once is enough.
   void flush_repeats() {
     auto& rows = result_.rows;
-    if (detail_ == Detail::Everything || rows.empty()) return;
+    if (detail_ == TimelineDetail::Everything || rows.empty()) return;
     const TimelineRow& last = rows.back();
     if (rows.size() >= 2) {
       const TimelineRow& before = rows[rows.size() - 2];
@@ -329,15 +347,24 @@ class Maker {
     row.agent = waiting.agent;
     row.failed = true;
     row.text = describe(waiting.op, waiting.object, {}, names_);
-    row.note = "waits for ever";
     std::vector<std::string> holders;
     for (AgentId agent : waiting.held_by)
       holders.push_back(agent == waiting.agent ? "itself" : printable(names_.agent(agent)));
-    const bool ends = waiting.op == OpKind::Join;
-    if (!holders.empty() && !ends) row.note += fmt::format(": held by {}", fmt::join(holders, ", "));
+    // Whom a join waits for is in its text.
+    const bool told = holders.empty() || waiting.op == OpKind::Join;
+    row.note = told ? "blocked for ever" : fmt::format("blocked by {}", fmt::join(holders, ", "));
     for (const Evidence& evidence : finding_.verdict.evidence)
       if (evidence.agent == waiting.agent && evidence.pc == waiting.pc)
         row.mark = TimelineRow::Mark::Evidence;
+    // It may stand there already: waiting for a condition or at a barrier begins with an operation.
+    if (!result_.rows.empty()) {
+      TimelineRow& last = result_.rows.back();
+      if (last.what == TimelineRow::What::Cell && last.agent == row.agent && last.text == row.text) {
+        last.note += (last.note.empty() ? "" : ", ") + row.note;
+        last.failed = true;
+        return;
+      }
+    }
     result_.rows.push_back(std::move(row));
   }
 
@@ -345,7 +372,7 @@ class Maker {
   const Finding& finding_;
   const Outcome& outcome_;
   const Names& names_;
-  const Detail detail_;
+  const TimelineDetail detail_;
   const Glyphs& glyphs_;
   std::vector<uint8_t> reasons_;
   std::vector<bool> keep_;
@@ -359,7 +386,7 @@ class Maker {
 }  // namespace
 
 Timeline make_timeline(const Interleaving& all, const Finding& finding, const Outcome& outcome,
-                       const Names& names, Detail detail, const Glyphs& glyphs) {
+                       const Names& names, TimelineDetail detail, const Glyphs& glyphs) {
   return Maker(all, finding, outcome, names, detail, glyphs).make();
 }
 

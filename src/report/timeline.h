@@ -41,13 +41,13 @@ struct Timeline {
   std::vector<std::pair<AgentId, uint64_t>> dropped;  // who has none, with the number of its operations
 };
 
-enum class Detail : uint8_t {
+enum class TimelineDetail : uint8_t {
   Essential,  // evidence, what surrounds a switch, what agents conflict on; the rest is folded
   Everything,
 };
 
 Timeline make_timeline(const Interleaving& all, const Finding& finding, const Outcome& outcome,
-                       const Names& names, Detail detail, const Glyphs& glyphs);
+                       const Names& names, TimelineDetail detail, const Glyphs& glyphs);
 
 struct LayoutOptions {
   size_t width = 100;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -160,7 +162,7 @@ class Layout {
   // Over all columns.
   std::string whole(const TimelineRow& row) const {
     std::string text;
-    const size_t indent = kMargin + gutter_ + 2;
+    const size_t indent = kMargin + gutter_ + 3;
     const size_t next = row.what == TimelineRow::What::Ending ? indent + 2 : indent;
     const std::string said =
         row.what == TimelineRow::What::Ending
@@ -189,8 +191,8 @@ class Layout {
     for (size_t i = 0; i < columns_.size(); ++i) {
       const size_t width = columns_[i].width;
       const std::string shown = fit(names_[i], width - kFrame, glyphs_.ellipsis);
-      header += bar() + ' ' + style_.paint(Ink::Bold, style_.paint(ink(i), shown));
-      if (i + 1 < columns_.size()) header += std::string(width - 2 - display_width(shown), ' ');
+      header += bar() + "  " + style_.paint(Ink::Bold, style_.paint(ink(i), shown));
+      if (i + 1 < columns_.size()) header += std::string(width - 3 - display_width(shown), ' ');
       rule += std::string(glyphs_.crossing) + repeat(glyphs_.horizontal, width - 1);
     }
     emit(header);
@@ -219,8 +221,8 @@ class Layout {
           text += std::string(columns_[i].width - 1, ' ');
           continue;
         }
-        text += (n == 0 ? mark(row) : " ") + paint(row, lines[n]);
-        if (i + 1 < columns_.size()) text += std::string(column.width - 2 - lines[n].width(), ' ');
+        text += (n == 0 ? mark(row) : " ") + ' ' + paint(row, lines[n]);
+        if (i + 1 < columns_.size()) text += std::string(column.width - 3 - lines[n].width(), ' ');
       }
       emit(std::move(text));
     }
@@ -234,11 +236,11 @@ class Layout {
     const size_t high = std::max(from, to);
     const size_t span = columns_[high].start - columns_[low].start - 1;
     std::string label = ' ' + row.text + ' ';
-    if (label.size() + 3 > span) label.clear();
-    const std::string rest = repeat(glyphs_.dash, span - 2 - label.size());
-    const std::string arrow = to > from
-                                  ? std::string(glyphs_.dash) + label + rest + std::string(glyphs_.right)
-                                  : std::string(glyphs_.left) + rest + label + std::string(glyphs_.dash);
+    if (label.size() + 4 > span) label.clear();
+    const std::string_view head = to > from ? glyphs_.right : glyphs_.left;
+    const std::string rest = repeat(glyphs_.dash, span - 1 - label.size() - display_width(head));
+    const std::string arrow = to > from ? fmt::format("{}{}{}{}", glyphs_.dash, label, rest, head)
+                                        : fmt::format("{}{}{}{}", head, rest, label, glyphs_.dash);
     std::string text = std::string(kMargin + gutter_ + 1, ' ');
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (i > low && i < high) continue;
@@ -263,10 +265,9 @@ class Layout {
     emit(style_.paint(Ink::Dim, fmt::format("{:{}}{:>{}} {}", "", kMargin, "step", gutter_, "agent")));
     for (const TimelineRow& row : timeline_.rows) {
       if (row.what == TimelineRow::What::Switch) {
-        const std::string name = fit(names_[index(row.to)], longest, glyphs_.ellipsis);
-        emit(std::string(before + 1, ' ') +
-             style_.paint(Ink::Yellow, fmt::format("{} {} {}{} {}", glyphs_.dash, row.text, glyphs_.dash,
-                                                   glyphs_.right, name)));
+        const std::string arrow =
+            fmt::format("{} {} {} {}", glyphs_.dash, row.text, glyphs_.right, names_[index(row.to)]);
+        emit(std::string(before + 1, ' ') + style_.paint(Ink::Yellow, fit(arrow, width, glyphs_.ellipsis)));
         continue;
       }
       if (!in_column(row)) {
@@ -286,7 +287,7 @@ class Layout {
 
   Ink ink(size_t i) const { return agent_ink(timeline_.agents, timeline_.agents[i]); }
 
-  static constexpr size_t kFrame = 3;  // the line, the mark, and the space after a cell
+  static constexpr size_t kFrame = 4;  // the line, the mark, and a space before and after a cell
 
   const Timeline& timeline_;
   const LayoutOptions& options_;

@@ -1,5 +1,7 @@
 #include "report/trace_text.h"
 
+#include <fmt/format.h>
+
 #include <map>
 
 #include "report/interleaving.h"

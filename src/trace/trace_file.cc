@@ -1,7 +1,6 @@
 #include "trace/trace_file.h"
 
 #include <bit>
-#include <limits>
 
 #include "trace/serialise.h"
 

@@ -21,6 +21,7 @@ struct DfsOptions {
   enum class Bound : uint8_t { None, Preemptions, Delays } bound = Bound::Preemptions;
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of the bound
   enum class Caching : uint8_t { Off, HappensBefore } caching = Caching::Off;
+  enum class Schedules : uint8_t { Fair, All } schedules = Schedules::Fair;  // see explore/fairness.h
 };
 
 class Dfs : public Strategy {
@@ -28,6 +29,7 @@ class Dfs : public Strategy {
   explicit Dfs(DfsOptions options = {});
   std::string name() const override;
   Recording recording() const override { return Recording::Choices; }
+  bool fair() const override { return options_.schedules == DfsOptions::Schedules::Fair; }
   std::optional<Task> begin() override;
   std::unique_ptr<Walker> walker(const Task& task) const override;
   void end(const Task& task, const Execution& execution) override;

@@ -7,6 +7,9 @@
 namespace slalom {
 namespace {
 
+// How many leaves may be executed ahead: enough for all workers, few enough to be kept in memory.
+constexpr size_t kWindow = 64;
+
 // Takes the leaf's transition, then goes on in the default order among those who do not sleep.
 class DporWalk : public Walker {
  public:
@@ -73,14 +76,19 @@ std::string Dpor::name() const {
 }
 
 std::optional<Task> Dpor::begin() {
-  TreeNode* leaf = tree_.next_leaf(options_.mode == DporOptions::Mode::Bounded ? bound_ : 0);
-  if (leaf == nullptr && running_.empty() && !tree_.finished()) {
-    const uint32_t next = tree_.cheapest();
-    if (next > options_.limit) return std::nullopt;
-    bound_ = next;
-    leaf = tree_.next_leaf(bound_);
+  if (next_.empty() && running_.empty()) {
+    std::vector<TreeNode*> leaves = tree_.start_leaves(bound_, kWindow);
+    if (leaves.empty() && !tree_.finished()) {
+      const uint32_t next = tree_.cheapest();
+      if (next > options_.limit) return std::nullopt;
+      bound_ = next;
+      leaves = tree_.start_leaves(bound_, kWindow);
+    }
+    next_.assign(leaves.begin(), leaves.end());
   }
-  if (leaf == nullptr) return std::nullopt;
+  if (next_.empty()) return std::nullopt;
+  TreeNode* leaf = next_.front();
+  next_.pop_front();
   running_.push_back(leaf);
   return make_task(*leaf);
 }
@@ -117,9 +125,21 @@ std::unique_ptr<Walker> Dpor::walker(const Task& task) const {
 }
 
 void Dpor::end(const Task&, const Execution& execution) {
-  TreeNode& leaf = *running_.front();
+  TreeNode& ended = *running_.front();
   running_.pop_front();
   ++executions_;
+  ended.state = TreeNode::State::Ready;
+  ended.result = std::make_unique<Execution>(execution);
+  for (;;) {
+    TreeNode* leaf = tree_.leftmost_leaf(bound_);
+    if (leaf == nullptr || leaf->state != TreeNode::State::Ready) break;
+    take_in(*leaf);
+  }
+}
+
+void Dpor::take_in(TreeNode& leaf) {
+  const std::unique_ptr<Execution> result = std::move(leaf.result);
+  const Execution& execution = *result;
   if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome)) {
     leaf.state = TreeNode::State::Executed;
     tree_.finish(leaf, leaf);
@@ -168,31 +188,34 @@ void Dpor::enter_path(TreeNode& leaf, const Execution& execution) {
     }
     TreeNode& node = *path_[i + 1];
     CHECK(node.agent == transition.agent, "the execution left its path at transition {}", i);
-    if (node.uncertain || node.state != TreeNode::State::Executed || i >= guided) {
+    if (node.state != TreeNode::State::Executed || &node == &leaf || i >= guided) {
       const auto touches = order_.touches(i);
       node.touches.assign(touches.begin(), touches.end());
       node.uncertain = false;
       node.state = TreeNode::State::Executed;
+      node.digest = execution.choices[transition.choice].taken.digest;
+      if (!transition.values.empty()) add_values(node, execution, i);
     }
-    node.digest = execution.choices[transition.choice].taken.digest;
-    if (node.values.size() < transition.values.size()) add_values(node, execution, i);
     sleep_[i + 1] = sleep_[i];
     if (options_.mode != DporOptions::Mode::Bounded) WakeupTree::descend(sleep_[i + 1], node);
   }
   path_.resize(order_.size() + 1);
 }
 
-// Every other value of a data choice that was met for the first time is a branch of its own.
+// Every other value of a data choice that was met here for the first time is a branch of its own.
 void Dpor::add_values(TreeNode& node, const Execution& execution, size_t transition) {
   const HappensBefore::Transition& made = order_[transition];
-  const size_t fixed = node.values.size();
   node.values = made.values;
-  for (size_t v = fixed; v < made.values.size(); ++v) {
+  for (size_t v = 0; v < made.values.size(); ++v) {
     const uint32_t arity = execution.choices[made.choice + 1 + v].arity;
     for (uint32_t value = 0; value < arity; ++value) {
-      if (value == made.values[v]) continue;
       std::vector<uint32_t> values(made.values.begin(), made.values.begin() + static_cast<std::ptrdiff_t>(v));
       values.push_back(value);
+      const auto has_it = [&](const auto& sibling) {
+        return sibling->agent == node.agent && sibling->values.size() > v &&
+               std::equal(values.begin(), values.end(), sibling->values.begin());
+      };
+      if (std::any_of(node.parent->children.begin(), node.parent->children.end(), has_it)) continue;
       TreeNode& other = tree_.add_child(*node.parent, node.agent, std::move(values));
       other.touches = node.touches;
       other.digest = node.digest;

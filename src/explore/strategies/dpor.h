@@ -48,6 +48,7 @@ class Dpor : public Strategy {
  private:
   using Sleep = WakeupTree::Sleep;
   Task make_task(TreeNode& leaf);
+  void take_in(TreeNode& leaf);
   void enter_path(TreeNode& leaf, const Execution& execution);
   void add_values(TreeNode& node, const Execution& execution, size_t transition);
   void reverse_optimal(size_t e, size_t j);
@@ -58,7 +59,8 @@ class Dpor : public Strategy {
 
   DporOptions options_;
   WakeupTree tree_;
-  std::deque<TreeNode*> running_;
+  std::deque<TreeNode*> next_;     // chosen, not yet given out
+  std::deque<TreeNode*> running_;  // given out, in order
   uint64_t tasks_ = 0;
   uint64_t executions_ = 0;
   double explored_ = 0;

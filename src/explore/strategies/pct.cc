@@ -26,13 +26,13 @@ class PctWalker : public Walker {
     AgentId next;
     for (const Option& option : options) {
       at = priorities_.find(option.agent, at);
-      int64_t& priority = priorities_[at];
+      int64_t& priority = priorities_[at++];
       if (priority == kNone) priority = initial();
       if (priority <= best) continue;
       best = priority;
       next = option.agent;
     }
-    return Decision{next, 0, lease(point, options.size())};
+    return Decision{next, 0, lease(point)};
   }
 
  private:
@@ -46,11 +46,12 @@ class PctWalker : public Walker {
   // Independent draws make every order of the agents equally probable, whenever each of them appears.
   int64_t initial() { return static_cast<int64_t>(rng_.next() >> 2) + (int64_t{1} << 62); }
 
-  // The agent just chosen stays the highest until a priority or the set of options changes. Fairness is the
-  // one thing that can give back an option unnoticed, so nothing is leased while it withholds any.
-  uint32_t lease(const ChoicePoint& point, size_t allowed) const {
+  // The agent just chosen stays the highest until a priority or the set of enabled agents changes. Fairness
+  // may give back what it withheld meanwhile, but only agents that yielded to others and are lower than
+  // these.
+  uint32_t lease(const ChoicePoint& point) const {
     constexpr uint64_t kLongest = std::numeric_limits<uint32_t>::max();
-    if (!leases_ || allowed != point.options().size()) return 0;
+    if (!leases_) return 0;
     if (next_change_ == changes_.size()) return kLongest;
     return static_cast<uint32_t>(std::min(changes_[next_change_].step - point.step.raw - 1, kLongest));
   }

@@ -2,14 +2,20 @@
 //
 // Every agent has a random priority above all change values 1 .. d-1; the highest enabled one runs. There are
 // d-1 change points, drawn uniformly from the steps 1 .. k: whoever executes the step of change point i falls
-// to priority i. Guarantee: an execution finds a bug of depth d (d ordering constraints suffice for it) with
-// probability at least 1 / (n k^(d-1)), where n bounds the agents and k the steps. That holds for programs
-// that do not yield and whose choice points are all their operations; of other choice policies, k counts
-// steps and a change waits for the next choice point. Deviations: an agent that yields becomes the lowest of
-// all, for liveness; the runner's fairness applies then, too. Where k is not given, it is the largest number
-// of steps seen so far, and the pilot runs without change points. Cost: a sweep over the enabled agents at a
-// choice point; between change points a lease passes them unasked, once the first epoch has shown that every
-// step is a choice point (a lease counts choice points, a change point steps).
+// to priority i.
+//
+// Guarantee: an execution finds a bug of depth d (d ordering constraints suffice for it) with probability at
+// least 1 / (n k^(d-1)), where n bounds the agents and k the steps. That holds for programs that do not
+// yield, with choice points at all operations; under other choice policies a change waits for the next choice
+// point.
+//
+// Deviations: an agent that yields becomes the lowest of all, for liveness; the runner's fairness applies
+// then, too. Where k is not given, it is the largest number of steps seen so far, and the pilot has no change
+// points.
+//
+// Cost: a sweep over the enabled agents at a choice point. Between change points a lease passes them unasked,
+// once the first epoch has shown that every step is a choice point: a lease counts choice points, a change
+// point steps.
 #pragma once
 
 #include "explore/strategies/sampling.h"

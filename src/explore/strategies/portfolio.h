@@ -1,12 +1,15 @@
 // portfolio: several strategies share one search; those that show more that is new get more of it.
 //
-// An epoch is 64 executions. Each arm gets at least the 2A-th part of it (A arms), the rest goes by reward
-// per executed step: new happens-before classes and, worth far more, new verdict titles; older epochs count
-// half of each younger one. Steps, never seconds: the division is the same on any host and number of workers.
-// Guarantee: every arm makes exactly the executions it would make alone, so after 2A N executions (rounded up
-// to an epoch) all that any single arm shows in N executions was shown. An arm that has no more executions
-// leaves; one that has explored the whole space, without a bound, ends the search as exhausted. Cost: the
-// most recording and the least fairness that an arm asks for; memory for all classes and titles seen.
+// An epoch is 64 executions. Each of A arms gets at least the 2A-th part of it; the rest goes by reward per
+// executed step: new happens-before classes and, worth far more, new verdict titles. What an epoch earned
+// counts half as much in each later one. Steps, never seconds: the division is the same on any host and
+// number of workers. An arm that has no more executions leaves; one that has explored the whole space, not
+// just what is within a bound, ends the search as exhausted.
+//
+// Guarantee: a sampling arm makes exactly the executions it would make alone, so after 2AN executions
+// (rounded up to an epoch) all that any one of them shows in N was shown.
+//
+// Cost: the most recording and the least fairness that any arm asks for; memory for all classes and titles.
 #pragma once
 
 #include <set>

@@ -15,7 +15,7 @@ class PosWalker : public Walker {
     const Option* next = nullptr;
     for (const Option& option : options) {
       at = priorities_.find(option.agent, at);
-      uint64_t& priority = priorities_[at];
+      uint64_t& priority = priorities_[at++];
       if (priority == kNone || conflicts(option.op)) priority = rng_.next() | 1;
       if (priority <= best) continue;
       best = priority;

@@ -1,9 +1,12 @@
-// random: a random walk. At every scheduling choice point each enabled agent is equally probable.
+// random: a random walk. At every scheduling choice point each enabled agent is equally probable. The
+// baseline of Thomson, Donaldson and Betts (PPoPP 2014), who found it hard to beat.
 //
-// The baseline of Thomson, Donaldson and Betts (PPoPP 2014), who found it hard to beat. Guarantee: every
-// execution of the target has a positive probability; nothing better, since one that needs m particular
-// choices among n agents has n^-m. No deviations; the runner's fairness takes options away only after
-// somebody yielded. Cost: one random number a choice.
+// Guarantee: every execution of the target has a positive probability; nothing better, since one that needs m
+// particular choices among n agents has n^-m.
+//
+// Deviations: none; the runner's fairness takes options away only after somebody yielded.
+//
+// Cost: one random number a choice.
 #pragma once
 
 #include "explore/strategies/sampling.h"

@@ -50,8 +50,8 @@ inline Decision random_value(const ChoicePoint& point, Rng& rng) {
   return {point.current, static_cast<uint32_t>(rng.below(point.arity)), 0};
 }
 
-// A value for each agent met so far, in the order of their ids. Options come in the same order, so passing
-// the position of one as the hint for the next finds them all in one sweep.
+// A value for each agent met so far, in the order of their ids. Options come in the same order, so looking
+// for each of them from behind the last one finds them all in one sweep.
 template <typename Value>
 class AgentMap {
  public:
@@ -61,12 +61,12 @@ class AgentMap {
   };
 
   AgentMap() { entries_.reserve(16); }
-  // Where the agent is; a new one gets a default value and moves those behind it up.
-  size_t find(AgentId agent, size_t hint = 0) {
-    while (hint < entries_.size() && entries_[hint].agent < agent) ++hint;
-    if (hint == entries_.size() || entries_[hint].agent != agent)
-      entries_.insert(entries_.begin() + static_cast<ptrdiff_t>(hint), Entry{agent});
-    return hint;
+  // Where the agent is, at `from` or behind it; a new one gets a default value and moves the rest up.
+  size_t find(AgentId agent, size_t from = 0) {
+    while (from < entries_.size() && entries_[from].agent < agent) ++from;
+    if (from == entries_.size() || entries_[from].agent != agent)
+      entries_.insert(entries_.begin() + static_cast<ptrdiff_t>(from), Entry{agent});
+    return from;
   }
   Value& operator[](size_t position) { return entries_[position].value; }
   Value& at(AgentId agent) { return entries_[find(agent)].value; }

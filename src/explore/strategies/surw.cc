@@ -65,9 +65,10 @@ class SurwWalker : public Walker {
     size_t at = 0;
     for (const Option& option : options) {
       at = agents_.find(option.agent, at);
-      if (agents_[at].met) continue;
-      agents_[at].met = true;
-      const uint64_t own = agents_[at].left;
+      Agent& agent = agents_[at++];
+      if (agent.met) continue;
+      agent.met = true;
+      const uint64_t own = agent.left;
       Agent* parent = agents_.existing(option.agent.parent());
       if (parent == nullptr || own == 0) continue;
       if (drawn_ == option.agent.parent() && rng_.below(std::max(parent->left, own)) < own)
@@ -85,7 +86,7 @@ class SurwWalker : public Walker {
     for (const Option& option : options) {
       at = agents_.find(option.agent, at);
       const bool pending = object_ == kEverything || option.op.object == object_;
-      weights_.push_back(std::max<uint64_t>(agents_[at].left, pending));
+      weights_.push_back(std::max<uint64_t>(agents_[at++].left, pending));
       sum += weights_.back();
     }
     if (sum == 0) return options.size();

@@ -4,12 +4,17 @@
 // objects that several agents use and one of them writes. Whose interesting operation comes next is drawn in
 // proportion to how many of them each agent has left, the agents it has still to spawn included. All other
 // operations go on at random meanwhile; only the interesting ones of agents that were not drawn wait.
+//
 // Guarantee: for programs that do not block, with exact counts, every order of the interesting operations is
 // equally probable (agents that spawn agents make a forest, and drawing roots by the size of their trees is
-// uniform over its linear extensions). Every execution stays possible. Deviations: counts are means over the
-// earlier executions that exited, rounded up; where they were wrong, or the drawn agent is blocked, yields or
-// does not get there within a mean execution's length, another one is drawn. Cost: a sweep over the enabled
-// agents and a random number a choice; for one object also the recording of choices.
+// uniform over its linear extensions). Every execution stays possible.
+//
+// Deviations: counts are means over the earlier executions that exited, rounded up. Where the drawn agent
+// yields, or does not get there within a mean execution's length, or all others wait for it in vain, another
+// one is drawn. What can be seen to be pending counts as left, whatever was learned.
+//
+// Cost: a sweep over the enabled agents and a random number a choice; for one object also the recording of
+// choices.
 #pragma once
 
 #include <map>

@@ -25,7 +25,9 @@ TEST(FlatMap, AgreesWithStdMap) {
       const uint32_t* found = map.find(key);
       const auto expected = model.find(key);
       ASSERT_EQ(found != nullptr, expected != model.end());
-      if (found != nullptr) ASSERT_EQ(*found, expected->second);
+      if (found != nullptr) {
+        ASSERT_EQ(*found, expected->second);
+      }
     }
     ASSERT_EQ(map.size(), model.size());
     std::map<uint64_t, uint32_t> all;

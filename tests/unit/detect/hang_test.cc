@@ -91,6 +91,17 @@ TEST(Deadlock, TwoCyclesAreTwoBugs) {
                                 "deadlock: c:1 waits for the end of d; d:1 waits for the end of c"}));
 }
 
+TEST(Deadlock, AHandlerAndWhatItInterrupts) {
+  for (const char* interrupted_at : {"t:2", "t:3"}) {
+    Script s;
+    s.lock("t", "m", "t:1").event(OpKind::IrqEnter, "tick", "cpu(t)", "tick:1");
+    s.end(Deadlocked{{s.waiting("t", OpKind::CpuUse, "cpu(t)", interrupted_at, {"tick"}),
+                      s.waiting("tick", OpKind::Lock, "m", "tick:1", {"t"})}});
+    EXPECT_EQ(s.titles(),
+              Titles{"deadlock: t waits for the end of interrupt tick; tick:1 waits for m held by t"});
+  }
+}
+
 TEST(Deadlock, WithoutACycleListsWhatIsWaitedFor) {
   Script s;
   s.end(Deadlocked{

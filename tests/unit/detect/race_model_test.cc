@@ -47,13 +47,13 @@ void compare_with_naive(uint64_t executions, const SimulatorOptions& options) {
 }
 
 TEST(RaceModel, EveryRacingAccessIsFoundAndNoOther) {
-  compare_with_naive(2500, {60, false, 60});
+  compare_with_naive(1500, {60, false, 60});
 }
 TEST(RaceModel, MostlySynchronisation) {
-  compare_with_naive(1000, {120, false, 85});
+  compare_with_naive(700, {120, false, 85});
 }
 TEST(RaceModel, OverlappingBytesOfMixedSizes) {
-  compare_with_naive(2000, {70, true, 55});
+  compare_with_naive(1200, {70, true, 55});
 }
 
 // Cuts the log after `cut` entries; what follows is fed to `set`.
@@ -79,7 +79,7 @@ std::vector<Verdict> finish(const TraceLog& log, size_t from, Observer& set) {
 
 TEST(DetectorState, RestoringAtAnyPointChangesNothing) {
   uint64_t verdicts = 0;
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < 16; ++seed) {
     Script script = random_execution(seed, {80, seed % 2 == 0, 60});
     // Every kind of outcome that detectors look at, on top of the races.
     if (seed % 4 == 1)
@@ -102,7 +102,7 @@ TEST(DetectorState, RestoringAtAnyPointChangesNothing) {
       ASSERT_EQ(finish(log, cut, *other), expected) << "restored into another set";
     }
   }
-  EXPECT_GT(verdicts, 100u);
+  EXPECT_GT(verdicts, 50u);
 }
 
 TEST(DetectorState, ResetForgetsTheExecutionBefore) {

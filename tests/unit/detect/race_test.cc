@@ -54,7 +54,6 @@ TEST(Race, TitleEvidenceAndLocks) {
 }
 
 TEST(Race, WhateverTheOrderAndTheNumbers) {
-  Titles seen;
   for (uint32_t first_agent : {0u, 9u}) {
     for (bool swapped : {false, true}) {
       Script s(first_agent);

@@ -1,5 +1,5 @@
-// Every exhaustive search must find the same ways for a program to end. Plain depth-first search is so simple that it is
-// the reference; thousands of random programs are the judges.
+// Every exhaustive search must find the same ways for a program to end. Plain depth-first search is so simple
+// that it is the reference; thousands of random programs are the judges.
 #include "explore/random_program.h"
 #include "explore/search.h"
 #include "explore/strategies/dfs.h"
@@ -11,25 +11,28 @@ namespace {
 constexpr int kPrograms = 400;  // per test
 constexpr int kOperations = 7;
 
-struct Setup {
+struct Conditions {
   ChoicePolicy::Where where = ChoicePolicy::Where::Everywhere;
   bool snapshots = true;
   unsigned workers = 1;
 };
 
-Reached reach(const std::shared_ptr<const ToyProgram>& program, Strategy&& strategy, Setup setup = {}) {
+Reached reach(const std::shared_ptr<const ToyProgram>& program, Strategy&& strategy, Conditions given = {}) {
   SearchOptions options;
-  options.explore.inputs.policy.where = setup.where;
-  options.explore.workers = setup.workers;
-  options.snapshots = setup.snapshots;
+  options.explore.inputs.policy.where = given.where;
+  options.explore.workers = given.workers;
+  options.snapshots = given.snapshots;
   const Reached reached = search(program, strategy, options);
   EXPECT_TRUE(reached.result.coverage.exhausted);
   EXPECT_EQ(reached.result.truncated, 0u);
   return reached;
 }
 
-Dfs plain() { return Dfs({.bound = DfsOptions::Bound::None}); }
-Dfs cached() { return Dfs({.bound = DfsOptions::Bound::None, .caching = DfsOptions::Caching::HappensBefore}); }
+// Partial-order reduction knows no fairness, so the reference leaves it out as well.
+constexpr auto kAll = DfsOptions::Schedules::All;
+Dfs plain() {
+  return Dfs({.bound = DfsOptions::Bound::None, .schedules = kAll});
+}
 Dpor with(DporOptions::Mode mode, DporOptions::Defect defect = DporOptions::Defect::None) {
   return Dpor({.mode = mode, .defect = defect});
 }
@@ -50,7 +53,8 @@ class Agreement : public testing::TestWithParam<int> {
 
 TEST_P(Agreement, FineDporReachesWhatDfsReaches) {
   for_programs([](const auto& program, uint64_t seed) {
-    const Reached all = reach(program, plain(), {.snapshots = seed % 2 == 0, .workers = 1 + static_cast<unsigned>(seed / 2 % 2)});
+    const Reached all = reach(
+        program, plain(), {.snapshots = seed % 2 == 0, .workers = 1 + static_cast<unsigned>(seed / 2 % 2)});
     const Reached one = reach(program, with(DporOptions::Mode::Fine));
     EXPECT_EQ(one.states, all.states);
     EXPECT_EQ(one.titles, all.titles);
@@ -69,10 +73,14 @@ TEST_P(Agreement, FineDporReachesWhatDfsReaches) {
 TEST_P(Agreement, CachingLosesNothing) {
   for_programs([](const auto& program, uint64_t) {
     const Reached all = reach(program, plain());
-    const Reached fewer = reach(program, cached());
+    const Reached fewer = reach(program, Dfs({.bound = DfsOptions::Bound::None,
+                                              .caching = DfsOptions::Caching::HappensBefore,
+                                              .schedules = kAll}));
     EXPECT_EQ(fewer, all);
     EXPECT_LE(fewer.result.executions, all.result.executions);
-    const Reached bounded = reach(program, Dfs({.caching = DfsOptions::Caching::HappensBefore}), {.snapshots = false, .workers = 2});
+    const Reached bounded =
+        reach(program, Dfs({.caching = DfsOptions::Caching::HappensBefore, .schedules = kAll}),
+              {.snapshots = false, .workers = 2});
     EXPECT_EQ(bounded, all);
   });
 }
@@ -80,8 +88,9 @@ TEST_P(Agreement, CachingLosesNothing) {
 TEST_P(Agreement, BoundsOrderTheSpaceAndLoseNothing) {
   for_programs([](const auto& program, uint64_t) {
     const Reached all = reach(program, plain());
-    const Reached preemptions = reach(program, Dfs());
-    const Reached delays = reach(program, Dfs({.bound = DfsOptions::Bound::Delays}), {.snapshots = false, .workers = 2});
+    const Reached preemptions = reach(program, Dfs({.schedules = kAll}));
+    const Reached delays = reach(program, Dfs({.bound = DfsOptions::Bound::Delays, .schedules = kAll}),
+                                 {.snapshots = false, .workers = 2});
     EXPECT_EQ(preemptions, all);
     EXPECT_EQ(delays, all);
     EXPECT_EQ(preemptions.result.executions, all.result.executions);
@@ -91,10 +100,12 @@ TEST_P(Agreement, BoundsOrderTheSpaceAndLoseNothing) {
 
 TEST_P(Agreement, CoarseDporReachesWhatDfsReachesWithTheSameChoicePoints) {
   for_programs([](const auto& program, uint64_t seed) {
-    for (const auto where : {ChoicePolicy::Where::Everywhere, ChoicePolicy::Where::Sync, ChoicePolicy::Where::Nowhere}) {
+    for (const auto where :
+         {ChoicePolicy::Where::Everywhere, ChoicePolicy::Where::Sync, ChoicePolicy::Where::Nowhere}) {
       const Reached all = reach(program, plain(), {.where = where});
       const Reached reduced =
-          reach(program, with(DporOptions::Mode::Coarse), {.where = where, .snapshots = seed % 2 == 0, .workers = 1 + static_cast<unsigned>(seed % 2)});
+          reach(program, with(DporOptions::Mode::Coarse),
+                {.where = where, .snapshots = seed % 2 == 0, .workers = 1 + static_cast<unsigned>(seed % 2)});
       EXPECT_EQ(reduced.states, all.states) << static_cast<int>(where);
       EXPECT_EQ(reduced.titles, all.titles) << static_cast<int>(where);
       EXPECT_LE(reduced.result.executions, all.result.executions);
@@ -105,7 +116,7 @@ TEST_P(Agreement, CoarseDporReachesWhatDfsReachesWithTheSameChoicePoints) {
 TEST_P(Agreement, BoundedDporReachesWhatBoundedDfsReaches) {
   for_programs([](const auto& program, uint64_t) {
     for (uint32_t limit = 0; limit < 3; ++limit) {
-      const Reached all = reach(program, Dfs({.limit = limit}));
+      const Reached all = reach(program, Dfs({.limit = limit, .schedules = kAll}));
       const Reached reduced = reach(program, Dpor({.mode = DporOptions::Mode::Bounded, .limit = limit}));
       EXPECT_EQ(reduced.states, all.states) << "limit " << limit;
       EXPECT_EQ(reduced.titles, all.titles) << "limit " << limit;
@@ -120,22 +131,30 @@ int disagreements(DporOptions::Mode mode, DporOptions::Defect defect, ChoicePoli
   int found = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const auto program = built(ProgramGenerator(seed).make(kOperations).builder);
-    found += !(reach(program, with(mode, defect), {.where = where}) == reach(program, plain(), {.where = where}));
+    found +=
+        !(reach(program, with(mode, defect), {.where = where}) == reach(program, plain(), {.where = where}));
   }
   return found;
 }
 
 TEST(BrokenDpor, AMissedRaceIsNoticed) {
-  EXPECT_GT(disagreements(DporOptions::Mode::Fine, DporOptions::Defect::MissedRace, ChoicePolicy::Where::Everywhere), 0);
+  EXPECT_GT(disagreements(DporOptions::Mode::Fine, DporOptions::Defect::MissedRace,
+                          ChoicePolicy::Where::Everywhere),
+            0);
 }
 TEST(BrokenDpor, AWrongSleepSetIsNoticed) {
-  EXPECT_GT(disagreements(DporOptions::Mode::Fine, DporOptions::Defect::WrongSleepSet, ChoicePolicy::Where::Everywhere), 0);
+  EXPECT_GT(disagreements(DporOptions::Mode::Fine, DporOptions::Defect::WrongSleepSet,
+                          ChoicePolicy::Where::Everywhere),
+            0);
 }
 TEST(BrokenDpor, AForgottenAncestorIsNoticed) {
-  EXPECT_GT(disagreements(DporOptions::Mode::Coarse, DporOptions::Defect::ForgottenAncestor, ChoicePolicy::Where::Sync), 0);
+  EXPECT_GT(disagreements(DporOptions::Mode::Coarse, DporOptions::Defect::ForgottenAncestor,
+                          ChoicePolicy::Where::Sync),
+            0);
 }
 
-// Landslide, Figure 5.4: thread 3 is one transition; only considering its first evil ancestor misses the failure.
+// Landslide, Figure 5.4: thread 3 is one transition; only considering its first evil ancestor misses the
+// failure.
 std::shared_ptr<const ToyProgram> figure_5_4() {
   ToyBuilder b;
   b.shared("x").shared("y");
@@ -144,13 +163,14 @@ std::shared_ptr<const ToyProgram> figure_5_4() {
 }
 
 TEST(EvilAncestors, AllOfThemFindFigure54) {
-  const Setup setup{.where = ChoicePolicy::Where::Nowhere};
-  EXPECT_EQ(reach(figure_5_4(), with(DporOptions::Mode::Coarse), setup).titles.size(), 1u);
+  const Conditions given{.where = ChoicePolicy::Where::Nowhere};
+  EXPECT_EQ(reach(figure_5_4(), with(DporOptions::Mode::Coarse), given).titles.size(), 1u);
 }
 TEST(EvilAncestors, OnlyTheFirstMissesFigure54) {
-  const Setup setup{.where = ChoicePolicy::Where::Nowhere};
+  const Conditions given{.where = ChoicePolicy::Where::Nowhere};
   EXPECT_TRUE(
-      reach(figure_5_4(), with(DporOptions::Mode::Coarse, DporOptions::Defect::ForgottenAncestor), setup).titles.empty());
+      reach(figure_5_4(), with(DporOptions::Mode::Coarse, DporOptions::Defect::ForgottenAncestor), given)
+          .titles.empty());
 }
 
 }  // namespace

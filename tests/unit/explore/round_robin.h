@@ -1,4 +1,4 @@
-// The example of docs/howto-strategy.md, word for word: tests use it as the strategy that learns nothing and
+// The example of docs/howto-strategy.md, word for word. Tests use it as the strategy that learns nothing and
 // ends.
 #pragma once
 

@@ -99,13 +99,14 @@ std::map<std::string, double> distribution_by_the_paper(std::vector<int> lengths
 TEST(SamplingPct, SamplesExactlyThePapersDistribution) {
   const Program program = build(
       ToyBuilder().shared("x").thread("a", "x = 1; x = 1").thread("b", "x = 2").thread("c", "x = 3; x = 3"));
-  for (uint32_t depth : {1, 2, 3}) {
-    Pct pct({.seed = 3, .depth = depth, .k = 5});
-    std::map<std::string, uint64_t> observed;
-    explore(pct, program, 15'000,
-            [&](const Task&, const Execution& execution) { ++observed[order_of(execution)]; });
-    expect_distribution(observed, distribution_by_the_paper({2, 1, 2}, static_cast<int>(depth), 5));
-  }
+  for (uint32_t depth : {1, 2, 3})
+    for (int k : {3, 5, 7}) {  // less than the program's steps, as many, more
+      Pct pct({.seed = 3, .depth = depth, .k = static_cast<uint64_t>(k)});
+      std::map<std::string, uint64_t> observed;
+      explore(pct, program, 8000,
+              [&](const Task&, const Execution& execution) { ++observed[order_of(execution)]; });
+      expect_distribution(observed, distribution_by_the_paper({2, 1, 2}, static_cast<int>(depth), k));
+    }
 }
 
 TEST(SamplingPct, ASpawnedAgentTakesAnyRank) {
@@ -127,28 +128,32 @@ TEST(SamplingPct, ASpawnedAgentTakesAnyRank) {
 }
 
 TEST(SamplingPct, LeasesChangeNothing) {
-  const Program program =
+  const std::vector<Program> programs = {
       build(ToyBuilder()
                 .shared("x")
                 .sync("m", ToySyncKind::Mutex)
                 .thread("a", "lock m; x = x + 1; unlock m; x = choose(3); yield; x = 5; x = 6")
                 .thread("b", "x = 1; x = 2; lock m; x = 3; unlock m; yield; spawn c; x = 4")
-                .thread("c", "x = 7; x = 8; x = 9", {.start = false}));
-  Pct pct({.seed = 2, .depth = 3, .k = 20});
-  uint64_t compared = 0, saved = 0;
-  ToyMachine machine(program);
-  RunnerOptions asked_always;
-  asked_always.recording = Recording::Choices;
-  Runner runner(machine, nullptr, asked_always);
-  explore(pct, program, 1000, [&](const Task& task, const Execution& execution) {
-    const Execution again = runner.run(task, *pct.walker(task));
-    EXPECT_EQ(execution.schedule, again.schedule) << "execution " << task.index;
-    EXPECT_EQ(execution.agent_ops, again.agent_ops);
-    ++compared;
-    saved += again.choice_points - execution.choice_points;
-  });
-  EXPECT_EQ(compared, 1000u);
-  EXPECT_GT(saved, compared);  // leases were really used
+                .thread("c", "x = 7; x = 8; x = 9", {.start = false})),
+      // Here fairness withholds options that come back while an agent runs.
+      build(ToyBuilder().shared("x").thread("a", "for i in 0..4 { yield; x = i; x = id }", {.copies = 3}))};
+  for (const Program& program : programs) {
+    Pct pct({.seed = 2, .depth = 3, .k = 20});
+    uint64_t compared = 0, saved = 0;
+    ToyMachine machine(program);
+    RunnerOptions asked_always;
+    asked_always.recording = Recording::Choices;
+    Runner runner(machine, nullptr, asked_always);
+    explore(pct, program, 1000, [&](const Task& task, const Execution& execution) {
+      const Execution again = runner.run(task, *pct.walker(task));
+      EXPECT_EQ(execution.schedule, again.schedule) << "execution " << task.index;
+      EXPECT_EQ(execution.agent_ops, again.agent_ops);
+      ++compared;
+      saved += again.choice_points - execution.choice_points;
+    });
+    EXPECT_EQ(compared, 1000u);
+    EXPECT_GT(saved, compared);  // leases were really used
+  }
 }
 
 TEST(SamplingPct, NoLeasesWhereStepsAreNotChoicePoints) {
@@ -169,30 +174,49 @@ TEST(SamplingPct, NoLeasesWhereStepsAreNotChoicePoints) {
   }
 }
 
+// By its own means: without the runner's fairness.
 TEST(SamplingPct, AgentsThatYieldLetTheOthersGoOn) {
-  const Program program = build(ToyBuilder()
-                                    .shared("flag")
-                                    .thread("spin", "while flag == 0 { yield }", {.copies = 2})
-                                    .thread("set", "flag = 1"));
+  ToyMachine machine(build(ToyBuilder()
+                               .shared("flag")
+                               .thread("spin", "while flag == 0 { yield }", {.copies = 2})
+                               .thread("set", "flag = 1")));
+  RunnerOptions unfair;
+  unfair.fair = false;
+  Runner runner(machine, nullptr, unfair);
   Pct pct({.depth = 2});
-  const ExploreResult result = explore(pct, program, 500);
-  EXPECT_EQ(result.executions, 500u);
-  EXPECT_LT(result.steps, 500 * 30u);
+  for (int i = 0; i < 500; ++i) {
+    const Task task = pct.begin().value();
+    const Execution execution = runner.run(task, *pct.walker(task));
+    EXPECT_TRUE(std::holds_alternative<Exited>(execution.outcome));
+    EXPECT_LT(execution.steps, 30u);
+    pct.end(task, execution);
+  }
 }
 
-TEST(SamplingPct, LearnsKFromThePilotAndKeepsTheLargest) {
+TEST(SamplingPct, LearnsTheLargestKAndCountsFromThere) {
   const Program program = build(ToyBuilder()
                                     .shared("x")
                                     .thread("a", "if x == 0 { for i in 0..20 { x = 0 } }")
                                     .thread("b", "x = 1; x = 2"));
-  Pct pct({.seed = 1, .depth = 2});
-  uint64_t largest = 0, in_effect = 0;
-  explore(pct, program, 300, [&](const Task& task, const Execution& execution) {
-    if (task.index <= 1 || task.index % Sampler::kEpoch == 0) in_effect = largest;
-    EXPECT_EQ(task.parameters[0], in_effect) << task.index;
-    largest = std::max(largest, execution.steps);
-  });
-  EXPECT_EQ(largest, 23u);
+  bool grew = false;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Pct pct({.seed = seed, .depth = 2});
+    uint64_t largest = 0, in_effect = 0, counted = 0;
+    const auto result = explore(pct, program, 300, [&](const Task& task, const Execution& execution) {
+      if (task.index <= 1 || task.index % Sampler::kEpoch == 0) {
+        if (in_effect != largest) counted = 0;
+        grew |= in_effect != 0 && in_effect != largest;
+        in_effect = largest;
+      }
+      EXPECT_EQ(task.parameters[0], in_effect) << task.index;
+      largest = std::max(largest, execution.steps);
+      ++counted;
+    });
+    EXPECT_EQ(largest, 23u);
+    EXPECT_NE(result.coverage.statement.find(fmt::format(": {} executions;", counted)), std::string::npos)
+        << counted << " in: " << result.coverage.statement;
+  }
+  EXPECT_TRUE(grew);  // after the pilot, for some seed
 }
 
 TEST(SamplingPct, CoverageIsTheGuarantee) {

@@ -64,11 +64,17 @@ TEST(SamplingPortfolio, AnArmThatShowsNothingNewKeepsTheFloorOnly) {
   arms.push_back(std::make_unique<RoundRobin>(uint64_t{1} << 40));
   arms.push_back(std::make_unique<Random>());
   Portfolio portfolio(std::move(arms));
-  constexpr uint64_t kEpochs = 20;
-  run(portfolio, 64 * kEpochs);
-  // Two arms: the first epoch is divided evenly, later ones leave a quarter.
-  EXPECT_EQ(portfolio.executions_of(0), 32 + 16 * (kEpochs - 1));
-  EXPECT_EQ(portfolio.executions_of(1), 64 * kEpochs - portfolio.executions_of(0));
+  // 24! / 8!^3 classes, and a verdict that is new only once
+  const Program endless = build(ToyBuilder()
+                                    .shared("x")
+                                    .thread("a", "for i in 0..8 { x = i }", {.copies = 3})
+                                    .final_check("0", "always"));
+  // Round robin has ever new quanta to try, until they are longer than the program.
+  explore(portfolio, endless, 64 * 10);
+  const uint64_t before = portfolio.executions_of(0);
+  explore(portfolio, endless, 64 * 10);
+  EXPECT_EQ(portfolio.executions_of(0) - before, 10 * 64 / 4);
+  EXPECT_EQ(portfolio.executions_of(0) + portfolio.executions_of(1), 64 * 20u);
 }
 
 TEST(SamplingPortfolio, AnArmThatHasNoMoreLeaves) {

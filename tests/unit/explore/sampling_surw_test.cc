@@ -124,8 +124,8 @@ TEST(SamplingSurw, ProgramsThatBlockSpinOrYieldEnd) {
                 .shared("ready")
                 .sync("m", ToySyncKind::Mutex)
                 .sync("c", ToySyncKind::Condvar)
-                .thread("wait", "lock m; while ready == 0 { wait c m }; unlock m", {.copies = 2})
-                .thread("wake", "lock m; ready = 1; broadcast c; unlock m")),
+                .thread("waiter", "lock m; while ready == 0 { wait c m }; unlock m", {.copies = 2})
+                .thread("waker", "lock m; ready = 1; broadcast c; unlock m")),
       build(ToyBuilder()
                 .shared("x")
                 .shared("flag")

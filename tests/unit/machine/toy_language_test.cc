@@ -72,12 +72,16 @@ RandomExpression random_expression(Rng& rng, int depth) {
     return {fmt::format("{}", value), value, 100};
   }
   static const std::vector<std::pair<std::string, int>> kOperators = {
-      {"||", 1}, {"&&", 2}, {"|", 3}, {"^", 4}, {"&", 5}, {"==", 6}, {"<", 7}, {">=", 7}, {"+", 9}, {"-", 9}, {"*", 10}};
+      {"||", 1}, {"&&", 2}, {"|", 3}, {"^", 4}, {"&", 5}, {"==", 6},
+      {"<", 7},  {">=", 7}, {"+", 9}, {"-", 9}, {"*", 10}};
   const auto& [op, binding] = kOperators[rng.below(kOperators.size())];
   const RandomExpression l = random_expression(rng, depth - 1);
   const RandomExpression r = random_expression(rng, depth - 1);
-  const auto wrapped = [](const RandomExpression& e, bool wrap) { return wrap ? "(" + e.text + ")" : e.text; };
-  RandomExpression e{wrapped(l, l.binding < binding) + " " + op + " " + wrapped(r, r.binding <= binding), 0, binding};
+  const auto wrapped = [](const RandomExpression& e, bool wrap) {
+    return wrap ? "(" + e.text + ")" : e.text;
+  };
+  RandomExpression e{wrapped(l, l.binding < binding) + " " + op + " " + wrapped(r, r.binding <= binding), 0,
+                     binding};
   if (op == "||") e.value = l.value || r.value;
   if (op == "&&") e.value = l.value && r.value;
   if (op == "|") e.value = l.value | r.value;
@@ -106,7 +110,8 @@ std::string notes_of(const std::string& code) {
   b.shared("x").thread("t", code);
   std::string notes;
   for (const std::string& line : run(b).lines)
-    if (const size_t at = line.find(" note \""); at != std::string::npos) notes += line.substr(at + 7, line.size() - at - 8);
+    if (const size_t at = line.find(" note \""); at != std::string::npos)
+      notes += line.substr(at + 7, line.size() - at - 8);
   return notes;
 }
 
@@ -130,13 +135,22 @@ TEST(ToyLanguage, ControlFlow) {
 TEST(ToyLanguage, EachSharedAccessIsOneOperationFromLeftToRight) {
   ToyBuilder b;
   b.shared("x", {.init = 1}).shared("a", {.size = 2}).shared("f", {.atomic = true});
-  b.thread("t", "a[x] = x + a[1]\nf = f\nstore(x, load(x))\nr = cas(x, 1, 9); r = cas(x, 1, 9); r = xchg(x, 4); r = fetch_add(x, 2)");
-  const std::vector<std::string> expected = {
-      "0 t load x 1",          "1 t load x 1",           "2 t load a[1] 0",
-      "3 t store a[1] 1 w",    "4 t atomic load f 0",    "5 t atomic store f 0 w",
-      "6 t atomic load x 1",   "7 t atomic store x 1 w", "8 t compare-exchange x 1 w",
-      "9 t compare-exchange x 9", "10 t read-modify-write x 4 w", "11 t read-modify-write x 6 w",
-      "11 t exit t state=0 other=t"};
+  b.thread("t",
+           "a[x] = x + a[1]\nf = f\nstore(x, load(x))\nr = cas(x, 1, 9); r = cas(x, 1, 9); r = xchg(x, 4); r "
+           "= fetch_add(x, 2)");
+  const std::vector<std::string> expected = {"0 t load x 1",
+                                             "1 t load x 1",
+                                             "2 t load a[1] 0",
+                                             "3 t store a[1] 1 w",
+                                             "4 t atomic load f 0",
+                                             "5 t atomic store f 0 w",
+                                             "6 t atomic load x 1",
+                                             "7 t atomic store x 1 w",
+                                             "8 t compare-exchange x 1 w",
+                                             "9 t compare-exchange x 9",
+                                             "10 t read-modify-write x 4 w",
+                                             "11 t read-modify-write x 6 w",
+                                             "11 t exit t state=0 other=t"};
   EXPECT_EQ(run(b).lines, expected);
 }
 
@@ -201,16 +215,30 @@ TEST(ToyLanguage, ProblemsOfDeclarations) {
     declare(b);
     return refusal(b.build());
   };
-  EXPECT_EQ(message([](ToyBuilder& b) { b.shared("lock"); }), "`lock` is a word of the language: choose another name");
-  EXPECT_EQ(message([](ToyBuilder& b) { b.shared("1x"); }), "`1x` is not a name: use letters, digits and _, and no digit first");
-  EXPECT_EQ(message([](ToyBuilder& b) { b.shared("x").thread("x", ""); }), "`x` is declared twice: choose another name");
+  EXPECT_EQ(message([](ToyBuilder& b) { b.shared("lock"); }),
+            "`lock` is a word of the language: choose another name");
+  EXPECT_EQ(message([](ToyBuilder& b) { b.shared("1x"); }),
+            "`1x` is not a name: use letters, digits and _, and no digit first");
+  EXPECT_EQ(message([](ToyBuilder& b) { b.shared("x").thread("x", ""); }),
+            "`x` is declared twice: choose another name");
   EXPECT_TRUE(message([](ToyBuilder& b) { b.shared("x", {.size = 0}); }).starts_with("the size of `x` is 0"));
-  EXPECT_TRUE(message([](ToyBuilder& b) { b.sync("b", ToySyncKind::Barrier); }).starts_with("the parties of `b` must be"));
-  EXPECT_TRUE(message([](ToyBuilder& b) { b.thread("t", "", {.copies = -1}); }).starts_with("the copies of thread `t`"));
-  EXPECT_TRUE(message([](ToyBuilder& b) { b.thread("t", "", {.copies = 2, .start = false}); }).starts_with("thread `t` does not start by itself"));
-  EXPECT_TRUE(message([](ToyBuilder& b) { b.interrupt("i", "t", ""); }).starts_with("interrupt `i` is on `t`, which is not"));
-  EXPECT_TRUE(message([](ToyBuilder& b) { b.final_check("1").final_check("2"); }).starts_with("there are two final checks"));
-  EXPECT_EQ(message([](ToyBuilder& b) { b.shared("x").final_check("cas(x, 0, 1)"); }), "final:1: the final check may only read");
+  EXPECT_TRUE(message([](ToyBuilder& b) {
+                b.sync("b", ToySyncKind::Barrier);
+              }).starts_with("the parties of `b` must be"));
+  EXPECT_TRUE(message([](ToyBuilder& b) {
+                b.thread("t", "", {.copies = -1});
+              }).starts_with("the copies of thread `t`"));
+  EXPECT_TRUE(message([](ToyBuilder& b) {
+                b.thread("t", "", {.copies = 2, .start = false});
+              }).starts_with("thread `t` does not start by itself"));
+  EXPECT_TRUE(message([](ToyBuilder& b) {
+                b.interrupt("i", "t", "");
+              }).starts_with("interrupt `i` is on `t`, which is not"));
+  EXPECT_TRUE(message([](ToyBuilder& b) {
+                b.final_check("1").final_check("2");
+              }).starts_with("there are two final checks"));
+  EXPECT_EQ(message([](ToyBuilder& b) { b.shared("x").final_check("cas(x, 0, 1)"); }),
+            "final:1: the final check may only read");
 }
 
 }  // namespace

@@ -36,12 +36,14 @@ class Recorder : public EventSink {
 
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
     for (const Access& access : accesses)
-      lines.push_back(fmt::format("{} {} {} {} {}{}", header.first_step.raw + access.retired, names_.agent(header.agent),
-                                  name(access.op()), names_.object(access.address()),
-                                  static_cast<int64_t>(access.value), access.wrote ? " w" : ""));
+      lines.push_back(fmt::format("{} {} {} {} {}{}", header.first_step.raw + access.retired,
+                                  names_.agent(header.agent), name(access.op()),
+                                  names_.object(access.address()), static_cast<int64_t>(access.value),
+                                  access.wrote ? " w" : ""));
   }
   void on_event(const Event& event) override {
-    std::string line = fmt::format("{} {} {}", event.step.raw, event.agent ? names_.agent(event.agent) : "-", name(event.op));
+    std::string line = fmt::format("{} {} {}", event.step.raw, event.agent ? names_.agent(event.agent) : "-",
+                                   name(event.op));
     if (event.object.raw != 0) line += fmt::format(" {} state={}", names_.object(event.object), event.state);
     if (event.other) line += fmt::format(" other={}", names_.agent(event.other));
     if (event.value != 0) line += fmt::format(" value={}", event.value);
@@ -78,13 +80,13 @@ inline Outcome finish(ToyMachine& machine, Stop stop, const Chooser& choose) {
   return std::get<Outcome>(std::move(stop));
 }
 
-struct Run {
+struct Execution {
   Outcome outcome;
   std::vector<std::string> lines;
   uint64_t hash = 0;
 };
 
-inline Run run(ToyMachine& machine, const Chooser& choose, const Inputs& inputs = {}) {
+inline Execution run(ToyMachine& machine, const Chooser& choose, const Inputs& inputs = {}) {
   EXPECT_TRUE(machine.reset(inputs).ok());
   Recorder recorder(machine.names());
   Outcome outcome = finish(machine, machine.start(recorder), choose);
@@ -92,18 +94,19 @@ inline Run run(ToyMachine& machine, const Chooser& choose, const Inputs& inputs 
   return {std::move(outcome), std::move(recorder.lines), machine.state_hash()};
 }
 
-inline Run run(const ToyBuilder& builder, const Chooser& choose = go_on, const Inputs& inputs = {}) {
+inline Execution run(const ToyBuilder& builder, const Chooser& choose = go_on, const Inputs& inputs = {}) {
   ToyMachine machine(built(builder));
   return run(machine, choose, inputs);
 }
 
 // Runs the named agents, one operation each; "worker=2" answers a data choice. Then `rest`.
 inline Chooser scripted(std::vector<std::pair<AgentId, uint32_t>> script, Chooser rest = go_on) {
-  return [script = std::move(script), rest = std::move(rest), at = size_t{0}](const ChoicePoint& point) mutable {
-    if (at == script.size()) return rest(point);
-    const auto& [agent, value] = script[at++];
-    return Decision{agent, value};
-  };
+  return
+      [script = std::move(script), rest = std::move(rest), at = size_t{0}](const ChoicePoint& point) mutable {
+        if (at == script.size()) return rest(point);
+        const auto& [agent, value] = script[at++];
+        return Decision{agent, value};
+      };
 }
 
 inline std::string text_of(const Outcome& outcome) {
@@ -120,7 +123,8 @@ inline std::string text_of(const Outcome& outcome) {
 }
 
 // Every interleaving of a program: how many end in which way.
-inline std::map<std::string, uint64_t> every_interleaving(const ToyBuilder& builder, const Inputs& inputs = {}) {
+inline std::map<std::string, uint64_t> every_interleaving(const ToyBuilder& builder,
+                                                          const Inputs& inputs = {}) {
   ToyMachine machine(built(builder));
   EXPECT_TRUE(machine.reset(inputs).ok());
   Recorder recorder(machine.names());

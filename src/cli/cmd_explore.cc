@@ -1,0 +1,282 @@
+// slalom explore: search the interleavings of a target for bugs.
+#include <unistd.h>
+
+#include <charconv>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "campaign/campaign.h"
+#include "cli/command.h"
+#include "detect/detector_set.h"
+#include "finding/finding_json.h"
+
+namespace slalom {
+namespace {
+
+struct Arguments {
+  std::string file;
+  std::vector<std::string> settings;
+  std::string strategy = "dpor";
+  uint64_t seed = 1;
+  std::string choices = "everywhere";
+  uint64_t max_steps = 20'000;
+  std::string detectors = "default";
+  std::string time;
+  bool no_shrink = false, no_checkpoints = false, run_twice = false, first = false, json = false,
+       full = false;
+  CampaignOptions campaign;
+};
+
+constexpr uint64_t kDefaultSamples = 10'000;  // of a strategy that never ends by itself
+constexpr size_t kReportsShown = 3;
+
+// "90", "90s", "5m", "2h"
+Result<double> parse_duration(const std::string& text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (code != std::errc() || scale == 0 || value <= 0)
+    return error("--time takes a duration such as 30s, 5m or 2h, not \"{}\"", text);
+  return value * scale;
+}
+
+Result<ChoicePolicy> parse_choices(const std::string& text) {
+  ChoicePolicy policy;
+  if (text == "sync")
+    policy.where = ChoicePolicy::Where::Sync;
+  else if (text == "nowhere")
+    policy.where = ChoicePolicy::Where::Nowhere;
+  else if (text != "everywhere")
+    return error("--choices is everywhere, sync or nowhere, not \"{}\"", text);
+  return policy;
+}
+
+// One line that is rewritten in place, on a terminal only.
+class ProgressLine {
+ public:
+  ProgressLine() : on_(is_terminal(STDERR_FILENO)) {}
+  ~ProgressLine() { clear(); }
+  void show(const Progress& progress) {
+    if (!on_) return;
+    const ExploreResult& r = progress.result;
+    std::string line = fmt::format("  {} executions", human_number(r.executions + r.truncated));
+    if (!r.found.empty()) line += fmt::format(", {}", plural(r.found.size(), "finding"));
+    const double total = progress.coverage.estimated_total;
+    if (total > 0 && progress.seconds > 0) {
+      const double done = static_cast<double>(r.tasks);
+      line += fmt::format(", about {} in all ({:.0f} %", human_number(static_cast<uint64_t>(total)),
+                          std::min(99.0, 100 * done / total));
+      const double left = progress.seconds * (total - done) / std::max(done, 1.0);
+      line +=
+          fmt::format(", {} left)",
+                      human_duration(std::chrono::seconds(static_cast<int64_t>(std::clamp(left, 1.0, 1e8)))));
+    }
+    if (progress.seconds > 0)
+      line += fmt::format(", {}/s", human_number(static_cast<uint64_t>(static_cast<double>(r.executions) /
+                                                                       progress.seconds)));
+    std::cerr << "\r\033[K" << fit(line, terminal_width() - 1) << std::flush;
+    shown_ = true;
+  }
+  void clear() {
+    if (shown_) std::cerr << "\r\033[K" << std::flush;
+    shown_ = false;
+  }
+
+ private:
+  bool on_;
+  bool shown_ = false;
+};
+
+std::string_view end_name(ExploreResult::End end) {
+  switch (end) {
+    case ExploreResult::End::SpaceExplored:
+      return "done";
+    case ExploreResult::End::ScheduleLimit:
+      return "schedule limit";
+    case ExploreResult::End::TimeLimit:
+      return "time limit";
+    case ExploreResult::End::Interrupted:
+      return "interrupted";
+    case ExploreResult::End::FirstFailure:
+      return "first failure";
+    case ExploreResult::End::Failed:
+      return "failed";
+  }
+  return "";
+}
+
+nlohmann::ordered_json to_json(const Target& target, const Job& job, const CampaignResult& result) {
+  const ExploreResult& r = result.explored;
+  nlohmann::ordered_json json;
+  json["target"] = target.id.name;
+  json["strategy"] = to_text(job.strategy);
+  json["seed"] = job.strategy.seed;
+  json["executions"] = r.executions;
+  json["blocked"] = r.blocked;
+  json["truncated"] = r.truncated;
+  json["diverged"] = r.diverged;
+  json["classes"] = r.classes;
+  json["exhausted"] = r.coverage.exhausted;
+  json["end"] = end_name(r.end);
+  json["coverage"] = {{"statement", r.coverage.statement}, {"bound", r.coverage.bound}};
+  if (r.coverage.completed) json["coverage"]["completed"] = *r.coverage.completed;
+  if (r.coverage.estimated_total > 0) json["coverage"]["estimated_total"] = r.coverage.estimated_total;
+  json["steps"] = r.steps;
+  json["choice_points"] = r.choice_points;
+  json["seconds"] = result.seconds;
+  json["findings"] = nlohmann::ordered_json::array();
+  for (const auto& kept : result.findings)
+    json["findings"].push_back(finding_json(kept.finding, kept.capsule.string()));
+  json["trouble"] = r.trouble;
+  return json;
+}
+
+void print_text(const Target& target, const Job& job, const CampaignResult& result,
+                const Arguments& arguments) {
+  const Style style = output_style();
+  const ExploreResult& r = result.explored;
+  size_t shown = 0;
+  for (const auto& kept : result.findings) {
+    if (shown == kReportsShown && !arguments.full) break;
+    std::cout << kept.report << "\n";
+    ++shown;
+  }
+  for (size_t i = shown; i < result.findings.size(); ++i) {
+    const auto& kept = result.findings[i];
+    std::cout << style.paint(Ink::Bold, kept.finding.verdict.title) << "\n  slalom replay "
+              << kept.capsule.string() << "\n";
+  }
+  if (shown < result.findings.size()) std::cout << "\n";
+
+  const std::string found = result.findings.empty()
+                                ? style.paint(Ink::Green, "nothing found")
+                                : style.paint(Ink::Red, plural(result.findings.size(), "finding"));
+  std::cout << fmt::format("{}: {} in {} by {}", target.id.name, found, plural(r.executions, "execution"),
+                           to_text(job.strategy));
+  if (r.blocked > 0) std::cout << fmt::format(", {} abandoned", human_number(r.blocked));
+  if (r.truncated > 0)
+    std::cout << fmt::format(", {} cut off after {} steps", human_number(r.truncated),
+                             human_number(job.max_steps));
+  std::cout << fmt::format(
+      " ({}, {})\n", human_duration(std::chrono::nanoseconds(static_cast<int64_t>(result.seconds * 1e9))),
+      plural(r.classes, "distinct interleaving"));
+  if (result.resumed_tasks > 0)
+    std::cout << fmt::format("continued a saved search after {}\n",
+                             plural(result.resumed_tasks, "execution"));
+  const char* exhausted = r.coverage.exhausted ? "exhausted: " : "covered: ";
+  std::cout << wrap(exhausted + r.coverage.statement, terminal_width());
+  if (r.end == ExploreResult::End::Interrupted || r.end == ExploreResult::End::TimeLimit ||
+      r.end == ExploreResult::End::FirstFailure)
+    std::cout << fmt::format("ended by: {}\n", end_name(r.end));
+  for (const std::string& trouble : r.trouble)
+    std::cout << style.paint(Ink::Yellow, "warning: ") << trouble << "\n";
+}
+
+Result<Exit> explore(Arguments arguments) {
+  TRY_ASSIGN(const Target target, open_target(arguments.file, arguments.settings));
+  Job job;
+  job.target = target.id;
+  TRY_ASSIGN(job.strategy, parse_strategy(arguments.strategy, arguments.seed));
+  TRY_ASSIGN(job.policy, parse_choices(arguments.choices));
+  job.max_steps = arguments.max_steps;
+  job.detectors = arguments.detectors;
+
+  CampaignOptions& campaign = arguments.campaign;
+  if (!arguments.time.empty()) {
+    TRY_ASSIGN(campaign.seconds, parse_duration(arguments.time));
+  }
+  bool exhaustive = false;
+  for (const StrategyInfo& info : strategy_catalogue())
+    if (info.name == job.strategy.name) exhaustive = info.exhaustive;
+  if (campaign.schedules == 0 && campaign.seconds == 0 && !exhaustive) campaign.schedules = kDefaultSamples;
+  campaign.shrink = !arguments.no_shrink;
+  campaign.checkpoints = !arguments.no_checkpoints;
+  if (arguments.run_twice) campaign.verify = ExploreOptions::Verify::RunTwice;
+  if (arguments.first) campaign.until = ExploreOptions::Until::FirstFailure;
+  campaign.report.width = terminal_width();
+  campaign.report.colour = !arguments.json && output_style().on;
+  campaign.report.ascii = !is_terminal(STDOUT_FILENO);
+  if (arguments.full) campaign.report.detail = TextOptions::Detail::Everything;
+
+  watch_interrupt();
+  ProgressLine line;
+  const auto progress = [&](const Progress& p) {
+    line.show(p);
+    return !interrupted();
+  };
+  TRY_ASSIGN(const CampaignResult result, run_campaign(target, job, campaign, progress));
+  line.clear();
+  if (arguments.json)
+    std::cout << json_text(to_json(target, job, result));
+  else
+    print_text(target, job, result, arguments);
+  if (result.explored.end == ExploreResult::End::Failed) return error("{}", result.explored.trouble.front());
+  for (const auto& kept : result.findings)
+    if (kept.finding.verdict.severity != Severity::Suspicion) return Exit::Findings;
+  return Exit::Clean;
+}
+
+std::string strategy_help() {
+  std::string text = "Strategies (--strategy NAME[:SETTING,...]):\n";
+  for (const StrategyInfo& info : strategy_catalogue())
+    text +=
+        fmt::format("  {:<10} {}{}\n", info.name, info.about,
+                    info.settings.empty() ? "" : fmt::format("\n  {:<10}   settings: {}", "", info.settings));
+  text += "Detectors (--detectors NAME,...):\n";
+  for (const DetectorInfo& info : detector_catalogue())
+    text += fmt::format("  {:<14} {}{}\n", info.name, info.about, info.by_default ? "" : " (off by default)");
+  return text;
+}
+
+}  // namespace
+
+void add_explore(CLI::App& app, Run& run) {
+  auto a = std::make_shared<Arguments>();
+  a->campaign.workers = std::max(1u, std::thread::hardware_concurrency());
+  CLI::App* verb = app.add_subcommand(
+      "explore", "Explore the interleavings of a program and report the ones that break it.");
+  verb->add_option("FILE", a->file, "a toy program (docs/toy-language.md)")->required()->type_name("");
+  verb->add_option("--set", a->settings, "a parameter of the program: NAME=NUMBER (may be repeated)")
+      ->type_name("N=V")
+      ->allow_extra_args(false);
+  verb->add_option("--strategy", a->strategy, "how to search; see below")
+      ->capture_default_str()
+      ->type_name("S");
+  verb->add_option("--seed", a->seed, "of the strategies that sample")->capture_default_str()->type_name("N");
+  verb->add_option("--schedules", a->campaign.schedules, "stop after so many executions (sampling: 10000)")
+      ->type_name("N");
+  verb->add_option("--time", a->time, "stop after this long: 30s, 5m, 2h")->type_name("T");
+  verb->add_option("--workers", a->campaign.workers, "executions at the same time")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1u, 256u));
+  verb->add_option("--choices", a->choices,
+                   "where to switch: everywhere, sync, nowhere (only where agents block)")
+      ->capture_default_str()
+      ->type_name("W");
+  verb->add_option("--max-steps", a->max_steps, "of one execution")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--detectors", a->detectors, "what to look for; see below")
+      ->capture_default_str()
+      ->type_name("D");
+  verb->add_option("--out", a->campaign.store, "folder for findings")
+      ->capture_default_str()
+      ->type_name("DIR");
+  verb->add_option("--state", a->campaign.state,
+                   "save the search here as it runs; go on from it if it exists")
+      ->type_name("FILE");
+  verb->add_flag("--first", a->first, "stop at the first failure");
+  verb->add_flag("--no-shrink", a->no_shrink, "keep schedules as they were found");
+  verb->add_flag("--no-checkpoints", a->no_checkpoints, "run every execution from the beginning");
+  verb->add_flag("--run-twice", a->run_twice, "run every execution twice and compare");
+  verb->add_flag("--full", a->full, "all reports, and all operations in them");
+  verb->add_flag("--json", a->json, "results as JSON on standard output (docs/formats.md)");
+  verb->footer(strategy_help);
+  verb->callback([a, &run] { run = [a] { return explore(*a); }; });
+}
+
+}  // namespace slalom

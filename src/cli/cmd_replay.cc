@@ -1,0 +1,107 @@
+// slalom replay: run a finding's schedule again and show what happens.
+#include <unistd.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "campaign/campaign.h"
+#include "cli/command.h"
+#include "finding/capsule.h"
+#include "finding/finding_json.h"
+#include "report/text.h"
+#include "report/trace_text.h"
+#include "trace/trace_file.h"
+
+namespace slalom {
+namespace {
+
+struct Arguments {
+  std::string capsule;
+  std::string choices = "as found";
+  std::string save_trace;
+  uint32_t times = 1;
+  bool trace = false, original = false, full = false, json = false;
+};
+
+Result<Exit> replay(const Arguments& arguments) {
+  TRY_ASSIGN(Finding finding, load_capsule(arguments.capsule));
+  TRY_ASSIGN(const Target target, open_target(finding.target));
+  if (arguments.original) finding.schedule = finding.original;
+  ChoicePolicy policy = finding.policy;
+  if (arguments.choices == "everywhere")
+    policy = ChoicePolicy{ChoicePolicy::Where::Everywhere, {}, {}};
+  else if (arguments.choices == "sync")
+    policy = ChoicePolicy{ChoicePolicy::Where::Sync, {}, {}};
+  else if (arguments.choices == "nowhere")
+    policy = ChoicePolicy{ChoicePolicy::Where::Nowhere, {}, {}};
+  else if (arguments.choices != "as found")
+    return error("--choices is everywhere, sync or nowhere, not \"{}\"", arguments.choices);
+
+  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
+  TraceLog log;
+  Replay first;
+  uint32_t same = 0;
+  for (uint32_t i = 0; i < arguments.times; ++i) {
+    TRY_ASSIGN(Replay replay, replay_finding(target, finding, policy, i == 0 ? &log : nullptr));
+    same += replay.same();
+    if (i == 0) first = std::move(replay);
+  }
+  finding.replays_tried = arguments.times;
+  finding.replays_same = same;
+  if (first.verdict) finding.verdict = *first.verdict;
+  if (!arguments.save_trace.empty()) TRY(save_trace(arguments.save_trace, log));
+
+  if (arguments.json) {
+    nlohmann::ordered_json json = finding_json(finding, arguments.capsule);
+    json["same"] = same == arguments.times;
+    if (first.divergence) json["divergence"] = *first.divergence;
+    std::cout << json_text(json);
+  } else {
+    TextOptions text;
+    text.width = terminal_width();
+    text.colour = output_style().on;
+    text.ascii = !is_terminal(STDOUT_FILENO);
+    if (arguments.full) text.detail = TextOptions::Detail::Everything;
+    text.switch_kinds = switch_kinds(first.execution);
+    if (first.verdict) std::cout << text_report(finding, log, machine->names(), text);
+    if (arguments.trace) std::cout << "\n" << trace_text(log, machine->names());
+    const Style style = output_style();
+    if (same == arguments.times)
+      std::cout << "\n"
+                << style.paint(Ink::Green,
+                               fmt::format("replayed: the same in {} of {}", same, arguments.times))
+                << "\n";
+    else
+      std::cout << "\n"
+                << style.paint(Ink::Red,
+                               fmt::format("NOT the same: {} of {} replays show it", same, arguments.times))
+                << (first.divergence ? "\n  " + *first.divergence : std::string()) << "\n";
+  }
+  return same == arguments.times ? Exit::Findings : Exit::Clean;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, Run& run) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("replay", "Run the schedule of a finding again, exactly as it was.");
+  verb->add_option("CAPSULE", a->capsule, "a capsule.slalom, as printed by explore")
+      ->required()
+      ->type_name("");
+  verb->add_option("--times", a->times, "how often")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1'000'000u));
+  verb->add_option("--choices", a->choices, "replay under another choice policy: everywhere, sync, nowhere")
+      ->capture_default_str()
+      ->type_name("W");
+  verb->add_option("--save-trace", a->save_trace, "write the whole trace to a file")->type_name("FILE");
+  verb->add_flag("--trace", a->trace, "print the whole interleaving");
+  verb->add_flag("--original", a->original, "the schedule as it was found, before it was shrunk");
+  verb->add_flag("--full", a->full, "all operations in the report");
+  verb->add_flag("--json", a->json, "result as JSON on standard output (docs/formats.md)");
+  verb->footer("Exit code: 1 if the bug shows again every time, 0 if it does not.");
+  verb->callback([a, &run] { run = [a] { return replay(*a); }; });
+}
+
+}  // namespace slalom

@@ -1,0 +1,94 @@
+// Scene: an execution and a finding written by hand, with names, so that a report on it can be read and
+// compared. Every call is one operation of one agent; the schedule follows from who is called.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "finding/finding.h"
+#include "report/text.h"
+#include "trace/names.h"
+#include "trace/trace_log.h"
+
+namespace slalom::test {
+
+class SceneNames : public Names {
+ public:
+  std::string agent(AgentId id) const override { return agents.at(id); }
+  std::string role(AgentId id) const override { return agent(id).substr(0, agent(id).find('#')); }
+  std::string object(ObjectId id) const override { return objects.at(id); }
+  std::string place(Place pc) const override { return places.at(pc); }
+  std::string source(Place pc) const override { return sources.at(pc); }
+
+  std::map<AgentId, std::string> agents;
+  std::map<ObjectId, std::string> objects;
+  std::map<Place, std::string> places, sources;
+};
+
+class Scene {
+ public:
+  Scene();
+
+  // Each is made when it is first mentioned: agents in that order, at the top level.
+  AgentId agent(const std::string& name);
+  ObjectId object(const std::string& name);
+  void name_agent(AgentId id, const std::string& name) { names.agents[id] = name; }
+  // What stands at a line of an agent's role; lines without code have a place only.
+  void code(const std::string& role, std::vector<std::string> lines) { code_[role] = std::move(lines); }
+  Place place(const std::string& who, int line);
+
+  struct Extra {
+    uint64_t state = 0;
+    std::string other = "";
+    int64_t value = 0;
+  };
+  Scene& access(OpKind op, const std::string& who, int line, const std::string& object, int64_t value,
+                bool wrote = true);
+  Scene& load(const std::string& who, int line, const std::string& object, int64_t value) {
+    return access(OpKind::Load, who, line, object, value, false);
+  }
+  Scene& store(const std::string& who, int line, const std::string& object, int64_t value) {
+    return access(OpKind::Store, who, line, object, value);
+  }
+  Scene& event(OpKind op, const std::string& who, int line, const std::string& object, const Extra& extra);
+  Scene& event(OpKind op, const std::string& who, int line, const std::string& object) {
+    return event(op, who, line, object, Extra());
+  }
+  // Told along with the operation before it, as a part of it.
+  Scene& along(OpKind op, const std::string& who, int line, const std::string& object, const Extra& extra);
+  Scene& along(OpKind op, const std::string& who, int line, const std::string& object) {
+    return along(op, who, line, object, Extra());
+  }
+  // Told before the operation that follows.
+  Scene& ahead(OpKind op, const std::string& who, int line, const std::string& object, uint64_t state);
+  Scene& exit(const std::string& who, int line);
+  Scene& text(OpKind op, const std::string& who, int line, const std::string& text);
+  void end(Outcome outcome) { log.on_end(outcome); }
+
+  uint64_t steps() const { return steps_; }
+  Evidence evidence(uint64_t step, const std::string& who, int line, std::string text);
+  // Operations by their agent's own count, from 0.
+  void needs(const std::string& before, uint64_t before_ops, const std::string& after, uint64_t after_ops);
+
+  TraceLog log;
+  SceneNames names;
+  Finding finding;
+  TextOptions options;
+
+ private:
+  void retire(AgentId agent);
+  void tell(OpKind op, AgentId who, Place pc, uint64_t step, const std::string& object, const Extra& extra,
+            const std::string& text = "");
+
+  std::map<std::string, std::vector<std::string>> code_;
+  std::map<std::string, ObjectId> objects_;
+  std::map<AgentId, uint64_t> retired_;
+  AgentId last_;
+  uint64_t steps_ = 0;
+};
+
+// All scenes, by the name that their golden files begin with.
+const std::map<std::string, Scene (*)()>& scenes();
+
+}  // namespace slalom::test
