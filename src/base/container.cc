@@ -29,10 +29,10 @@ struct KindFacts {
   std::string_view use;  // what to do with a file of this kind
 };
 constexpr std::array<KindFacts, 4> kKinds = {{
-    {FileKind::Schedule, 1, "schedule", "use `slalom replay --schedule` for it"},
+    {FileKind::Schedule, 1, "schedule", "it does not name its target; use the capsule of the finding"},
     {FileKind::Trace, 1, "trace", "use `slalom trace` for it"},
     {FileKind::Capsule, 1, "capsule", "use `slalom replay` for it"},
-    {FileKind::SearchState, 1, "search state", "use `slalom explore --resume` for it"},
+    {FileKind::SearchState, 1, "search state", "use `slalom explore --state` for it"},
 }};
 
 const KindFacts* find_facts(uint16_t raw) {

@@ -76,6 +76,7 @@ struct Execution {
   std::vector<Option> options;
   // With Recording::Footprints:
   std::vector<Touch> touches;
+  std::vector<Option> blocked;  // what agents were waiting to do at the end
 
   std::span<const Option> options_at(size_t choice) const {
     const size_t end = choice + 1 < choices.size() ? choices[choice + 1].first_option : options.size();

@@ -19,14 +19,15 @@ void HappensBefore::build(const Execution& execution) {
       transition.agent = choices[i].taken.agent;
       transition.lane = static_cast<uint32_t>(table_.index(transition.agent));
       transition.choice = i;
-      transition.first_touch = choices[i].first_touch;
       transition.values.clear();
     }
-    transitions_[count_ - 1].touch_end =
-        static_cast<uint32_t>(i + 1 < choices.size() ? choices[i + 1].first_touch : execution.touches.size());
+    const size_t first = choices[transitions_[count_ - 1].choice].first_touch;
+    const size_t end = i + 1 < choices.size() ? choices[i + 1].first_touch : execution.touches.size();
+    transitions_[count_ - 1].touches = std::span(execution.touches).subspan(first, end - first);
   }
   for (const Touch& touch : execution.touches)
     if (touch.other) table_.index(touch.other);
+  for (const Option& option : execution.blocked) table_.index(option.agent);
 
   lanes_ = table_.size();
   clocks_.assign(count_ * lanes_, 0);
@@ -44,8 +45,7 @@ void HappensBefore::build(const Execution& execution) {
     std::copy_n(agent, lanes_, own);
     uint32_t* full = &clocks_[i * lanes_];
     std::copy_n(agent, lanes_, full);
-    for (uint32_t t = transition.first_touch; t < transition.touch_end; ++t) {
-      const Touch& touch = execution.touches[t];
+    for (const Touch& touch : transition.touches) {
       if (touch.effect == Effect::None) continue;
       uint32_t& slot = object_slots_[touch.object.raw];
       if (slot == 0) {
@@ -60,15 +60,46 @@ void HappensBefore::build(const Execution& execution) {
         if (earlier == Effect::Write)
           break;  // everything earlier that conflicts with us comes before that write
       }
-      uses.push_back({static_cast<uint32_t>(i), t});
+      uses.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(&touch - execution.touches.data())});
     }
     full[transition.lane] = transition.ordinal;
     std::copy_n(full, lanes_, agent);
-    for (uint32_t t = transition.first_touch; t < transition.touch_end; ++t) {
-      const Touch& touch = execution.touches[t];
+    for (const Touch& touch : transition.touches) {
       if (touch.other && touch.op != OpKind::Join && touch.other != transition.agent)
         join(&agent_clocks_[table_.index(touch.other) * lanes_], full);
     }
+  }
+  add_blocked();
+}
+
+// One transition for each agent that was waiting: it has its past and its touches, but no place in the order.
+void HappensBefore::add_blocked() {
+  blocked_ = 0;
+  blocked_touches_.clear();
+  for (const Option& option : execution_->blocked) {
+    Touch touch{option.op.object, 0, {}, option.op.kind, effect(option.op.kind)};
+    if (const uint32_t* slot = object_slots_.find(touch.object.raw);
+        slot != nullptr && !uses_[*slot - 1].empty()) {
+      const Touch& last = execution_->touches[uses_[*slot - 1].back().touch];
+      touch.state = state_after(last.op, last.state);
+    }
+    blocked_touches_.push_back(touch);
+  }
+  for (size_t i = 0; i < blocked_touches_.size(); ++i) {
+    const AgentId agent = execution_->blocked[i].agent;
+    if (i > 0 && execution_->blocked[i - 1].agent == agent) continue;
+    size_t end = i + 1;
+    while (end < blocked_touches_.size() && execution_->blocked[end].agent == agent) ++end;
+    if (with_blocked() == transitions_.size()) transitions_.emplace_back();
+    Transition& transition = transitions_[with_blocked()];
+    ++blocked_;
+    transition.agent = agent;
+    transition.lane = static_cast<uint32_t>(table_.index(agent));
+    const uint32_t* clock = &agent_clocks_[transition.lane * lanes_];
+    transition.ordinal = clock[transition.lane] + 1;
+    transition.values.clear();
+    transition.touches = std::span(blocked_touches_).subspan(i, end - i);
+    own_clocks_.insert(own_clocks_.end(), clock, clock + lanes_);
   }
 }
 
@@ -82,7 +113,9 @@ void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& foun
   const uint32_t* own = clock_without_objects(j);
   for (const Touch& touch : touches(j)) {
     if (touch.effect == Effect::None) continue;
-    const std::vector<Use>& uses = uses_[*object_slots_.find(touch.object.raw) - 1];
+    const uint32_t* slot = object_slots_.find(touch.object.raw);
+    if (slot == nullptr) continue;  // nobody ever touched what it waits for
+    const std::vector<Use>& uses = uses_[*slot - 1];
     for (size_t u = uses.size(); u-- > 0;) {
       const uint32_t e = uses[u].transition;
       if (e >= j) continue;

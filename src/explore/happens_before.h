@@ -23,19 +23,17 @@ class HappensBefore {
     uint32_t lane = 0;     // dense number of the agent
     uint32_t ordinal = 0;  // among its agent's transitions, from 1
     uint32_t choice = 0;   // the scheduling choice it began with
-    uint32_t first_touch = 0, touch_end = 0;
+    std::span<const Touch> touches;
     std::vector<uint32_t> values;  // its data choices
   };
 
   // Keeps a reference to the execution until the next build(). Memory is reused.
   void build(const Execution& execution);
 
-  size_t size() const { return count_; }
+  size_t size() const { return count_; }                     // transitions made
+  size_t with_blocked() const { return count_ + blocked_; }  // and those that were not
   const Transition& operator[](size_t i) const { return transitions_[i]; }
-  std::span<const Touch> touches(size_t i) const {
-    return std::span(execution_->touches)
-        .subspan(transitions_[i].first_touch, transitions_[i].touch_end - transitions_[i].first_touch);
-  }
+  std::span<const Touch> touches(size_t i) const { return transitions_[i].touches; }
   bool before(size_t i, size_t j) const {
     return clock(j)[transitions_[i].lane] >= transitions_[i].ordinal && i < j;
   }
@@ -57,7 +55,11 @@ class HappensBefore {
   uint64_t state_without(size_t e, size_t j, const Touch& touch) const;
 
   const Execution* execution_ = nullptr;
+  void add_blocked();
+
   size_t count_ = 0;
+  size_t blocked_ = 0;
+  std::vector<Touch> blocked_touches_;
   std::vector<Transition> transitions_;
   size_t lanes_ = 0;
   AgentTable table_;

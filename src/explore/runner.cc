@@ -234,6 +234,12 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.class_hash = recorder_.history().sum;
   log_.schedule.digest = log_.class_hash;
   log_.state_hash = machine_.state_hash();
+  log_.blocked.clear();
+  if (options_.recording == Recording::Footprints) {
+    log_.blocked = machine_.blocked();
+    if (const auto* fault = std::get_if<Faulted>(&log_.outcome))
+      std::erase_if(log_.blocked, [&](const Option& option) { return option.agent == fault->agent; });
+  }
   if (!log_.schedule.switches.empty()) {
     // The agent that ran last was not seen stopping: it did whatever the others did not.
     const AgentId last = log_.schedule.switches.back().to;

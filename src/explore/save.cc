@@ -1,6 +1,29 @@
 #include "explore/save.h"
 
 namespace slalom {
+namespace {
+
+void encode_options(ByteWriter& out, std::span<const Option> options) {
+  out.u64(options.size());
+  for (const Option& option : options) {
+    encode(out, option.agent);
+    out.u8(static_cast<uint8_t>(option.op.kind));
+    out.u64(option.op.object.raw);
+  }
+}
+
+void decode_options(ByteReader& in, std::vector<Option>& options) {
+  for (uint64_t n = in.count(); n > 0; --n) {
+    Option& option = options.emplace_back();
+    decode(in, option.agent);
+    const uint8_t op = in.u8();
+    if (op >= kOpKinds) in.fail();
+    option.op.kind = op < kOpKinds ? static_cast<OpKind>(op) : OpKind::None;
+    option.op.object.raw = in.u64();
+  }
+}
+
+}  // namespace
 
 void encode(ByteWriter& out, const Pick& pick) {
   encode(out, pick.agent);
@@ -56,16 +79,12 @@ void encode(ByteWriter& out, const Execution& execution) {
     out.u64(record.arity);
     encode(out, record.taken);
     const auto options = execution.options_at(i);
-    out.u64(options.size());
-    for (const Option& option : options) {
-      encode(out, option.agent);
-      out.u8(static_cast<uint8_t>(option.op.kind));
-      out.u64(option.op.object.raw);
-    }
+    encode_options(out, options);
     const auto touches = execution.touches_at(i);
     out.u64(touches.size());
     for (const Touch& touch : touches) encode(out, touch);
   }
+  encode_options(out, execution.blocked);
 }
 
 void decode(ByteReader& in, Execution& execution) {
@@ -81,17 +100,11 @@ void decode(ByteReader& in, Execution& execution) {
     decode(in, record.taken);
     record.first_option = static_cast<uint32_t>(execution.options.size());
     record.first_touch = static_cast<uint32_t>(execution.touches.size());
-    for (uint64_t options = in.count(); options > 0; --options) {
-      Option& option = execution.options.emplace_back();
-      decode(in, option.agent);
-      const uint8_t op = in.u8();
-      if (op >= kOpKinds) in.fail();
-      option.op.kind = op < kOpKinds ? static_cast<OpKind>(op) : OpKind::None;
-      option.op.object.raw = in.u64();
-    }
+    decode_options(in, execution.options);
     for (uint64_t touches = in.count(); touches > 0; --touches) decode(in, execution.touches.emplace_back());
     execution.choices.push_back(record);
   }
+  decode_options(in, execution.blocked);
 }
 
 void encode(ByteWriter& out, const Task& task) {

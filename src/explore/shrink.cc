@@ -216,18 +216,20 @@ void Shrinker::find_constraints(Shrunk& shrunk) {
   order.build(execution);
   const auto place = [&](size_t i) {
     OperationPlace at{order[i].agent, order[i].ordinal - 1, {}};
-    for (const Option& option : execution.options_at(order[i].choice))
+    const auto known =
+        i < order.size() ? execution.options_at(order[i].choice) : std::span(execution.blocked);
+    for (const Option& option : known)
       if (option.agent == at.agent) at.op = option.op;
     return at;
   };
   std::vector<uint32_t> races;
-  for (size_t j = 1; j < order.size(); ++j) {
+  for (size_t j = 1; j < order.with_blocked(); ++j) {
     order.races(j, HappensBefore::Ancestors::Immediate, races);
     for (uint32_t e : races) {
       if (spent_ >= options_.executions) return;
       std::vector<AgentId> turned;
       for (size_t i = 0; i < e; ++i) turned.push_back(order[i].agent);
-      for (size_t i = e + 1; i < j; ++i)
+      for (size_t i = e + 1; i < std::min(j, order.size()); ++i)
         if (!order.before(e, i)) turned.push_back(order[i].agent);
       turned.push_back(order[j].agent);
       turned.push_back(order[e].agent);

@@ -14,7 +14,7 @@ namespace {
 bool is_weak_initial(const TreeNode& node, const WakeupTree::Sequence& sequence, size_t& position) {
   for (position = 0; position < sequence.size(); ++position) {
     if (sequence[position].agent == node.agent) return true;
-    if (conflict(sequence[position].touches, node.touches)) return false;
+    if (node.fatal || conflict(sequence[position].touches, node.touches)) return false;
   }
   return true;
 }
@@ -58,19 +58,13 @@ void WakeupTree::start_below(TreeNode& node, uint32_t limit, size_t& window,
   }
 }
 
-TreeNode* WakeupTree::leftmost_leaf(uint32_t limit) {
+TreeNode* WakeupTree::leftmost_leaf() {
   TreeNode* node = root_.get();
-  if (node->open == 0 || node->cost > limit) return nullptr;
-  while (!node->children.empty()) {
-    TreeNode* next = nullptr;
-    for (const auto& child : node->children)
-      if (child->open > 0 && child->cost <= limit) {
-        next = child.get();
-        break;
-      }
-    if (next == nullptr) return nullptr;  // all of it is too expensive for now
-    node = next;
-  }
+  if (node->open == 0) return nullptr;
+  while (!node->children.empty())
+    node = std::find_if(node->children.begin(), node->children.end(), [](const auto& c) {
+             return c->open > 0;
+           })->get();
   return node;
 }
 
@@ -169,6 +163,7 @@ void WakeupTree::save(ByteWriter& out) const {
       out.u64(node.cost);
       out.u8(node.state == TreeNode::State::Executed);
       out.u8(node.uncertain);
+      out.u8(node.fatal);
       out.u8(node.result != nullptr);
       if (node.result) encode(out, *node.result);
       out.u64(node.children.size());
@@ -191,6 +186,7 @@ bool WakeupTree::load(ByteReader& in) {
       node.cost = static_cast<uint32_t>(in.u64());
       node.state = in.u8() != 0 ? TreeNode::State::Executed : TreeNode::State::Waiting;
       node.uncertain = in.u8() != 0;
+      node.fatal = in.u8() != 0;
       if (in.u8() != 0) {
         node.state = TreeNode::State::Ready;
         node.result = std::make_unique<Execution>();

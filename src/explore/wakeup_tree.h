@@ -28,6 +28,7 @@ struct TreeNode {
   uint32_t cost = 0;    // preemptions on the path, itself included
   State state = State::Waiting;
   bool uncertain = false;             // the touches may turn out otherwise
+  bool fatal = false;                 // it ended the execution: nothing can come after it
   uint64_t open = 0;                  // leaves at and below it that are not taken in
   std::unique_ptr<Execution> result;  // of a Ready leaf
   std::vector<std::unique_ptr<TreeNode>> children;
@@ -55,8 +56,8 @@ class WakeupTree {
   // The waiting leaves among the `window` leftmost ones that cost no more than `limit`; they are Running from
   // then on.
   std::vector<TreeNode*> start_leaves(uint32_t limit, size_t window);
-  TreeNode* leftmost_leaf(uint32_t limit);  // whose turn it is to be taken in, whatever its state
-  uint32_t cheapest() const;                // cost of the cheapest leaf
+  TreeNode* leftmost_leaf();  // whose turn it is to be taken in, whatever its state
+  uint32_t cheapest() const;  // cost of the cheapest leaf
 
   // Wakeup sequences of optimal DPOR: adds `sequence` below `node` unless what it leads to is explored
   // anyway.

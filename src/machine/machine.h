@@ -44,7 +44,10 @@ class Machine {
   virtual Result<void> reset(const Inputs& inputs) = 0;
   virtual Stop start(EventSink& sink) = 0;
   virtual Stop resume(Decision decision) = 0;
-  virtual Step step() const = 0;            // visible operations retired so far, also after the end
+  virtual Step step() const = 0;  // visible operations retired so far, also after the end
+  // What agents wait to do that cannot run now (at a choice point, or at the end): one entry per object that
+  // matters. Not those whose operation another agent will complete, as a wait on a condition variable.
+  virtual std::vector<Option> blocked() const = 0;
   virtual uint64_t state_hash() const = 0;  // of everything the target can observe
   virtual Snapshots* snapshots() = 0;       // null: this machine has none
   virtual const Names& names() const = 0;

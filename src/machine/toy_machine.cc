@@ -162,6 +162,21 @@ std::span<const Option> ToyMachine::options() const {
   return options_;
 }
 
+std::vector<Option> ToyMachine::blocked() const {
+  std::vector<Option> blocked;
+  const ToyState& state = core_.state();
+  for (uint32_t index : state.order) {
+    const ToyAgent& agent = state.agents[index];
+    const bool masked =
+        agent.status == ToyAgent::Status::Idle && agent.interrupts != kNoToyIndex && agent.pending > 0;
+    if (agent.enabled || (agent.status != ToyAgent::Status::Ready && !masked)) continue;
+    const PendingOp op = core_.pending(index);
+    if (agent.interruptible) blocked.push_back({agent.id, {OpKind::CpuUse, toy_cpu(agent.id), op.pc}});
+    blocked.push_back({agent.id, op});
+  }
+  return blocked;
+}
+
 Snapshots::Id ToyMachine::take() {
   CHECK(running_, "a checkpoint can be taken at a choice point only");
   if (free_slots_.empty()) {

@@ -26,6 +26,7 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   Result<void> reset(const Inputs& inputs) override;
   Stop start(EventSink& sink) override;
   Stop resume(Decision decision) override;
+  std::vector<Option> blocked() const override;
   Step step() const override { return Step{core_.state().steps}; }
   uint64_t state_hash() const override { return core_.state().hash(*program_); }
   Snapshots* snapshots() override { return mode_ == SnapshotMode::On ? this : nullptr; }

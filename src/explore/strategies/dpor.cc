@@ -130,8 +130,13 @@ void Dpor::end(const Task&, const Execution& execution) {
   ++executions_;
   ended.state = TreeNode::State::Ready;
   ended.result = std::make_unique<Execution>(execution);
+  // Without sleep sets nothing depends on the order of siblings.
+  if (options_.mode == DporOptions::Mode::Bounded) {
+    take_in(ended);
+    return;
+  }
   for (;;) {
-    TreeNode* leaf = tree_.leftmost_leaf(bound_);
+    TreeNode* leaf = tree_.leftmost_leaf();
     if (leaf == nullptr || leaf->state != TreeNode::State::Ready) break;
     take_in(*leaf);
   }
@@ -151,7 +156,7 @@ void Dpor::take_in(TreeNode& leaf) {
       options_.mode == DporOptions::Mode::Fine || options_.defect == DporOptions::Defect::ForgottenAncestor
           ? HappensBefore::Ancestors::Immediate
           : HappensBefore::Ancestors::All;
-  for (size_t j = 1; j < order_.size(); ++j) {
+  for (size_t j = 1; j < order_.with_blocked(); ++j) {
     order_.races(j, ancestors, races_);
     if (options_.defect == DporOptions::Defect::ForgottenAncestor && races_.size() > 1) races_.resize(1);
     for (uint32_t e : races_) {
@@ -200,6 +205,7 @@ void Dpor::enter_path(TreeNode& leaf, const Execution& execution) {
     if (options_.mode != DporOptions::Mode::Bounded) WakeupTree::descend(sleep_[i + 1], node);
   }
   path_.resize(order_.size() + 1);
+  if (std::holds_alternative<Faulted>(execution.outcome)) path_.back()->fatal = true;
 }
 
 // Every other value of a data choice that was met here for the first time is a branch of its own.
@@ -232,7 +238,8 @@ void Dpor::reverse_optimal(size_t e, size_t j) {
     if (i != j && !order_.before(e, i))
       sequence_.push_back({order_[i].agent, order_[i].values, order_.touches(i), false});
   const auto last = order_.touches(j);
-  if (std::none_of(last.begin(), last.end(), [](const Touch& t) { return may_only_read(t.op); })) {
+  const bool made = j < order_.size();
+  if (made && std::none_of(last.begin(), last.end(), [](const Touch& t) { return may_only_read(t.op); })) {
     sequence_.push_back({order_[j].agent, {}, last, false});
     tree_.insert(*path_[e], sleep_[e], std::move(sequence_));
     return;

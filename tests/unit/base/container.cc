@@ -96,6 +96,10 @@ TEST(Container, WrongKindsSayWhatToDo) {
             "this is a trace, not a capsule; use `slalom trace` for it");
   EXPECT_EQ(trouble(*pack_container(FileKind::Capsule, payload), FileKind::Trace),
             "this is a capsule, not a trace; use `slalom replay` for it");
+  EXPECT_EQ(trouble(*pack_container(FileKind::SearchState, payload)),
+            "this is a search state, not a capsule; use `slalom explore --state` for it");
+  EXPECT_EQ(trouble(*pack_container(FileKind::Schedule, payload)),
+            "this is a schedule, not a capsule; it does not name its target; use the capsule of the finding");
   EXPECT_EQ(trouble_after([](Bytes& file) { file[8] = 200; }),
             "made by a newer slalom (file kind 200 is unknown here); update slalom");
 }

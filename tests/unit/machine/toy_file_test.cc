@@ -103,6 +103,7 @@ TEST(ToyFile, ParametersCanBeSet) {
 TEST(ToyFile, ProblemsNameFileLineAndWhatToDo) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"name = ", "f.toml:1: "},
+      {"[(x)]", "f.toml:1: "},
       {"name = 3", "f.toml:1: `name` must be a text in quotes"},
       {"nmae = \"x\"", "f.toml:1: unknown key `nmae` in the file; it may have: name, about, params, "},
       {"\n[params]\nn = \"two\"", "f.toml:3: parameter `n` must be a number"},
