@@ -142,14 +142,32 @@ void WakeupTree::finish(TreeNode& leaf, TreeNode& deepest) {
     node->children.clear();
 }
 
-void WakeupTree::descend(Sleep& sleep, const TreeNode& child) {
+void WakeupTree::add_left_siblings(Sleep& sleep, const TreeNode& child) {
   for (const auto& sibling : child.parent->children) {
     if (sibling.get() == &child) break;
     if (sibling->agent != child.agent) sleep.push_back(sibling.get());
   }
-  std::erase_if(sleep, [&](const TreeNode* sleeper) {
+}
+
+void WakeupTree::descend(Sleep& sleep, const TreeNode& child) {
+  add_left_siblings(sleep, child);
+  wake(sleep, child);
+}
+
+void WakeupTree::wake(Sleep& sleep, const TreeNode& child) {
+  // An agent may sleep with several values of a data choice: what wakes one of them wakes the agent.
+  const auto wakes = [&](const TreeNode* sleeper) {
     return sleeper->agent == child.agent || conflict(sleeper->touches, child.touches);
-  });
+  };
+  for (size_t i = 0; i < sleep.size();) {
+    if (!wakes(sleep[i])) {
+      ++i;
+      continue;
+    }
+    const AgentId agent = sleep[i]->agent;
+    std::erase_if(sleep, [&](const TreeNode* sleeper) { return sleeper->agent == agent; });
+    i = 0;
+  }
 }
 
 void WakeupTree::save(ByteWriter& out) const {

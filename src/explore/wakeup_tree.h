@@ -70,7 +70,9 @@ class WakeupTree {
   // The leaf was taken in, with what was executed below it; frees subtrees in which nothing is open.
   void finish(TreeNode& leaf, TreeNode& deepest);
 
-  static void descend(Sleep& sleep, const TreeNode& child);  // into a child: who still sleeps after it
+  static void add_left_siblings(Sleep& sleep, const TreeNode& child);
+  static void wake(Sleep& sleep, const TreeNode& child);     // those that depend on the child's transition
+  static void descend(Sleep& sleep, const TreeNode& child);  // both: who sleeps after the child
 
   void save(ByteWriter& out) const;
   bool load(ByteReader& in);

@@ -86,37 +86,48 @@ std::optional<Task> Dpor::begin() {
     }
     next_.assign(leaves.begin(), leaves.end());
   }
-  if (next_.empty()) return std::nullopt;
-  TreeNode* leaf = next_.front();
-  next_.pop_front();
-  running_.push_back(leaf);
-  return make_task(*leaf);
+  while (!next_.empty()) {
+    TreeNode* leaf = next_.front();
+    next_.pop_front();
+    if (std::optional<Task> task = make_task(*leaf)) {
+      running_.push_back(leaf);
+      return task;
+    }
+    leaf->state = TreeNode::State::Executed;
+    tree_.finish(*leaf, *leaf);
+    take_in_ready();
+  }
+  if (running_.empty() && !tree_.finished() && options_.mode != DporOptions::Mode::Bounded) return begin();
+  return std::nullopt;
 }
 
-Task Dpor::make_task(TreeNode& leaf) {
-  Task task;
-  task.index = tasks_++;
+// Nothing, if the leaf turns out to be explored elsewhere: it was asked for before the footprints to its left
+// were known.
+std::optional<Task> Dpor::make_task(TreeNode& leaf) {
   std::vector<TreeNode*> path;
   for (TreeNode* node = &leaf; node->parent != nullptr; node = node->parent) path.push_back(node);
   std::reverse(path.begin(), path.end());
+  Task task;
   Sleep sleep;
-  for (size_t i = 0; i + 1 < path.size(); ++i) {
-    task.prefix.push_back({path[i]->agent, 0, false, path[i]->digest});
-    for (uint32_t value : path[i]->values) task.prefix.push_back({path[i]->agent, value, true, 0});
-    if (options_.mode != DporOptions::Mode::Bounded) WakeupTree::descend(sleep, *path[i]);
+  for (TreeNode* node : path) {
+    if (options_.mode != DporOptions::Mode::Bounded) {
+      WakeupTree::add_left_siblings(sleep, *node);
+      for (const TreeNode* sleeper : sleep)
+        if (sleeper->agent == node->agent && options_.mode == DporOptions::Mode::Fine) return std::nullopt;
+    }
+    if (node == &leaf) break;
+    task.prefix.push_back({node->agent, 0, false, node->digest});
+    for (uint32_t value : node->values) task.prefix.push_back({node->agent, value, true, 0});
+    if (options_.mode != DporOptions::Mode::Bounded) WakeupTree::wake(sleep, *node);
   }
   if (!path.empty()) {
     task.parameters.push_back(leaf.agent.raw);
     task.parameters.insert(task.parameters.end(), leaf.values.begin(), leaf.values.end());
-    if (options_.mode != DporOptions::Mode::Bounded)
-      for (const auto& sibling : leaf.parent->children) {
-        if (sibling.get() == &leaf) break;
-        if (sibling->agent != leaf.agent) sleep.push_back(sibling.get());
-      }
   }
   for (const TreeNode* sleeper : sleep) task.sleepers.push_back({sleeper->agent, sleeper->touches});
   if (options_.defect == DporOptions::Defect::WrongSleepSet)
     for (Sleeper& sleeper : task.sleepers) sleeper.touches.clear();  // nothing ever wakes them
+  task.index = tasks_++;
   return task;
 }
 
@@ -135,6 +146,10 @@ void Dpor::end(const Task&, const Execution& execution) {
     take_in(ended);
     return;
   }
+  take_in_ready();
+}
+
+void Dpor::take_in_ready() {
   for (;;) {
     TreeNode* leaf = tree_.leftmost_leaf();
     if (leaf == nullptr || leaf->state != TreeNode::State::Ready) break;
@@ -163,8 +178,10 @@ void Dpor::take_in(TreeNode& leaf) {
       if (options_.defect == DporOptions::Defect::MissedRace && (e + j) % 3 == 0) continue;
       if (options_.mode == DporOptions::Mode::Fine)
         reverse_optimal(e, j);
+      else if (options_.mode == DporOptions::Mode::Coarse)
+        reverse_coarse(e, j);
       else
-        reverse_classic(e, j, execution);
+        reverse_bounded(e, j, execution);
     }
   }
   if (std::holds_alternative<Faulted>(execution.outcome)) branch_at_failure(execution);
@@ -226,6 +243,7 @@ void Dpor::add_values(TreeNode& node, const Execution& execution, size_t transit
       other.touches = node.touches;
       other.digest = node.digest;
       other.cost = node.cost;
+      other.uncertain = true;
       tree_.add_open(other);
     }
   }
@@ -236,10 +254,10 @@ void Dpor::reverse_optimal(size_t e, size_t j) {
   sequence_.clear();
   for (size_t i = e + 1; i < order_.size(); ++i)
     if (i != j && !order_.before(e, i))
-      sequence_.push_back({order_[i].agent, order_[i].values, order_.touches(i), false});
+      sequence_.push_back({order_[i].agent, order_[i].values, order_.touches(i), !order_[i].values.empty()});
   const auto last = order_.touches(j);
-  const bool made = j < order_.size();
-  if (made && std::none_of(last.begin(), last.end(), [](const Touch& t) { return may_only_read(t.op); })) {
+  const bool known = j < order_.size() && order_[j].values.empty();
+  if (known && std::none_of(last.begin(), last.end(), [](const Touch& t) { return may_only_read(t.op); })) {
     sequence_.push_back({order_[j].agent, {}, last, false});
     tree_.insert(*path_[e], sleep_[e], std::move(sequence_));
     return;
@@ -252,25 +270,47 @@ void Dpor::reverse_optimal(size_t e, size_t j) {
   tree_.insert(*path_[e], sleep_[e], std::move(sequence_));
 }
 
-void Dpor::reverse_classic(size_t e, size_t j, const Execution& execution) {
-  branch_classic(e, order_[j].agent, execution);
-  if (options_.mode != DporOptions::Mode::Bounded) return;
+// Some agent that can begin what does not depend on e, and then j, gets its turn in place of e.
+void Dpor::reverse_coarse(size_t e, size_t j) {
+  const auto known = [&](AgentId agent) {
+    const auto same = [&](const auto& node) { return node->agent == agent; };
+    return std::any_of(path_[e]->children.begin(), path_[e]->children.end(), same) ||
+           std::any_of(sleep_[e].begin(), sleep_[e].end(), same);
+  };
+  // An initial: nothing before it in the sequence comes before it in the order. The last one is j.
+  sequence_.clear();
+  AgentId first;
+  for (size_t i = e + 1; i <= order_.size(); ++i) {
+    const size_t at = i < order_.size() ? i : j;
+    if (i < order_.size() && (i == j || order_.before(e, i))) continue;
+    const AgentId agent = order_[at].agent;
+    const auto comes_first = [&](const WakeupTree::Item& item) {
+      return item.agent == agent || conflict(item.touches, order_.touches(at));
+    };
+    if (std::none_of(sequence_.begin(), sequence_.end(), comes_first)) {
+      if (known(agent)) return;
+      if (!first || at == j) first = agent;
+    }
+    sequence_.push_back({agent, {}, order_.touches(at), false});
+  }
+  tree_.add_branch(*path_[e], first, 0);
+}
+
+void Dpor::reverse_bounded(size_t e, size_t j, const Execution& execution) {
+  branch_bounded(e, order_[j].agent, execution);
   // The same switch where e's agent was switched to: there it may cost no preemption.
   size_t start = e;
   while (start > 0 && order_[start - 1].agent == order_[e].agent) --start;
-  if (start != e) branch_classic(start, order_[j].agent, execution);
+  if (start != e) branch_bounded(start, order_[j].agent, execution);
 }
 
-void Dpor::branch_classic(size_t at, AgentId agent, const Execution& execution) {
+void Dpor::branch_bounded(size_t at, AgentId agent, const Execution& execution) {
   const auto options = execution.options_at(order_[at].choice);
   const bool enabled =
       std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.agent == agent; });
-  for (const Option& option : options) {
-    if (enabled && option.agent != agent) continue;
-    const auto sleeps = [&](const TreeNode* sleeper) { return sleeper->agent == option.agent; };
-    if (std::any_of(sleep_[at].begin(), sleep_[at].end(), sleeps)) continue;
-    tree_.add_branch(*path_[at], option.agent, cost_at(at, option.agent, execution));
-  }
+  for (const Option& option : options)
+    if (!enabled || option.agent == agent)
+      tree_.add_branch(*path_[at], option.agent, cost_at(at, option.agent, execution));
 }
 
 // What the failure kept from happening may have prevented it: all others get their turn in its place.
@@ -280,7 +320,9 @@ void Dpor::branch_at_failure(const Execution& execution) {
   for (const Option& option : execution.options_at(order_[last].choice)) {
     if (option.agent == order_[last].agent) continue;
     if (options_.mode != DporOptions::Mode::Fine) {
-      branch_classic(last, option.agent, execution);
+      const auto sleeps = [&](const TreeNode* sleeper) { return sleeper->agent == option.agent; };
+      if (std::none_of(sleep_[last].begin(), sleep_[last].end(), sleeps))
+        tree_.add_branch(*path_[last], option.agent, cost_at(last, option.agent, execution));
       continue;
     }
     const Touch touch{option.op.object, 0, {}, option.op.kind, effect(option.op.kind)};

@@ -47,13 +47,15 @@ class Dpor : public Strategy {
 
  private:
   using Sleep = WakeupTree::Sleep;
-  Task make_task(TreeNode& leaf);
+  std::optional<Task> make_task(TreeNode& leaf);
   void take_in(TreeNode& leaf);
+  void take_in_ready();
   void enter_path(TreeNode& leaf, const Execution& execution);
   void add_values(TreeNode& node, const Execution& execution, size_t transition);
   void reverse_optimal(size_t e, size_t j);
-  void reverse_classic(size_t e, size_t j, const Execution& execution);
-  void branch_classic(size_t at, AgentId agent, const Execution& execution);
+  void reverse_coarse(size_t e, size_t j);
+  void reverse_bounded(size_t e, size_t j, const Execution& execution);
+  void branch_bounded(size_t at, AgentId agent, const Execution& execution);
   void branch_at_failure(const Execution& execution);
   uint32_t cost_at(size_t at, AgentId agent, const Execution& execution) const;
 
