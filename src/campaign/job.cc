@@ -214,8 +214,9 @@ void decode(ByteReader& in, Job& job) {
   decode(in, kind);
   decode(in, name);
   decode(in, content);
-  std::vector<std::pair<std::string, int64_t>> params(in.count());
-  for (auto& [key, value] : params) {
+  std::vector<std::pair<std::string, int64_t>> params;
+  for (uint64_t n = in.count(); n > 0 && in.ok(); --n) {
+    auto& [key, value] = params.emplace_back();
     decode(in, key);
     value = in.i64();
   }

@@ -15,6 +15,7 @@ struct Target {
   // A machine of its own for each worker. `checkpoints` false: without snapshots, every execution from the
   // beginning.
   std::function<Result<std::unique_ptr<Machine>>(bool checkpoints)> make_machine;
+  bool yields = false;  // waits by yielding: only a fair search ends
 };
 
 }  // namespace slalom

@@ -1,7 +1,7 @@
 // slalom explore: search the interleavings of a target for bugs.
 #include <unistd.h>
 
-#include <charconv>
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -17,7 +17,7 @@ namespace {
 struct Arguments {
   std::string file;
   std::vector<std::string> settings;
-  std::string strategy = "dpor";
+  std::string strategy;  // empty: dpor, or dfs for a target that waits by yielding
   uint64_t seed = 1;
   std::string choices = "everywhere";
   uint64_t max_steps = 20'000;
@@ -30,28 +30,6 @@ struct Arguments {
 
 constexpr uint64_t kDefaultSamples = 10'000;  // of a strategy that never ends by itself
 constexpr size_t kReportsShown = 3;
-
-// "90", "90s", "5m", "2h"
-Result<double> parse_duration(const std::string& text) {
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(end, text.data() + text.size());
-  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (code != std::errc() || scale == 0 || value <= 0)
-    return error("--time takes a duration such as 30s, 5m or 2h, not \"{}\"", text);
-  return value * scale;
-}
-
-Result<ChoicePolicy> parse_choices(const std::string& text) {
-  ChoicePolicy policy;
-  if (text == "sync")
-    policy.where = ChoicePolicy::Where::Sync;
-  else if (text == "nowhere")
-    policy.where = ChoicePolicy::Where::Nowhere;
-  else if (text != "everywhere")
-    return error("--choices is everywhere, sync or nowhere, not \"{}\"", text);
-  return policy;
-}
 
 // One line that is rewritten in place, on a terminal only.
 class ProgressLine {
@@ -76,7 +54,7 @@ class ProgressLine {
     if (progress.seconds > 0)
       line += fmt::format(", {}/s", human_number(static_cast<uint64_t>(static_cast<double>(r.executions) /
                                                                        progress.seconds)));
-    std::cerr << "\r\033[K" << fit(line, terminal_width() - 1) << std::flush;
+    std::cerr << "\r\033[K" << fit(line, terminal_width(STDERR_FILENO) - 1) << std::flush;
     shown_ = true;
   }
   void clear() {
@@ -117,6 +95,7 @@ nlohmann::ordered_json to_json(const Target& target, const Job& job, const Campa
   json["blocked"] = r.blocked;
   json["truncated"] = r.truncated;
   json["diverged"] = r.diverged;
+  json["failed"] = r.failed;
   json["classes"] = r.classes;
   json["exhausted"] = r.coverage.exhausted;
   json["end"] = end_name(r.end);
@@ -126,6 +105,7 @@ nlohmann::ordered_json to_json(const Target& target, const Job& job, const Campa
   json["steps"] = r.steps;
   json["choice_points"] = r.choice_points;
   json["seconds"] = result.seconds;
+  json["resumed"] = result.resumed_tasks;
   json["findings"] = nlohmann::ordered_json::array();
   for (const auto& kept : result.findings)
     json["findings"].push_back(finding_json(kept.finding, kept.capsule.string()));
@@ -133,51 +113,88 @@ nlohmann::ordered_json to_json(const Target& target, const Job& job, const Campa
   return json;
 }
 
+// Whole reports of the worst that was found, short ones of the rest.
+void print_findings(const std::vector<CampaignResult::Kept>& findings, bool full) {
+  size_t reports = 0;
+  for (const auto& kept : findings) {
+    const bool worst = kept.finding.verdict.severity == findings.front().finding.verdict.severity;
+    if (full || (worst && reports < kReportsShown)) {
+      std::cout << kept.report;
+      ++reports;
+    } else {
+      std::cout << brief(kept.finding, kept.capsule.string(), output_style());
+    }
+    std::cout << "\n";
+  }
+}
+
+std::string how_many(const std::vector<CampaignResult::Kept>& findings) {
+  std::string parts;
+  for (Severity severity : {Severity::Failure, Severity::Race, Severity::Suspicion}) {
+    const auto count = std::count_if(findings.begin(), findings.end(), [&](const auto& kept) {
+      return kept.finding.verdict.severity == severity;
+    });
+    if (count > 0)
+      parts += fmt::format("{}{}", parts.empty() ? "" : ", ",
+                           plural(static_cast<uint64_t>(count), name(severity)));
+  }
+  return parts;
+}
+
+// Why the search ended early, and how to go on; empty if it did not.
+std::string early_end(ExploreResult::End end, const std::filesystem::path& state) {
+  switch (end) {
+    case ExploreResult::End::SpaceExplored:
+    case ExploreResult::End::ScheduleLimit:  // the number of executions says it
+    case ExploreResult::End::Failed:
+      return {};
+    case ExploreResult::End::FirstFailure:
+      return "ended at the first failure: there may be more";
+    case ExploreResult::End::TimeLimit:
+    case ExploreResult::End::Interrupted:
+      return fmt::format("{}: {}", end == ExploreResult::End::TimeLimit ? "out of time" : "interrupted",
+                         state.empty() ? "with --state FILE it could go on later"
+                                       : "the same command goes on from " + state.string());
+  }
+  return {};
+}
+
 void print_text(const Target& target, const Job& job, const CampaignResult& result,
                 const Arguments& arguments) {
   const Style style = output_style();
+  const size_t width = terminal_width();
   const ExploreResult& r = result.explored;
-  size_t shown = 0;
-  for (const auto& kept : result.findings) {
-    if (shown == kReportsShown && !arguments.full) break;
-    std::cout << kept.report << "\n";
-    ++shown;
-  }
-  for (size_t i = shown; i < result.findings.size(); ++i) {
-    const auto& kept = result.findings[i];
-    std::cout << style.paint(Ink::Bold, kept.finding.verdict.title) << "\n  slalom replay "
-              << kept.capsule.string() << "\n";
-  }
-  if (shown < result.findings.size()) std::cout << "\n";
+  print_findings(result.findings, arguments.full);
 
-  const std::string found = result.findings.empty()
-                                ? style.paint(Ink::Green, "nothing found")
-                                : style.paint(Ink::Red, plural(result.findings.size(), "finding"));
-  std::cout << fmt::format("{}: {} in {} by {}", target.id.name, found, plural(r.executions, "execution"),
-                           to_text(job.strategy));
-  if (r.blocked > 0) std::cout << fmt::format(", {} abandoned", human_number(r.blocked));
+  const std::string found = result.findings.empty() ? style.paint(Ink::Green, "nothing found")
+                                                    : style.paint(Ink::Red, how_many(result.findings));
+  std::string summary = fmt::format("{}: {} in {} by {}", printable(target.id.name), found,
+                                    plural(r.executions, "execution"), to_text(job.strategy));
+  if (r.blocked > 0) summary += fmt::format(", {} abandoned", human_number(r.blocked));
   if (r.truncated > 0)
-    std::cout << fmt::format(", {} cut off after {} steps", human_number(r.truncated),
-                             human_number(job.max_steps));
-  std::cout << fmt::format(
-      " ({}, {})\n", human_duration(std::chrono::nanoseconds(static_cast<int64_t>(result.seconds * 1e9))),
-      plural(r.classes, "distinct interleaving"));
+    summary +=
+        fmt::format(", {} cut off after {} steps", human_number(r.truncated), human_number(job.max_steps));
+  const auto time = std::chrono::nanoseconds(static_cast<int64_t>(result.seconds * 1e9));
+  summary += fmt::format(" ({}, {})", plural(r.classes, "distinct interleaving"), human_duration(time));
+  std::cout << wrap(summary, width);
   if (result.resumed_tasks > 0)
-    std::cout << fmt::format("continued a saved search after {}\n",
+    std::cout << fmt::format("went on from a saved search of {}\n",
                              plural(result.resumed_tasks, "execution"));
-  const char* exhausted = r.coverage.exhausted ? "exhausted: " : "covered: ";
-  std::cout << wrap(exhausted + r.coverage.statement, terminal_width());
-  if (r.end == ExploreResult::End::Interrupted || r.end == ExploreResult::End::TimeLimit ||
-      r.end == ExploreResult::End::FirstFailure)
-    std::cout << fmt::format("ended by: {}\n", end_name(r.end));
+  std::cout << wrap((r.coverage.exhausted ? "exhausted: " : "covered: ") + r.coverage.statement, width);
+  if (r.truncated > 0)
+    std::cout << wrap(fmt::format("not covered: what comes after {} steps", human_number(job.max_steps)),
+                      width);
+  const std::string early = early_end(r.end, arguments.campaign.state);
+  if (!early.empty()) std::cout << wrap(early, width);
   for (const std::string& trouble : r.trouble)
-    std::cout << style.paint(Ink::Yellow, "warning: ") << trouble << "\n";
+    std::cout << wrap(style.paint(Ink::Yellow, "warning:") + " " + trouble, width);
 }
 
 Result<Exit> explore(Arguments arguments) {
   TRY_ASSIGN(const Target target, open_target(arguments.file, arguments.settings));
   Job job;
   job.target = target.id;
+  if (arguments.strategy.empty()) arguments.strategy = target.yields ? "dfs" : "dpor";
   TRY_ASSIGN(job.strategy, parse_strategy(arguments.strategy, arguments.seed));
   TRY_ASSIGN(job.policy, parse_choices(arguments.choices));
   job.max_steps = arguments.max_steps;
@@ -218,16 +235,17 @@ Result<Exit> explore(Arguments arguments) {
   return Exit::Clean;
 }
 
-std::string strategy_help() {
-  std::string text = "Strategies (--strategy NAME[:SETTING,...]):\n";
+std::string catalogues() {
+  std::vector<std::pair<std::string, std::string>> strategies, detectors;
   for (const StrategyInfo& info : strategy_catalogue())
-    text +=
-        fmt::format("  {:<10} {}{}\n", info.name, info.about,
-                    info.settings.empty() ? "" : fmt::format("\n  {:<10}   settings: {}", "", info.settings));
-  text += "Detectors (--detectors NAME,...):\n";
+    strategies.emplace_back(
+        info.name,
+        fmt::format("{}{}{}", info.about, info.settings.empty() ? "" : "\nsettings: ", info.settings));
   for (const DetectorInfo& info : detector_catalogue())
-    text += fmt::format("  {:<14} {}{}\n", info.name, info.about, info.by_default ? "" : " (off by default)");
-  return text;
+    detectors.emplace_back(info.name,
+                           fmt::format("{}{}", info.about, info.by_default ? "" : " (off by default)"));
+  return "Strategies, for --strategy NAME or NAME:SETTING,SETTING...\n" + help_list(strategies) +
+         "\nDetectors, for --detectors NAME,NAME...; also: default, all\n" + help_list(detectors);
 }
 
 }  // namespace
@@ -238,20 +256,25 @@ void add_explore(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "explore", "Explore the interleavings of a program and report the ones that break it.");
   verb->add_option("FILE", a->file, "a toy program (docs/toy-language.md)")->required()->type_name("");
-  verb->add_option("--set", a->settings, "a parameter of the program: NAME=NUMBER (may be repeated)")
-      ->type_name("N=V")
+  verb->add_option("--set", a->settings, "a parameter of the program; may be repeated")
+      ->type_name("NAME=N")
       ->allow_extra_args(false);
-  verb->add_option("--strategy", a->strategy, "how to search; see below")
-      ->capture_default_str()
+  verb->add_option("--strategy", a->strategy,
+                   "how to search; see below (default: dpor; dfs if the program yields)")
       ->type_name("S");
-  verb->add_option("--seed", a->seed, "of the strategies that sample")->capture_default_str()->type_name("N");
-  verb->add_option("--schedules", a->campaign.schedules, "stop after so many executions (sampling: 10000)")
-      ->type_name("N");
+  verb->add_option("--seed", a->seed, "of the strategies that sample")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(whole_number(0));
+  verb->add_option("--schedules", a->campaign.schedules,
+                   "stop after so many executions (default where a strategy never ends by itself: 10000)")
+      ->type_name("N")
+      ->check(whole_number(1));
   verb->add_option("--time", a->time, "stop after this long: 30s, 5m, 2h")->type_name("T");
   verb->add_option("--workers", a->campaign.workers, "executions at the same time")
       ->capture_default_str()
       ->type_name("N")
-      ->check(CLI::Range(1u, 256u));
+      ->check(whole_number(1, 256));
   verb->add_option("--choices", a->choices,
                    "where to switch: everywhere, sync, nowhere (only where agents block)")
       ->capture_default_str()
@@ -259,11 +282,11 @@ void add_explore(CLI::App& app, Run& run) {
   verb->add_option("--max-steps", a->max_steps, "of one execution")
       ->capture_default_str()
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   verb->add_option("--detectors", a->detectors, "what to look for; see below")
       ->capture_default_str()
       ->type_name("D");
-  verb->add_option("--out", a->campaign.store, "folder for findings")
+  verb->add_option("--out", a->campaign.store, "folder for findings; \"\" keeps none")
       ->capture_default_str()
       ->type_name("DIR");
   verb->add_option("--state", a->campaign.state,
@@ -275,7 +298,7 @@ void add_explore(CLI::App& app, Run& run) {
   verb->add_flag("--run-twice", a->run_twice, "run every execution twice and compare");
   verb->add_flag("--full", a->full, "all reports, and all operations in them");
   verb->add_flag("--json", a->json, "results as JSON on standard output (docs/formats.md)");
-  verb->footer(strategy_help);
+  verb->footer(catalogues);
   verb->callback([a, &run] { run = [a] { return explore(*a); }; });
 }
 

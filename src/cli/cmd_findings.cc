@@ -1,6 +1,8 @@
 // slalom findings: what is kept in a folder of findings.
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "cli/command.h"
 #include "finding/finding_json.h"
@@ -18,25 +20,26 @@ Result<Exit> list(const std::string& folder, bool json) {
   TRY_ASSIGN(const FindingStore store, FindingStore::open(folder));
   TRY_ASSIGN(const auto entries, store.list());
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  Table table(
-      {{"kind", {}}, {"target", {}}, {"switches", Table::Align::Right}, {"title", {}}, {"capsule", {}}});
+  std::vector<std::pair<Finding, std::string>> readable;
   for (const StoredFinding& entry : entries) {
     const std::string capsule = (entry.directory / "capsule.slalom").string();
-    if (!entry.finding.ok()) {
+    if (entry.finding.ok())
+      readable.emplace_back(*entry.finding, capsule);
+    else
       std::cerr << "slalom: " << entry.finding.error().message << "\n";
-      continue;
-    }
-    const Finding& finding = *entry.finding;
-    all.push_back(finding_json(finding, capsule));
-    table.add({std::string(name(finding.verdict.kind)), finding.target.name,
-               std::to_string(finding.schedule.switches.size()), printable(finding.verdict.title), capsule});
   }
-  if (json)
-    std::cout << json_text(all);
-  else if (entries.empty())
-    std::cout << folder << ": no findings\n";
-  else
-    std::cout << table.text(output_style());
+  std::stable_sort(readable.begin(), readable.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first.verdict.severity, a.first.target.name, a.first.verdict.title) <
+           std::tie(b.first.verdict.severity, b.first.target.name, b.first.verdict.title);
+  });
+  if (!json)
+    std::cout << folder << ": " << (entries.empty() ? "no findings" : plural(entries.size(), "finding"))
+              << "\n";
+  for (const auto& [finding, capsule] : readable) {
+    all.push_back(finding_json(finding, capsule));
+    if (!json) std::cout << "\n" << brief(finding, capsule, output_style());
+  }
+  if (json) std::cout << json_text(all);
   return entries.empty() ? Exit::Clean : Exit::Findings;
 }
 

@@ -28,14 +28,9 @@ Result<Exit> replay(const Arguments& arguments) {
   TRY_ASSIGN(const Target target, open_target(finding.target));
   if (arguments.original) finding.schedule = finding.original;
   ChoicePolicy policy = finding.policy;
-  if (arguments.choices == "everywhere")
-    policy = ChoicePolicy{ChoicePolicy::Where::Everywhere, {}, {}};
-  else if (arguments.choices == "sync")
-    policy = ChoicePolicy{ChoicePolicy::Where::Sync, {}, {}};
-  else if (arguments.choices == "nowhere")
-    policy = ChoicePolicy{ChoicePolicy::Where::Nowhere, {}, {}};
-  else if (arguments.choices != "as found")
-    return error("--choices is everywhere, sync or nowhere, not \"{}\"", arguments.choices);
+  if (arguments.choices != "as found") {
+    TRY_ASSIGN(policy, parse_choices(arguments.choices));
+  }
 
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
   TraceLog log;
@@ -66,16 +61,14 @@ Result<Exit> replay(const Arguments& arguments) {
     if (first.verdict) std::cout << text_report(finding, log, machine->names(), text);
     if (arguments.trace) std::cout << "\n" << trace_text(log, machine->names());
     const Style style = output_style();
+    const std::string replays = plural(arguments.times, "replay");
+    if (first.verdict || arguments.trace) std::cout << "\n";
     if (same == arguments.times)
-      std::cout << "\n"
-                << style.paint(Ink::Green,
-                               fmt::format("replayed: the same in {} of {}", same, arguments.times))
-                << "\n";
+      std::cout << style.paint(Ink::Green, fmt::format("the same in {} of {}\n", same, replays));
     else
-      std::cout << "\n"
-                << style.paint(Ink::Red,
-                               fmt::format("NOT the same: {} of {} replays show it", same, arguments.times))
-                << (first.divergence ? "\n  " + *first.divergence : std::string()) << "\n";
+      std::cout << style.paint(Ink::Red, fmt::format("NOT the same: seen again in {} of {}\n", same, replays))
+                << wrap("expected: " + printable(finding.verdict.title), text.width, 2, 4)
+                << (first.divergence ? wrap(*first.divergence, text.width, 2, 4) : "");
   }
   return same == arguments.times ? Exit::Findings : Exit::Clean;
 }
@@ -91,7 +84,7 @@ void add_replay(CLI::App& app, Run& run) {
   verb->add_option("--times", a->times, "how often")
       ->capture_default_str()
       ->type_name("N")
-      ->check(CLI::Range(1u, 1'000'000u));
+      ->check(whole_number(1, 1'000'000));
   verb->add_option("--choices", a->choices, "replay under another choice policy: everywhere, sync, nowhere")
       ->capture_default_str()
       ->type_name("W");
@@ -100,7 +93,7 @@ void add_replay(CLI::App& app, Run& run) {
   verb->add_flag("--original", a->original, "the schedule as it was found, before it was shrunk");
   verb->add_flag("--full", a->full, "all operations in the report");
   verb->add_flag("--json", a->json, "result as JSON on standard output (docs/formats.md)");
-  verb->footer("Exit code: 1 if the bug shows again every time, 0 if it does not.");
+  verb->footer("Exit code: 1 if the bug shows again every time, 0 if it does not.\n");
   verb->callback([a, &run] { run = [a] { return replay(*a); }; });
 }
 

@@ -4,10 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "campaign/target.h"
+#include "finding/finding.h"
 #include "report/summary.h"
 
 namespace slalom {
@@ -28,9 +32,21 @@ void add_doctor(CLI::App& app, Run& run);
 Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings);
 Result<Target> open_target(const TargetId& id);
 
+// Values of options. Sizes and counts are checked by the parser, so that every wrong one is refused alike.
+CLI::Validator whole_number(uint64_t least, uint64_t most = UINT64_MAX);
+Result<double> parse_duration(const std::string& text);       // "90", "90s", "5m", "2h": in seconds
+Result<ChoicePolicy> parse_choices(const std::string& text);  // "everywhere", "sync", "nowhere"
+
+// A finding in two or three lines, the last of them the command that replays it.
+std::string brief(const Finding& finding, const std::string& capsule, const Style& style);
+
+// The --help of a verb; and, for what follows the options in it, names with their explanations.
+std::shared_ptr<CLI::FormatterBase> help_format();
+std::string help_list(const std::vector<std::pair<std::string, std::string>>& items);
+
 // The terminal.
 bool is_terminal(int descriptor);
-size_t terminal_width();
+size_t terminal_width(int descriptor = 1);  // of one that is no terminal: 100
 Style output_style();  // colours if standard output is a terminal and NO_COLOR is not set
 
 // Ctrl-C asks a search to end; a second one ends the process.

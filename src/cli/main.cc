@@ -9,24 +9,22 @@
 namespace {
 
 constexpr const char* kTour =
-    R"(slalom finds, explains and replays concurrency bugs by controlling every interleaving.
+    R"(slalom finds, explains and replays concurrency bugs.
 
-  slalom explore FILE.toml        explore the interleavings of a program
-  slalom replay CAPSULE           see a bug again, exactly as it was found
-  slalom findings                 list the bugs kept in this folder
-  slalom trace FILE               print a saved trace
-  slalom doctor                   check that this machine has what slalom needs
+  slalom explore FILE      search the interleavings of a program for bugs
+  slalom replay CAPSULE    see a bug again, exactly as it was found
+  slalom findings [DIR]    list the bugs that were found
+  slalom trace FILE        print a saved trace
+  slalom doctor            check that this machine has what slalom needs
 
-A first look:
+A first look, with a bug and without:
   slalom explore examples/toy/lost-update.toml
-  slalom explore examples/toy/readers.toml --set n=11 --strategy dpor
-  slalom explore examples/toy/lost-update.toml --strategy pct:depth=2 --schedules 1000 --seed 7
+  slalom explore examples/toy/lost-update.fixed.toml
 
-Exit codes: 0 nothing found, 1 bugs found, 2 wrong usage or environment, 3 slalom itself failed.
-Every verb explains itself: slalom explore --help
+Exit codes: 0 nothing found, 1 bugs found, 2 wrong usage or environment,
+3 slalom itself failed. Every verb explains itself: slalom explore --help
 )";
 
-// CLI11 reports parse errors on its own terms; ours all have one shape and say where help is.
 int usage_error(const CLI::App& app, const std::string& what) {
   std::string verb;
   for (const CLI::App* sub : app.get_subcommands()) verb = " " + sub->get_name();
@@ -34,14 +32,21 @@ int usage_error(const CLI::App& app, const std::string& what) {
   return static_cast<int>(slalom::Exit::Usage);
 }
 
+std::string unexpected(const CLI::App& app) {
+  const std::vector<std::string> extra = app.remaining(true);
+  const std::string what = extra.empty() ? "" : extra.front();
+  if (what.starts_with("-")) return fmt::format("there is no option {}", what);
+  if (app.get_subcommands().empty()) return fmt::format("there is no verb \"{}\"", what);
+  return fmt::format("one argument too many: {}", what);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app;
-  app.set_help_flag("");
-  bool help = false;
+  app.set_help_flag("-h,--help", "this text");
+  app.formatter(slalom::help_format());
   bool version = false;
-  app.add_flag("-h,--help", help);
   app.add_flag("--version", version);
   app.require_subcommand(0, 1);
   slalom::Run run;
@@ -54,24 +59,26 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    for (const CLI::App* sub : app.get_subcommands()) std::cout << sub->help();
+    const auto verbs = app.get_subcommands();
+    std::cout << (verbs.empty() ? kTour : verbs.front()->help());
     return 0;
+  } catch (const CLI::ExtrasError&) {
+    return usage_error(app, unexpected(app));
   } catch (const CLI::ParseError& failure) {
     return usage_error(app, failure.what());
   }
-  if (version) {
-    std::cout << "slalom " SLALOM_VERSION "\n";
-    return 0;
-  }
-  if (!run) {
-    if (argc > 1 && !help) return usage_error(app, "which verb?");
-    std::cout << kTour;
+  if (version || !run) {
+    std::cout << (version ? "slalom " SLALOM_VERSION "\n" : kTour);
     return 0;
   }
   try {
     const slalom::Result<slalom::Exit> result = run();
     if (!result.ok()) {
       std::cerr << "slalom: " << result.error().message << "\n";
+      return static_cast<int>(slalom::Exit::Usage);
+    }
+    if (!std::cout.flush()) {
+      std::cerr << "slalom: the results could not be written to standard output; is the disk full?\n";
       return static_cast<int>(slalom::Exit::Usage);
     }
     return static_cast<int>(*result);

@@ -27,9 +27,9 @@ bool is_terminal(int descriptor) {
   return isatty(descriptor) == 1;
 }
 
-size_t terminal_width() {
+size_t terminal_width(int descriptor) {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+  if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     return std::clamp<size_t>(size.ws_col, 40, 160);
   return 100;
 }

@@ -1,4 +1,5 @@
 // Targets that are toy programs: a TOML file, or the text of one inside a capsule.
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -16,7 +17,9 @@ Target make_toy_target(TargetId id, ToyProgram program) {
     const auto mode = checkpoints ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
     return std::unique_ptr<Machine>(std::make_unique<ToyMachine>(shared, mode));
   };
-  return Target{std::move(id), make};
+  const bool yields = std::any_of(shared->code.begin(), shared->code.end(),
+                                  [](const ToyInstruction& i) { return i.op == ToyOp::Yield; });
+  return Target{std::move(id), make, yields};
 }
 
 Result<ToySettings> parse_settings(const std::vector<std::string>& settings) {

@@ -25,7 +25,8 @@ class Crew {
     runner.inputs = options.inputs;
     runner.recording = strategy.recording();
     runner.fair = strategy.fair();
-    runner.checkpoint_every = options.checkpoint_every;
+    // A second run that starts at a checkpoint of the first would not show what differs before it.
+    runner.checkpoint_every = verify_ == ExploreOptions::Verify::RunTwice ? 0 : options.checkpoint_every;
     for (Worker& worker : workers_)
       runners_.push_back(std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner));
     for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work_rounds(i); });
@@ -45,6 +46,7 @@ class Crew {
            const std::function<bool()>& expired) {
     executions.clear();
     executions.resize(tasks.size());
+    second_runs_.assign(tasks.size(), std::nullopt);
     done_.assign(tasks.size(), 0);
     tasks_ = &tasks;
     executions_ = &executions;
@@ -68,6 +70,8 @@ class Crew {
   size_t finished() const {
     return static_cast<size_t>(std::find(done_.begin(), done_.end(), 0) - done_.begin());
   }
+  // How the second run of task i differed from the first, if there was one and it did.
+  const std::optional<Divergence>& second_run(size_t i) const { return second_runs_[i]; }
 
  private:
   void work_rounds(size_t worker) {
@@ -90,7 +94,11 @@ class Crew {
         if (begin >= tasks_->size()) return;
         for (size_t i = begin; i < std::min(begin + kChunk, tasks_->size()); ++i) {
           if ((*expired_)()) return;
-          (*executions_)[i] = execute(*runners_[worker], (*tasks_)[i]);
+          const Task& task = (*tasks_)[i];
+          Execution& execution = (*executions_)[i];
+          execution = runners_[worker]->run(task, *strategy_.walker(task));
+          if (verify_ == ExploreOptions::Verify::RunTwice)
+            second_runs_[i] = compare_second_run(*runners_[worker], execution);
           done_[i] = 1;
         }
       }
@@ -99,25 +107,18 @@ class Crew {
       if (!failure_) failure_ = std::current_exception();
     }
   }
-  Execution execute(Runner& runner, const Task& task) {
-    Execution execution = runner.run(task, *strategy_.walker(task));
-    if (verify_ == ExploreOptions::Verify::RunTwice) compare_second_run(runner, execution);
-    return execution;
-  }
-  static void compare_second_run(Runner& runner, Execution& first) {
+  static std::optional<Divergence> compare_second_run(Runner& runner, const Execution& first) {
+    if (first.divergence || std::holds_alternative<Abandoned>(first.outcome)) return std::nullopt;
     ScheduleWalker again(first.schedule);
     const Execution second = runner.run(Task{}, again);
-    if (std::holds_alternative<Abandoned>(first.outcome)) return;
-    if (second.class_hash == first.class_hash && second.state_hash == first.state_hash &&
-        second.schedule.switches == first.schedule.switches)
-      return;
+    if (second.state_hash == first.state_hash && second.schedule == first.schedule) return std::nullopt;
     size_t at = 0;
     const auto& a = first.schedule.switches;
     const auto& b = second.schedule.switches;
     while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
-    first.divergence =
-        Divergence{at, Step{std::min(first.steps, second.steps)},
-                   again.divergence().value_or("a second run of the same schedule went another way")};
+    return Divergence{at, Step{std::min(first.steps, second.steps)},
+                      "a second run of the same schedule went another way" +
+                          (again.divergence() ? ": " + *again.divergence() : "")};
   }
 
   const Strategy& strategy_;
@@ -135,6 +136,7 @@ class Crew {
 
   const std::vector<Task>* tasks_ = nullptr;
   std::vector<Execution>* executions_ = nullptr;
+  std::vector<std::optional<Divergence>> second_runs_;
   const std::function<bool()>* expired_ = nullptr;
   std::vector<uint8_t> done_;
   std::atomic<size_t> next_{0};
@@ -168,6 +170,13 @@ Result<ExploreResult> Explorer::run() {
   std::vector<Execution> executions;
   using End = ExploreResult::End;
   for (;;) {
+    if (options_.until == ExploreOptions::Until::FirstFailure &&
+        std::any_of(result_.found.begin(), result_.found.end(),
+                    [](const Found& found) { return found.verdict.severity == Severity::Failure; })) {
+      result_.end = End::FirstFailure;
+      pause();
+      break;
+    }
     if (on_round && !on_round(result_)) {
       result_.end = End::Interrupted;
       pause();
@@ -194,54 +203,59 @@ Result<ExploreResult> Explorer::run() {
     }
     crew.run(tasks, executions, expired);
     const size_t finished = crew.finished();
-    for (size_t i = 0; i < finished; ++i) absorb(tasks[i], executions[i]);
+    for (size_t i = 0; i < finished; ++i) absorb(tasks[i], executions[i], crew.second_run(i));
     if (finished < tasks.size()) {
       result_.end = End::TimeLimit;
       break;
     }
-    if (options_.until == ExploreOptions::Until::FirstFailure &&
-        std::any_of(result_.found.begin(), result_.found.end(),
-                    [](const Found& found) { return found.verdict.severity == Severity::Failure; })) {
-      result_.end = End::FirstFailure;
-      break;
-    }
-    if (!result_.trouble.empty() && result_.executions + result_.blocked + result_.truncated == 0) {
+    if (result_.failed == result_.tasks) {
       result_.end = End::Failed;
       break;
     }
   }
   result_.coverage = strategy_.coverage();
-  if (result_.truncated + result_.diverged > 0) result_.coverage.exhausted = false;
+  if (result_.truncated + result_.diverged + result_.failed > 0) result_.coverage.exhausted = false;
+  if (result_.diverged + result_.failed > 0)
+    result_.coverage.statement += fmt::format("; nothing beyond {} executions that could not be repeated",
+                                              result_.diverged + result_.failed);
   return result_;
 }
 
-void Explorer::absorb(const Task& task, const Execution& execution) {
+void Explorer::absorb(const Task& task, const Execution& execution,
+                      const std::optional<Divergence>& second_run) {
   ++result_.tasks;
   result_.steps += execution.steps;
   result_.steps_run += execution.steps_run;
   result_.choice_points += execution.choice_points;
-  const auto trouble = [&](std::string what) {
-    if (result_.trouble.size() < 20 &&
-        std::find(result_.trouble.begin(), result_.trouble.end(), what) == result_.trouble.end())
-      result_.trouble.push_back(std::move(what));
+  // What is the same but for where it happened is told once.
+  const auto trouble = [&](const std::string& what, const std::string& where) {
+    const auto known = [&](const std::string& other) { return other.starts_with(what); };
+    if (result_.trouble.size() < 20 && std::none_of(result_.trouble.begin(), result_.trouble.end(), known))
+      result_.trouble.push_back(what + where);
   };
-  if (execution.divergence) {
-    ++result_.diverged;
-    trouble(fmt::format("not deterministic: {} (first at choice {} of execution {})",
-                        execution.divergence->what, execution.divergence->choice, task.index));
-  }
+  for (const std::optional<Divergence>& divergence : {execution.divergence, second_run})
+    if (divergence)
+      trouble("not deterministic: " + divergence->what,
+              fmt::format(" (first in execution {}, choice {}, step {})", task.index, divergence->choice,
+                          divergence->step.raw));
   const auto complete = [&] {
     ++result_.executions;
     uint8_t& seen = classes_[execution.class_hash];
     result_.classes += seen == 0;
     seen = 1;
   };
-  std::visit(
-      Overloaded{[&](const Exited&) { complete(); }, [&](const Deadlocked&) { complete(); },
-                 [&](const Faulted&) { complete(); }, [&](const LimitReached&) { ++result_.truncated; },
-                 [&](const Abandoned&) { ++result_.blocked; },
-                 [&](const ToolError& error) { trouble(error.message); }},
-      execution.outcome);
+  if (execution.divergence || second_run)
+    ++result_.diverged;
+  else
+    std::visit(
+        Overloaded{[&](const Exited&) { complete(); }, [&](const Deadlocked&) { complete(); },
+                   [&](const Faulted&) { complete(); }, [&](const LimitReached&) { ++result_.truncated; },
+                   [&](const Abandoned&) { ++result_.blocked; },
+                   [&](const ToolError& error) {
+                     ++result_.failed;
+                     trouble(error.message, "");
+                   }},
+        execution.outcome);
   for (const Verdict& verdict : execution.verdicts) {
     auto at = std::lower_bound(
         result_.found.begin(), result_.found.end(), verdict.title,

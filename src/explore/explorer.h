@@ -48,6 +48,7 @@ struct ExploreResult {
   uint64_t blocked = 0;     // abandoned: sleep sets, caching
   uint64_t truncated = 0;   // cut off by the step limit
   uint64_t diverged = 0;    // could not be replayed to where they should have started
+  uint64_t failed = 0;      // ended by a ToolError
   uint64_t steps = 0;
   uint64_t steps_run = 0;  // less than steps where checkpoints saved work; depends on the number of workers
   uint64_t choice_points = 0;
@@ -84,7 +85,7 @@ class Explorer {
   bool load(ByteReader& in);
 
  private:
-  void absorb(const Task& task, const Execution& execution);
+  void absorb(const Task& task, const Execution& execution, const std::optional<Divergence>& second_run);
 
   Strategy& strategy_;
   WorkerFactory factory_;

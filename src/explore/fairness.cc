@@ -1,8 +1,25 @@
 #include "explore/fairness.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace slalom {
+namespace {
+
+// The yield itself is over: what follows it tells where it was.
+Place place_of(AgentId agent, const std::vector<Option>& options) {
+  const auto at = std::find_if(options.begin(), options.end(),
+                               [&](const Option& option) { return option.agent == agent; });
+  return at == options.end() ? Place{} : at->op.pc;
+}
+
+}  // namespace
+
+bool Fairness::yields_again(PerAgent& agent, Place place) {
+  if (std::find(agent.yields.begin(), agent.yields.end(), place) != agent.yields.end()) return true;
+  agent.yields.push_back(place);
+  return false;
+}
 
 void Fairness::filter(const ChoicePoint& point, std::vector<Option>& options) {
   if (!yielded_ && point.kind != ChoiceKind::Yielded) return;
@@ -10,13 +27,7 @@ void Fairness::filter(const ChoicePoint& point, std::vector<Option>& options) {
   for (const Option& option : options) enabled.add(table_.index(option.agent));
   const size_t ran = point.current ? table_.index(point.current) : 0;
   agents_.resize(table_.size());
-  if (!yielded_) {
-    // Before the first yield of all, E is "everyone": take what is enabled now for what was enabled all
-    // along.
-    yielded_ = true;
-    enabled_before_ = enabled;
-    for (PerAgent& agent : agents_) agent.enabled = enabled;
-  }
+  if (!std::exchange(yielded_, true)) enabled_before_ = enabled;
   if (point.current) {
     for (PerAgent& agent : agents_) {
       agent.starved_by_priority.remove(ran);
@@ -28,10 +39,12 @@ void Fairness::filter(const ChoicePoint& point, std::vector<Option>& options) {
     agents_[ran].disabled |= disabled_now;
     if (point.kind == ChoiceKind::Yielded) {
       PerAgent& self = agents_[ran];
-      AgentSet starved = self.enabled;
-      starved |= self.disabled;
-      starved -= self.scheduled;
-      self.starved_by_priority |= starved;
+      if (yields_again(self, place_of(point.current, options))) {
+        AgentSet starved = self.enabled;
+        starved |= self.disabled;
+        starved -= self.scheduled;
+        self.starved_by_priority |= starved;
+      }
       self.enabled = enabled;
       self.disabled = AgentSet();
       self.scheduled = AgentSet();

@@ -38,6 +38,11 @@ class HappensBefore {
     return clock(j)[transitions_[i].lane] >= transitions_[i].ordinal && i < j;
   }
 
+  // Did j's agent need i to get to j at all: by program order, a start or a wake-up?
+  bool leads_to(size_t i, size_t j) const {
+    return clock_without_objects(j)[transitions_[i].lane] >= transitions_[i].ordinal;
+  }
+
   enum class Ancestors : uint8_t { Immediate, All };
   // All e for which (e, j) is a race, latest first. Immediate leaves out those that come before another one
   // of them.

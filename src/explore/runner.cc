@@ -1,6 +1,7 @@
 #include "explore/runner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -19,13 +20,17 @@ class Runner::Fan : public EventSink {
     if (runner_.observer_ != nullptr) runner_.observer_->on_event(event);
     if (runner_.extra_ != nullptr) runner_.extra_->on_event(event);
   }
+  void begin() { ended_ = false; }
+  // Once an execution, by whom it ended: machines tell their own ends, the runner those it brings about.
   void on_end(const Outcome& outcome) override {
+    if (std::exchange(ended_, true)) return;
     if (runner_.observer_ != nullptr) runner_.observer_->on_end(outcome);
     if (runner_.extra_ != nullptr) runner_.extra_->on_end(outcome);
   }
 
  private:
   Runner& runner_;
+  bool ended_ = false;
 };
 
 Runner::Runner(Machine& machine, Observer* observer, RunnerOptions options)
@@ -65,7 +70,8 @@ std::optional<Stop> Runner::from_checkpoint(const Task& task) {
   size_t common = 0;
   while (common < limit && log_.choices[common].taken.agent == task.prefix[common].agent &&
          log_.choices[common].taken.value == task.prefix[common].value &&
-         log_.choices[common].taken.data == task.prefix[common].data)
+         log_.choices[common].taken.data == task.prefix[common].data &&
+         (task.prefix[common].digest == 0 || log_.choices[common].taken.digest == task.prefix[common].digest))
     ++common;
   size_t keep = checkpoints_.size();
   while (keep > 0 && checkpoints_[keep - 1].choices > common) --keep;
@@ -143,6 +149,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.verdicts.clear();
   log_.divergence.reset();
   bool diverged = false;
+  fan_->begin();
   std::optional<Stop> resumed = from_checkpoint(task);
   Stop stop = resumed ? std::move(*resumed) : from_start();
   const uint64_t steps_before = resumed ? machine_.step().raw : 0;
@@ -227,6 +234,11 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
     stop = machine_.resume(decision);
   }
   log_.outcome = std::get<Outcome>(std::move(stop));
+  if (!diverged && log_.choice_points < task.prefix.size() &&
+      !std::holds_alternative<ToolError>(log_.outcome)) {
+    if (!last_attempt) return false;
+    log_.divergence = Divergence{log_.choice_points, machine_.step(), "an earlier end than before"};
+  }
   fan_->on_end(log_.outcome);
 
   log_.steps = machine_.step().raw;

@@ -61,11 +61,13 @@ void decode(ByteReader& in, Touch& touch) {
 void encode(ByteWriter& out, const Sleeper& sleeper) {
   encode(out, sleeper.agent);
   encode(out, sleeper.touches);
+  out.u8(sleeper.fatal);
 }
 
 void decode(ByteReader& in, Sleeper& sleeper) {
   decode(in, sleeper.agent);
   decode(in, sleeper.touches);
+  sleeper.fatal = in.u8() != 0;
 }
 
 void encode(ByteWriter& out, const Execution& execution) {
@@ -142,7 +144,7 @@ void decode(ByteReader& in, Found& found) {
 void Explorer::save(ByteWriter& out) const {
   for (uint64_t count :
        {result_.tasks, result_.executions, result_.blocked, result_.truncated, result_.diverged,
-        result_.steps, result_.steps_run, result_.choice_points, result_.classes})
+        result_.failed, result_.steps, result_.steps_run, result_.choice_points, result_.classes})
     out.u64(count);
   encode(out, result_.found);
   encode(out, result_.trouble);
@@ -154,7 +156,7 @@ void Explorer::save(ByteWriter& out) const {
 bool Explorer::load(ByteReader& in) {
   for (uint64_t* count :
        {&result_.tasks, &result_.executions, &result_.blocked, &result_.truncated, &result_.diverged,
-        &result_.steps, &result_.steps_run, &result_.choice_points, &result_.classes})
+        &result_.failed, &result_.steps, &result_.steps_run, &result_.choice_points, &result_.classes})
     *count = in.u64();
   decode(in, result_.found);
   decode(in, result_.trouble);

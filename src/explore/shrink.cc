@@ -19,6 +19,22 @@ RunnerOptions shrink_runner(const Inputs& inputs) {
   return options;
 }
 
+// Counts the questions of an agent at one of its operations, as DataChoice::ordinal does.
+class Ordinals {
+ public:
+  uint32_t next(const ChoicePoint& point) {
+    const bool again = point.current == agent_ && point.current_ops == ops_;
+    agent_ = point.current;
+    ops_ = point.current_ops;
+    return last_ = again ? last_ + 1 : 0;
+  }
+
+ private:
+  AgentId agent_;
+  uint64_t ops_ = 0;
+  uint32_t last_ = 0;
+};
+
 }  // namespace
 
 // The default order, except where a deviation applies.
@@ -30,9 +46,10 @@ class Shrinker::Walk : public Walker {
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution&) override {
     const bool data = point.kind == ChoiceKind::Data;
+    const uint32_t ordinal = data ? ordinals_.next(point) : 0;
     for (size_t i = 0; i < deviations_.size(); ++i) {
       const Deviation& d = deviations_[i];
-      if (used_[i] || d.current != point.current || d.ops != point.current_ops ||
+      if (used_[i] || d.current != point.current || d.ops != point.current_ops || d.ordinal != ordinal ||
           data == static_cast<bool>(d.to))
         continue;
       if (data && d.value < point.arity) {
@@ -52,6 +69,7 @@ class Shrinker::Walk : public Walker {
  private:
   const std::vector<Deviation>& deviations_;
   std::vector<bool> used_;
+  Ordinals ordinals_;
 };
 
 uint64_t count_preemptions(const Execution& execution) {
@@ -183,18 +201,28 @@ void Shrinker::prove_minimum(Shrunk& shrunk) {
     }
     best_ = std::move(*better);
     reduce();
+    if (spent_ >= options_.executions) shrunk.proof = Shrunk::Proof::None;
   }
 }
 
 namespace {
 
 // Agents in the given order, one transition each; whoever cannot run is passed over; then the default order.
+// Values are those that were chosen before.
 class OrderWalk : public Walker {
  public:
-  explicit OrderWalk(const std::vector<AgentId>& order) : order_(order) {}
+  OrderWalk(const std::vector<AgentId>& order, const std::vector<DataChoice>& values)
+      : order_(order), values_(values) {}
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution&) override {
-    if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
+    if (point.kind == ChoiceKind::Data) {
+      const uint32_t ordinal = ordinals_.next(point);
+      for (const DataChoice& choice : values_)
+        if (choice.agent == point.current && choice.ops == point.current_ops && choice.ordinal == ordinal &&
+            choice.value < point.arity)
+          return Decision{point.current, choice.value, 0};
+      return Decision{point.current, 0, 0};
+    }
     while (next_ < order_.size()) {
       const AgentId agent = order_[next_++];
       if (std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.agent == agent; }))
@@ -205,8 +233,22 @@ class OrderWalk : public Walker {
 
  private:
   const std::vector<AgentId>& order_;
+  const std::vector<DataChoice>& values_;
   size_t next_ = 0;
+  Ordinals ordinals_;
 };
+
+// Did the agent's operation with this number come before the other one? An operation that was never made
+// comes last.
+bool comes_first(const Execution& execution, const OperationPlace& a, const OperationPlace& b) {
+  uint64_t left_a = a.ops + 1, left_b = b.ops + 1;
+  for (const ChoiceRecord& record : execution.choices) {
+    if (record.kind == ChoiceKind::Data) continue;
+    if (record.taken.agent == a.agent && --left_a == 0) return true;
+    if (record.taken.agent == b.agent && --left_b == 0) return false;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -235,8 +277,11 @@ void Shrinker::find_constraints(Shrunk& shrunk) {
       turned.push_back(order[e].agent);
       for (size_t i = e + 1; i < order.size(); ++i)
         if (i != j && (i > j || order.before(e, i))) turned.push_back(order[i].agent);
-      OrderWalk walk(turned);
-      if (!finish(runner_.run(Task{}, walk)).verdict) shrunk.constraints.push_back({place(e), place(j)});
+      OrderWalk walk(turned, execution.schedule.data);
+      const Trial trial = finish(runner_.run(Task{}, walk));
+      const Shrunk::Constraint constraint{place(e), place(j)};
+      if (!trial.verdict && comes_first(trial.execution, constraint.after, constraint.before))
+        shrunk.constraints.push_back(constraint);
     }
   }
 }

@@ -26,6 +26,7 @@ namespace slalom {
 struct Sleeper {
   AgentId agent;
   std::vector<Touch> touches;
+  bool fatal = false;  // its transition ends the execution
 };
 
 struct Task {
@@ -52,7 +53,7 @@ class Walker {
 // What the user may conclude when the search is over.
 struct Coverage {
   bool exhausted = false;             // everything (within the bound, if one is named) was explored
-  std::string bound;                  // "preemptions", "delays" or empty
+  std::string bound;                  // "preemptions" or "delays", if more of these were left out
   std::optional<uint64_t> completed;  // the largest bound completed
   double estimated_total = 0;         // executions, all told; 0: no estimate
   std::string statement;              // one sentence for people

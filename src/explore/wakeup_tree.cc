@@ -1,7 +1,9 @@
 #include "explore/wakeup_tree.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "explore/save.h"
 
@@ -34,28 +36,54 @@ WakeupTree::WakeupTree() : root_(std::make_unique<TreeNode>()) {
   root_->open = 1;
 }
 
-std::vector<TreeNode*> WakeupTree::start_leaves(uint32_t limit, size_t window) {
-  std::vector<TreeNode*> started;
-  if (root_->open > 0) start_below(*root_, limit, window, started);
-  return started;
+TreeNode::~TreeNode() {
+  std::vector<std::unique_ptr<TreeNode>> todo = std::move(children);
+  while (!todo.empty()) {
+    const std::unique_ptr<TreeNode> node = std::move(todo.back());
+    todo.pop_back();
+    std::move(node->children.begin(), node->children.end(), std::back_inserter(todo));
+    node->children.clear();
+  }
 }
 
-void WakeupTree::start_below(TreeNode& node, uint32_t limit, size_t& window,
-                             std::vector<TreeNode*>& started) {
-  if (node.cost > limit) return;
-  if (node.children.empty()) {
+std::vector<TreeNode*> WakeupTree::start_leaves(uint32_t limit, size_t window) {
+  std::vector<TreeNode*> started;
+  std::vector<std::pair<TreeNode*, size_t>> path;  // nodes and which of their children is next
+  const auto enter = [&](TreeNode& node) {
+    if (node.open == 0 || node.cost > limit) return;
+    if (!node.children.empty()) {
+      path.emplace_back(&node, 0);
+      return;
+    }
     --window;
     if (node.state != TreeNode::State::Waiting) return;
     node.state = TreeNode::State::Running;
     started.push_back(&node);
-    return;
-  }
-  for (const auto& child : node.children) {
-    if (child->open > 0) start_below(*child, limit, window, started);
-    if (window == 0) return;
+  };
+  enter(*root_);
+  while (!path.empty() && window > 0) {
+    auto& [node, next] = path.back();
     // What comes further right sleeps on this one, and cannot know what that means.
-    if (child->uncertain && child->state != TreeNode::State::Executed) return;
+    const bool waits = next > 0 && node->children[next - 1]->footprint != Footprint::Known &&
+                       node->children[next - 1]->state != TreeNode::State::Executed;
+    if (waits || next == node->children.size())
+      path.pop_back();
+    else
+      enter(*node->children[next++]);
   }
+  return started;
+}
+
+std::vector<TreeNode*> WakeupTree::started() const {
+  std::vector<TreeNode*> started;
+  std::vector<TreeNode*> todo = {root_.get()};
+  while (!todo.empty()) {
+    TreeNode* node = todo.back();
+    todo.pop_back();
+    if (node->children.empty() && node->state == TreeNode::State::Running) started.push_back(node);
+    for (size_t i = node->children.size(); i-- > 0;) todo.push_back(node->children[i].get());
+  }
+  return started;
 }
 
 TreeNode* WakeupTree::leftmost_leaf() {
@@ -92,22 +120,34 @@ void WakeupTree::insert(TreeNode& at, const Sleep& sleep, Sequence sequence) {
     });
     if (match == node->children.end()) break;
     TreeNode& child = **match;
-    // A branch that was started explores all that begins with it, and so does a leaf; another value of the
-    // same data choice will be added when the choice is met.
-    if (child.state != TreeNode::State::Waiting || child.children.empty()) return;
-    if (position < sequence.size()) {
-      if (sequence[position].values != child.values) return;
-      sequence.erase(sequence.begin() + static_cast<std::ptrdiff_t>(position));
+    // What was taken in explores all that begins with it, and so will a leaf.
+    if (child.state == TreeNode::State::Executed) return;
+    if (child.children.empty()) {
+      if (child.footprint != Footprint::Foreseen) return;
+      std::vector<TreeNode::Step>& kept = child.deferred.emplace_back();
+      for (const Item& item : sequence)
+        kept.push_back({item.agent, {item.touches.begin(), item.touches.end()}, item.footprint});
+      return;
     }
+    if (position < sequence.size()) sequence.erase(sequence.begin() + static_cast<std::ptrdiff_t>(position));
     node = &child;
   }
   if (sequence.empty()) return;
-  for (Item& item : sequence) {
-    node = &add_child(*node, item.agent, std::move(item.values));
+  for (const Item& item : sequence) {
+    node = &add_child(*node, item.agent, {});
     node->touches.assign(item.touches.begin(), item.touches.end());
-    node->uncertain = item.uncertain;
+    node->footprint = item.footprint;
   }
   add_open(*node);
+}
+
+std::vector<std::vector<TreeNode::Step>> WakeupTree::withdraw(TreeNode& leaf) {
+  std::vector<std::vector<TreeNode::Step>> deferred = std::move(leaf.deferred);
+  for (TreeNode* node = &leaf; node != nullptr; node = node->parent) --node->open;
+  auto& siblings = leaf.parent->children;
+  siblings.erase(
+      std::find_if(siblings.begin(), siblings.end(), [&](const auto& node) { return node.get() == &leaf; }));
+  return deferred;
 }
 
 TreeNode& WakeupTree::add_child(TreeNode& node, AgentId agent, std::vector<uint32_t> values) {
@@ -131,7 +171,7 @@ void WakeupTree::add_branch(TreeNode& node, AgentId agent, uint32_t cost) {
   for (const auto& child : node.children)
     if (child->agent == agent) return;
   TreeNode& child = add_child(node, agent, {});
-  child.uncertain = true;
+  child.footprint = Footprint::Partial;
   child.cost = cost;
   add_open(child);
 }
@@ -170,56 +210,81 @@ void WakeupTree::wake(Sleep& sleep, const TreeNode& child) {
   }
 }
 
+// Parents before children, each with the number of its children: no recursion, since paths can be long.
 void WakeupTree::save(ByteWriter& out) const {
-  struct Visit {
-    static void node(ByteWriter& out, const TreeNode& node) {
-      encode(out, node.agent);
-      out.u64(node.values.size());
-      for (uint32_t value : node.values) out.u64(value);
-      encode(out, node.touches);
-      out.fixed64(node.digest);
-      out.u64(node.cost);
-      out.u8(node.state == TreeNode::State::Executed);
-      out.u8(node.uncertain);
-      out.u8(node.fatal);
-      out.u8(node.result != nullptr);
-      if (node.result) encode(out, *node.result);
-      out.u64(node.children.size());
-      for (const auto& child : node.children) Visit::node(out, *child);
-    }
-  };
   out.u8(root_->open > 0);
-  Visit::node(out, *root_);
+  std::vector<const TreeNode*> todo = {root_.get()};
+  while (!todo.empty()) {
+    const TreeNode& node = *todo.back();
+    todo.pop_back();
+    encode(out, node.agent);
+    out.u64(node.values.size());
+    for (uint32_t value : node.values) out.u64(value);
+    encode(out, node.touches);
+    out.fixed64(node.digest);
+    out.u64(node.cost);
+    out.u8(static_cast<uint8_t>(node.state));
+    out.u8(static_cast<uint8_t>(node.footprint));
+    out.u8(node.fatal);
+    out.u64(node.deferred.size());
+    for (const auto& sequence : node.deferred) {
+      out.u64(sequence.size());
+      for (const TreeNode::Step& step : sequence) {
+        encode(out, step.agent);
+        encode(out, step.touches);
+        out.u8(static_cast<uint8_t>(step.footprint));
+      }
+    }
+    if (node.state == TreeNode::State::Ready) encode(out, *node.result);
+    out.u64(node.children.size());
+    for (size_t i = node.children.size(); i-- > 0;) todo.push_back(node.children[i].get());
+  }
+}
+
+uint64_t WakeupTree::load_node(ByteReader& in, TreeNode& node) {
+  decode(in, node.agent);
+  for (uint64_t n = in.count(); n > 0; --n) decode_u32(in, node.values.emplace_back());
+  decode(in, node.touches);
+  node.digest = in.fixed64();
+  decode_u32(in, node.cost);
+  decode_enum(in, node.state, 4);
+  decode_enum(in, node.footprint, 3);
+  node.fatal = in.u8() != 0;
+  for (uint64_t sequences = in.count(); sequences > 0; --sequences) {
+    std::vector<TreeNode::Step>& sequence = node.deferred.emplace_back();
+    for (uint64_t steps = in.count(); steps > 0; --steps) {
+      TreeNode::Step& step = sequence.emplace_back();
+      decode(in, step.agent);
+      decode(in, step.touches);
+      decode_enum(in, step.footprint, 3);
+    }
+  }
+  if (node.state == TreeNode::State::Ready) {
+    node.result = std::make_unique<Execution>();
+    decode(in, *node.result);
+  }
+  return in.count();
 }
 
 bool WakeupTree::load(ByteReader& in) {
-  struct Visit {
-    static void node(ByteReader& in, WakeupTree& tree, TreeNode& node, size_t depth) {
-      if (depth > 100'000) in.fail();
-      decode(in, node.agent);
-      node.values.resize(in.count());
-      for (uint32_t& value : node.values) value = static_cast<uint32_t>(in.u64());
-      decode(in, node.touches);
-      node.digest = in.fixed64();
-      node.cost = static_cast<uint32_t>(in.u64());
-      node.state = in.u8() != 0 ? TreeNode::State::Executed : TreeNode::State::Waiting;
-      node.uncertain = in.u8() != 0;
-      node.fatal = in.u8() != 0;
-      if (in.u8() != 0) {
-        node.state = TreeNode::State::Ready;
-        node.result = std::make_unique<Execution>();
-        decode(in, *node.result);
-      }
-      const uint64_t children = in.count();
-      for (uint64_t i = 0; i < children && in.ok(); ++i)
-        Visit::node(in, tree, tree.add_child(node, {}, {}), depth + 1);
-      if (children == 0 && node.state == TreeNode::State::Waiting && node.parent != nullptr)
-        tree.add_open(node);
-    }
-  };
   root_ = std::make_unique<TreeNode>();
   const bool unfinished = in.u8() != 0;
-  Visit::node(in, *this, *root_, 0);
+  std::vector<std::pair<TreeNode*, uint64_t>> path = {
+      {root_.get(), load_node(in, *root_)}};  // and children left
+  while (!path.empty() && in.ok()) {
+    auto& [parent, left] = path.back();
+    if (left-- == 0) {
+      path.pop_back();
+      continue;
+    }
+    TreeNode& node = *parent->children.emplace_back(std::make_unique<TreeNode>());
+    node.parent = parent;
+    const uint64_t children = load_node(in, node);
+    if (children > 0)
+      path.emplace_back(&node, children);
+    else if (node.state != TreeNode::State::Executed)
+      add_open(node);
+  }
   if (unfinished && root_->children.empty()) root_->open = 1;
   return in.ok();
 }

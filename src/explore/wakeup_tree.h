@@ -17,8 +17,20 @@
 
 namespace slalom {
 
+// How well the touches of a transition that was not executed are known.
+enum class Footprint : uint8_t {
+  Known,
+  Partial,   // there may be more of them
+  Foreseen,  // a compare-and-swap in a new place: taken as writing, but it may only read
+};
+
 struct TreeNode {
   enum class State : uint8_t { Waiting, Running, Ready, Executed };  // Ready: executed, not yet taken in
+
+  TreeNode() = default;
+  ~TreeNode();  // without recursion: paths can be long
+  TreeNode(const TreeNode&) = delete;
+  TreeNode& operator=(const TreeNode&) = delete;
 
   TreeNode* parent = nullptr;
   AgentId agent;
@@ -27,11 +39,17 @@ struct TreeNode {
   uint64_t digest = 0;  // of the choice point it is taken at
   uint32_t cost = 0;    // preemptions on the path, itself included
   State state = State::Waiting;
-  bool uncertain = false;             // the touches may turn out otherwise
+  Footprint footprint = Footprint::Known;
   bool fatal = false;                 // it ended the execution: nothing can come after it
   uint64_t open = 0;                  // leaves at and below it that are not taken in
   std::unique_ptr<Execution> result;  // of a Ready leaf
   std::vector<std::unique_ptr<TreeNode>> children;
+  struct Step {
+    AgentId agent;
+    std::vector<Touch> touches;
+    Footprint footprint = Footprint::Known;
+  };
+  std::vector<std::vector<Step>> deferred;  // of a foreseen leaf: sequences it may or may not explore
 };
 
 bool conflict(std::span<const Touch> a, std::span<const Touch> b);
@@ -41,9 +59,8 @@ class WakeupTree {
   // A sequence of transitions to be explored after some node.
   struct Item {
     AgentId agent;
-    std::vector<uint32_t> values;
     std::span<const Touch> touches;
-    bool uncertain = false;
+    Footprint footprint = Footprint::Known;
   };
   using Sequence = std::vector<Item>;
   using Sleep = std::vector<const TreeNode*>;
@@ -56,12 +73,17 @@ class WakeupTree {
   // The waiting leaves among the `window` leftmost ones that cost no more than `limit`; they are Running from
   // then on.
   std::vector<TreeNode*> start_leaves(uint32_t limit, size_t window);
-  TreeNode* leftmost_leaf();  // whose turn it is to be taken in, whatever its state
-  uint32_t cheapest() const;  // cost of the cheapest leaf
+  std::vector<TreeNode*> started() const;  // the Running leaves, from left to right
+  TreeNode* leftmost_leaf();               // whose turn it is to be taken in, whatever its state
+  uint32_t cheapest() const;               // cost of the cheapest leaf
 
   // Wakeup sequences of optimal DPOR: adds `sequence` below `node` unless what it leads to is explored
-  // anyway.
+  // anyway. Whether a foreseen leaf explores it is known only when that was executed: until then the sequence
+  // is kept there.
   void insert(TreeNode& node, const Sleep& sleep, Sequence sequence);
+  // Takes a foreseen leaf out again, which turned out to be explored elsewhere; gives back what was kept
+  // there.
+  std::vector<std::vector<TreeNode::Step>> withdraw(TreeNode& leaf);
   // Backtrack sets of classic DPOR: adds the branch unless it is there.
   void add_branch(TreeNode& node, AgentId agent, uint32_t cost);
   TreeNode& add_child(TreeNode& node, AgentId agent, std::vector<uint32_t> values);
@@ -78,7 +100,7 @@ class WakeupTree {
   bool load(ByteReader& in);
 
  private:
-  void start_below(TreeNode& node, uint32_t limit, size_t& window, std::vector<TreeNode*>& started);
+  static uint64_t load_node(ByteReader& in, TreeNode& node);
 
   std::unique_ptr<TreeNode> root_;
 };

@@ -5,6 +5,12 @@
 #include "explore/save.h"
 
 namespace slalom {
+namespace {
+
+// How many branches are chosen at a time: enough for all workers.
+constexpr size_t kWindow = 64;
+
+}  // namespace
 
 class Dfs::Walk : public Walker {
  public:
@@ -39,12 +45,11 @@ std::optional<Task> Dfs::begin() {
   if (ended_ == outstanding_.size()) {
     outstanding_.clear();
     ended_ = 0;
-    while (current_cost_ < pending_.size() && pending_[current_cost_].empty()) ++current_cost_;
+    if (next_.empty()) choose_next();
   }
-  // Only one bound at a time is worked on: what is outstanding may still add to it.
-  if (current_cost_ >= pending_.size() || pending_[current_cost_].empty()) return std::nullopt;
-  const Pending next = pending_[current_cost_].back();
-  pending_[current_cost_].pop_back();
+  if (next_.empty()) return std::nullopt;
+  const Pending next = next_.back();
+  next_.pop_back();
   outstanding_.push_back(next);
   Task task;
   task.index = tasks_++;
@@ -53,6 +58,18 @@ std::optional<Task> Dfs::begin() {
     task.prefix.push_back(links_[link].pick);
   std::reverse(task.prefix.begin(), task.prefix.end());
   return task;
+}
+
+// Whoever asks, and however many tasks at a time: the order is the same. Only one bound at a time is worked
+// on, since what is outstanding may still add to it.
+void Dfs::choose_next() {
+  uint64_t cost = 0;
+  while (cost < pending_.size() && pending_[cost].empty()) ++cost;
+  if (cost == pending_.size()) return;
+  std::vector<Pending>& from = pending_[cost];
+  const auto begin = from.end() - static_cast<std::ptrdiff_t>(std::min(from.size(), kWindow));
+  next_.assign(begin, from.end());
+  from.erase(begin, from.end());
 }
 
 std::unique_ptr<Walker> Dfs::walker(const Task& task) const {
@@ -165,20 +182,19 @@ bool Dfs::cached(uint64_t key, uint64_t cost) const {
 
 Coverage Dfs::coverage() const {
   Coverage coverage;
-  coverage.bound = options_.bound == DfsOptions::Bound::Preemptions ? "preemptions"
-                   : options_.bound == DfsOptions::Bound::Delays    ? "delays"
-                                                                    : "";
-  uint64_t waiting = outstanding_.size() - ended_;
+  uint64_t waiting = next_.size() + outstanding_.size() - ended_;
   uint64_t first = std::numeric_limits<uint64_t>::max();
   for (size_t cost = pending_.size(); cost-- > 0;) {
     waiting += pending_[cost].size();
     if (!pending_[cost].empty()) first = cost;
   }
+  for (const Pending& next : next_) first = std::min(first, next.cost);
   for (size_t i = ended_; i < outstanding_.size(); ++i) first = std::min(first, outstanding_[i].cost);
   coverage.exhausted = waiting == 0;
-  if (!coverage.bound.empty()) {
+  if (options_.bound != DfsOptions::Bound::None && (waiting > 0 || beyond_limit_)) {
+    coverage.bound = options_.bound == DfsOptions::Bound::Preemptions ? "preemptions" : "delays";
     if (waiting == 0)
-      coverage.completed = beyond_limit_ ? options_.limit : pending_.empty() ? 0 : pending_.size() - 1;
+      coverage.completed = options_.limit;
     else if (first > 0)
       coverage.completed = first - 1;
   }
@@ -201,22 +217,41 @@ void Dfs::save(ByteWriter& out) const {
   out.fixed64(std::bit_cast<uint64_t>(explored_));
   out.u8(beyond_limit_);
   out.u64(pending_.size());
-  for (const auto& bucket : pending_) {
-    out.u64(bucket.size());
-    for (const Pending& pending : bucket) {
-      out.fixed64(std::bit_cast<uint64_t>(pending.mass));
-      std::vector<const Pick*> path;
-      for (uint32_t link = pending.link; link != 0; link = links_[link].parent)
-        path.push_back(&links_[link].pick);
-      out.u64(path.size());
-      for (size_t i = path.size(); i-- > 0;) encode(out, *path[i]);
-    }
-  }
+  for (const auto& bucket : pending_) save_pending(out, bucket);
+  out.u64(next_.empty() ? 0 : next_.front().cost);
+  save_pending(out, next_);
   out.u64(cache_.size());
   cache_.for_each([&](uint64_t key, uint64_t cost) {
     out.fixed64(key);
     out.u64(cost);
   });
+}
+
+void Dfs::save_pending(ByteWriter& out, const std::vector<Pending>& all) const {
+  out.u64(all.size());
+  for (const Pending& pending : all) {
+    out.fixed64(std::bit_cast<uint64_t>(pending.mass));
+    std::vector<const Pick*> path;
+    for (uint32_t link = pending.link; link != 0; link = links_[link].parent)
+      path.push_back(&links_[link].pick);
+    out.u64(path.size());
+    for (size_t i = path.size(); i-- > 0;) encode(out, *path[i]);
+  }
+}
+
+void Dfs::load_pending(ByteReader& in, uint64_t cost, std::vector<Pending>& all) {
+  for (uint64_t n = in.count(); n > 0 && in.ok(); --n) {
+    Pending& pending = all.emplace_back();
+    pending.cost = cost;
+    pending.mass = std::bit_cast<double>(in.fixed64());
+    for (uint64_t length = in.count(); length > 0 && in.ok(); --length) {
+      Pick pick;
+      decode(in, pick);
+      const uint32_t next = add_link(pending.link, pick);
+      release(pending.link);
+      pending.link = next;
+    }
+  }
 }
 
 bool Dfs::load(ByteReader& in) {
@@ -226,22 +261,13 @@ bool Dfs::load(ByteReader& in) {
   executions_ = in.u64();
   explored_ = std::bit_cast<double>(in.fixed64());
   beyond_limit_ = in.u8() != 0;
-  pending_.resize(in.count());
-  for (uint64_t cost = 0; cost < pending_.size(); ++cost) {
-    for (uint64_t n = in.count(); n > 0; --n) {
-      Pending pending;
-      pending.cost = cost;
-      pending.mass = std::bit_cast<double>(in.fixed64());
-      for (uint64_t length = in.count(); length > 0; --length) {
-        Pick pick;
-        decode(in, pick);
-        const uint32_t next = add_link(pending.link, pick);
-        release(pending.link);
-        pending.link = next;
-      }
-      pending_[cost].push_back(pending);
-    }
+  for (uint64_t n = in.count(); n > 0 && in.ok(); --n) {
+    const uint64_t cost = pending_.size();
+    load_pending(in, cost, pending_.emplace_back());
   }
+  const uint64_t next_cost = in.u64();
+  if (next_cost >= std::max<size_t>(1, pending_.size())) in.fail();
+  load_pending(in, next_cost, next_);
   for (uint64_t n = in.count(); n > 0; --n) {
     const uint64_t key = in.fixed64();
     cache_[key] = in.u64();

@@ -50,6 +50,9 @@ class Dfs : public Strategy {
     uint64_t cost = 0;
     double mass = 1;  // its share of the tree, if all branches were equal
   };
+  void save_pending(ByteWriter& out, const std::vector<Pending>& all) const;
+  void load_pending(ByteReader& in, uint64_t cost, std::vector<Pending>& all);
+  void choose_next();
   uint32_t add_link(uint32_t parent, const Pick& pick);
   void release(uint32_t link);
   void add_pending(Pending pending);
@@ -61,10 +64,10 @@ class Dfs : public Strategy {
   std::vector<Link> links_;
   std::vector<uint32_t> free_links_;
   std::vector<std::vector<Pending>> pending_;  // by cost; the last one is next
+  std::vector<Pending> next_;                  // chosen to be given out, of one cost; the last one is next
   std::vector<Pending> outstanding_;           // given out, in order
   size_t ended_ = 0;                           // of these
-  uint64_t current_cost_ = 0;
-  bool beyond_limit_ = false;  // something was too expensive
+  bool beyond_limit_ = false;                  // something was too expensive
   uint64_t tasks_ = 0;
   uint64_t executions_ = 0;
   double explored_ = 0;      // mass

@@ -10,10 +10,13 @@ namespace {
 // How many leaves may be executed ahead: enough for all workers, few enough to be kept in memory.
 constexpr size_t kWindow = 64;
 
+constexpr const char* kElsewhere = "explored elsewhere";
+
 // Takes the leaf's transition, then goes on in the default order among those who do not sleep.
 class DporWalk : public Walker {
  public:
-  explicit DporWalk(const Task& task) : sleepers_(task.sleepers), leaf_(task.parameters) {}
+  explicit DporWalk(const Task& task)
+      : sleepers_(task.sleepers), leaf_(task.parameters), foreseen_(task.number != 0) {}
 
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution& so_far) override {
@@ -24,6 +27,9 @@ class DporWalk : public Walker {
       return Decision{point.current, value, 0};
     }
     if (transitions_++ > 0) wake(so_far);
+    if (foreseen_ && transitions_ == 2 &&
+        std::any_of(sleepers_.begin(), sleepers_.end(), [](const Sleeper& s) { return !s.fatal; }))
+      return Abandoned{kElsewhere};
     first_choice_ = so_far.choices.size() - 1;
     if (transitions_ == 1 && !leaf_.empty()) {
       const AgentId agent{leaf_[0]};
@@ -55,6 +61,7 @@ class DporWalk : public Walker {
 
   std::vector<Sleeper> sleepers_;
   std::vector<uint64_t> leaf_;  // its agent and data values; empty for the root
+  bool foreseen_;               // if the leaf does not wake all it should, it is not needed
   size_t transitions_ = 0;
   size_t values_ = 0;
   size_t first_choice_ = 0;
@@ -97,7 +104,7 @@ std::optional<Task> Dpor::begin() {
     tree_.finish(*leaf, *leaf);
     take_in_ready();
   }
-  if (running_.empty() && !tree_.finished() && options_.mode != DporOptions::Mode::Bounded) return begin();
+  if (running_.empty() && !tree_.finished() && mode_ != DporOptions::Mode::Bounded) return begin();
   return std::nullopt;
 }
 
@@ -110,23 +117,25 @@ std::optional<Task> Dpor::make_task(TreeNode& leaf) {
   Task task;
   Sleep sleep;
   for (TreeNode* node : path) {
-    if (options_.mode != DporOptions::Mode::Bounded) {
+    if (mode_ != DporOptions::Mode::Bounded) {
       WakeupTree::add_left_siblings(sleep, *node);
       for (const TreeNode* sleeper : sleep)
-        if (sleeper->agent == node->agent && options_.mode == DporOptions::Mode::Fine) return std::nullopt;
+        if (sleeper->agent == node->agent && mode_ == DporOptions::Mode::Fine) return std::nullopt;
     }
     if (node == &leaf) break;
     task.prefix.push_back({node->agent, 0, false, node->digest});
     for (uint32_t value : node->values) task.prefix.push_back({node->agent, value, true, 0});
-    if (options_.mode != DporOptions::Mode::Bounded) WakeupTree::wake(sleep, *node);
+    if (mode_ != DporOptions::Mode::Bounded) WakeupTree::wake(sleep, *node);
   }
   if (!path.empty()) {
     task.parameters.push_back(leaf.agent.raw);
     task.parameters.insert(task.parameters.end(), leaf.values.begin(), leaf.values.end());
   }
-  for (const TreeNode* sleeper : sleep) task.sleepers.push_back({sleeper->agent, sleeper->touches});
+  for (const TreeNode* sleeper : sleep)
+    task.sleepers.push_back({sleeper->agent, sleeper->touches, sleeper->fatal});
   if (options_.defect == DporOptions::Defect::WrongSleepSet)
     for (Sleeper& sleeper : task.sleepers) sleeper.touches.clear();  // nothing ever wakes them
+  task.number = leaf.footprint == Footprint::Foreseen ? 1 : 0;
   task.index = tasks_++;
   return task;
 }
@@ -139,10 +148,14 @@ void Dpor::end(const Task&, const Execution& execution) {
   TreeNode& ended = *running_.front();
   running_.pop_front();
   ++executions_;
+  if (stale_ > 0) {
+    --stale_;
+    return;
+  }
   ended.state = TreeNode::State::Ready;
   ended.result = std::make_unique<Execution>(execution);
   // Without sleep sets nothing depends on the order of siblings.
-  if (options_.mode == DporOptions::Mode::Bounded) {
+  if (mode_ == DporOptions::Mode::Bounded) {
     take_in(ended);
     return;
   }
@@ -157,18 +170,63 @@ void Dpor::take_in_ready() {
   }
 }
 
+bool Dpor::has_values() const {
+  for (size_t i = 0; i < order_.size(); ++i)
+    if (!order_[i].values.empty()) return true;
+  return false;
+}
+
+// Wakeup sequences cannot know what another value leads to; source sets need not.
+void Dpor::start_again() {
+  mode_ = DporOptions::Mode::Coarse;
+  stale_ = running_.size();
+  next_.clear();
+  retired_ = std::exchange(tree_, WakeupTree());
+  explored_ = 0;
+}
+
+// The leaf was not needed; what was left to it is asked for again.
+void Dpor::withdraw(TreeNode& leaf) {
+  TreeNode& parent = *leaf.parent;
+  std::vector<const TreeNode*> path;
+  for (const TreeNode* node = &parent; node->parent != nullptr; node = node->parent) path.push_back(node);
+  Sleep sleep;
+  for (size_t i = path.size(); i-- > 0;) WakeupTree::descend(sleep, *path[i]);
+  for (const auto& sequence : tree_.withdraw(leaf)) {
+    sequence_.clear();
+    for (const TreeNode::Step& step : sequence)
+      sequence_.push_back({step.agent, step.touches, step.footprint});
+    tree_.insert(parent, sleep, std::move(sequence_));
+  }
+  for (TreeNode* node = &parent; node != nullptr && node->open == 0; node = node->parent)
+    node->children.clear();
+}
+
 void Dpor::take_in(TreeNode& leaf) {
   const std::unique_ptr<Execution> result = std::move(leaf.result);
   const Execution& execution = *result;
-  if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome)) {
+  // Nothing can be said about what a diverged or endless execution stands for; the search says that it was
+  // not exhaustive.
+  if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome) ||
+      std::holds_alternative<LimitReached>(execution.outcome)) {
     leaf.state = TreeNode::State::Executed;
     tree_.finish(leaf, leaf);
     return;
   }
   order_.build(execution);
+  const auto* abandoned = std::get_if<Abandoned>(&execution.outcome);
+  if (abandoned != nullptr && abandoned->why == kElsewhere) {
+    withdraw(leaf);
+    return;
+  }
+  leaf.deferred.clear();
+  if (mode_ == DporOptions::Mode::Fine && has_values()) {
+    start_again();
+    return;
+  }
   enter_path(leaf, execution);
   const auto ancestors =
-      options_.mode == DporOptions::Mode::Fine || options_.defect == DporOptions::Defect::ForgottenAncestor
+      mode_ == DporOptions::Mode::Fine || options_.defect == DporOptions::Defect::ForgottenAncestor
           ? HappensBefore::Ancestors::Immediate
           : HappensBefore::Ancestors::All;
   for (size_t j = 1; j < order_.with_blocked(); ++j) {
@@ -176,9 +234,9 @@ void Dpor::take_in(TreeNode& leaf) {
     if (options_.defect == DporOptions::Defect::ForgottenAncestor && races_.size() > 1) races_.resize(1);
     for (uint32_t e : races_) {
       if (options_.defect == DporOptions::Defect::MissedRace && (e + j) % 3 == 0) continue;
-      if (options_.mode == DporOptions::Mode::Fine)
+      if (mode_ == DporOptions::Mode::Fine)
         reverse_optimal(e, j);
-      else if (options_.mode == DporOptions::Mode::Coarse)
+      else if (mode_ == DporOptions::Mode::Coarse)
         reverse_coarse(e, j);
       else
         reverse_bounded(e, j, execution);
@@ -213,13 +271,13 @@ void Dpor::enter_path(TreeNode& leaf, const Execution& execution) {
     if (node.state != TreeNode::State::Executed || &node == &leaf || i >= guided) {
       const auto touches = order_.touches(i);
       node.touches.assign(touches.begin(), touches.end());
-      node.uncertain = false;
+      node.footprint = Footprint::Known;
       node.state = TreeNode::State::Executed;
       node.digest = execution.choices[transition.choice].taken.digest;
       if (!transition.values.empty()) add_values(node, execution, i);
     }
     sleep_[i + 1] = sleep_[i];
-    if (options_.mode != DporOptions::Mode::Bounded) WakeupTree::descend(sleep_[i + 1], node);
+    if (mode_ != DporOptions::Mode::Bounded) WakeupTree::descend(sleep_[i + 1], node);
   }
   path_.resize(order_.size() + 1);
   if (std::holds_alternative<Faulted>(execution.outcome)) path_.back()->fatal = true;
@@ -243,7 +301,7 @@ void Dpor::add_values(TreeNode& node, const Execution& execution, size_t transit
       other.touches = node.touches;
       other.digest = node.digest;
       other.cost = node.cost;
-      other.uncertain = true;
+      other.footprint = Footprint::Partial;
       tree_.add_open(other);
     }
   }
@@ -253,20 +311,16 @@ void Dpor::add_values(TreeNode& node, const Execution& execution, size_t transit
 void Dpor::reverse_optimal(size_t e, size_t j) {
   sequence_.clear();
   for (size_t i = e + 1; i < order_.size(); ++i)
-    if (i != j && !order_.before(e, i))
-      sequence_.push_back({order_[i].agent, order_[i].values, order_.touches(i), !order_[i].values.empty()});
-  const auto last = order_.touches(j);
-  const bool known = j < order_.size() && order_[j].values.empty();
-  if (known && std::none_of(last.begin(), last.end(), [](const Touch& t) { return may_only_read(t.op); })) {
-    sequence_.push_back({order_[j].agent, {}, last, false});
-    tree_.insert(*path_[e], sleep_[e], std::move(sequence_));
-    return;
-  }
+    if (i != j && !order_.before(e, i)) sequence_.push_back({order_[i].agent, order_.touches(i)});
   // In its new place it may do what it did not do in its old one.
-  std::vector<Touch> foreseen(last.begin(), last.end());
-  for (Touch& touch : foreseen)
-    if (may_only_read(touch.op)) touch.effect = Effect::Write;
-  sequence_.push_back({order_[j].agent, {}, foreseen, true});
+  foreseen_.assign(order_.touches(j).begin(), order_.touches(j).end());
+  Footprint footprint = j < order_.size() ? Footprint::Known : Footprint::Partial;
+  for (Touch& touch : foreseen_)
+    if (may_only_read(touch.op)) {
+      touch.effect = Effect::Write;
+      footprint = Footprint::Foreseen;
+    }
+  sequence_.push_back({order_[j].agent, foreseen_, footprint});
   tree_.insert(*path_[e], sleep_[e], std::move(sequence_));
 }
 
@@ -278,20 +332,19 @@ void Dpor::reverse_coarse(size_t e, size_t j) {
            std::any_of(sleep_[e].begin(), sleep_[e].end(), same);
   };
   // An initial: nothing before it in the sequence comes before it in the order. The last one is j.
-  sequence_.clear();
   AgentId first;
+  initials_.clear();
   for (size_t i = e + 1; i <= order_.size(); ++i) {
     const size_t at = i < order_.size() ? i : j;
     if (i < order_.size() && (i == j || order_.before(e, i))) continue;
-    const AgentId agent = order_[at].agent;
-    const auto comes_first = [&](const WakeupTree::Item& item) {
-      return item.agent == agent || conflict(item.touches, order_.touches(at));
+    const auto comes_first = [&](size_t earlier) {
+      return order_.leads_to(earlier, at) || conflict(order_.touches(earlier), order_.touches(at));
     };
-    if (std::none_of(sequence_.begin(), sequence_.end(), comes_first)) {
-      if (known(agent)) return;
-      if (!first || at == j) first = agent;
+    if (std::none_of(initials_.begin(), initials_.end(), comes_first)) {
+      if (known(order_[at].agent)) return;
+      if (!first || at == j) first = order_[at].agent;
     }
-    sequence_.push_back({agent, {}, order_.touches(at), false});
+    initials_.push_back(at);
   }
   tree_.add_branch(*path_[e], first, 0);
 }
@@ -319,41 +372,42 @@ void Dpor::branch_at_failure(const Execution& execution) {
   const size_t last = order_.size() - 1;
   for (const Option& option : execution.options_at(order_[last].choice)) {
     if (option.agent == order_[last].agent) continue;
-    if (options_.mode != DporOptions::Mode::Fine) {
+    if (mode_ != DporOptions::Mode::Fine) {
       const auto sleeps = [&](const TreeNode* sleeper) { return sleeper->agent == option.agent; };
       if (std::none_of(sleep_[last].begin(), sleep_[last].end(), sleeps))
         tree_.add_branch(*path_[last], option.agent, cost_at(last, option.agent, execution));
       continue;
     }
     const Touch touch{option.op.object, 0, {}, option.op.kind, effect(option.op.kind)};
-    sequence_.assign(1, {option.agent, {}, std::span(&touch, 1), true});
+    sequence_.assign(1, {option.agent, std::span(&touch, 1),
+                         may_only_read(touch.op) ? Footprint::Foreseen : Footprint::Partial});
     tree_.insert(*path_[last], sleep_[last], std::move(sequence_));
   }
 }
 
 uint32_t Dpor::cost_at(size_t at, AgentId agent, const Execution& execution) const {
-  if (options_.mode != DporOptions::Mode::Bounded) return 0;
+  if (mode_ != DporOptions::Mode::Bounded) return 0;
   const ChoiceRecord& record = execution.choices[order_[at].choice];
   return path_[at]->cost + (record.kind == ChoiceKind::Running && agent != record.current ? 1 : 0);
 }
 
 Coverage Dpor::coverage() const {
   Coverage coverage;
-  const bool bounded = options_.mode == DporOptions::Mode::Bounded;
+  const bool bounded = mode_ == DporOptions::Mode::Bounded;
   coverage.exhausted =
       running_.empty() && (tree_.finished() || (bounded && tree_.cheapest() > options_.limit));
   if (explored_ > 0)
     coverage.estimated_total = std::max(static_cast<double>(executions_) / std::min(1.0, explored_),
                                         static_cast<double>(executions_ + tree_.open()));
-  if (bounded) {
+  if (bounded && !tree_.finished()) {
     coverage.bound = "preemptions";
     if (coverage.exhausted)
-      coverage.completed = tree_.finished() ? bound_ : options_.limit;
+      coverage.completed = options_.limit;
     else if (bound_ > 0)
       coverage.completed = bound_ - 1;
   }
-  if (coverage.exhausted && !(bounded && !tree_.finished()))
-    coverage.statement = options_.mode == DporOptions::Mode::Coarse
+  if (coverage.exhausted && tree_.finished())
+    coverage.statement = mode_ == DporOptions::Mode::Coarse
                              ? "every order of dependent transitions between the choice points was executed"
                              : "every order of dependent operations was executed";
   else if (coverage.completed)
@@ -370,6 +424,7 @@ void Dpor::save(ByteWriter& out) const {
   out.u64(executions_);
   out.fixed64(std::bit_cast<uint64_t>(explored_));
   out.u64(bound_);
+  out.u8(static_cast<uint8_t>(mode_));
   tree_.save(out);
 }
 
@@ -378,7 +433,10 @@ bool Dpor::load(ByteReader& in) {
   executions_ = in.u64();
   explored_ = std::bit_cast<double>(in.fixed64());
   bound_ = static_cast<uint32_t>(in.u64());
-  return tree_.load(in);
+  if (!tree_.load(in)) return false;
+  const std::vector<TreeNode*> started = tree_.started();
+  next_.assign(started.begin(), started.end());
+  return true;
 }
 
 }  // namespace slalom

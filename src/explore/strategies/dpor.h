@@ -2,19 +2,18 @@
 // ordered.
 //
 // Fine: optimal DPOR (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014 and JACM 2017): source sets by wakeup
-// trees.
-//   Needs choice points everywhere. Guarantee: exactly one complete execution per equivalence class, none
-//   blocked. Deviations: wakeup sequences come from complete executions only, a whole round of them at a time
-//   (see wakeup_tree.h); locks and other blocking operations by the states of their objects (see
-//   happens_before.h); an execution that ends in a failure is taken as dependent on all that had not happened
-//   yet, which can leave blocked executions.
-// Coarse: classic DPOR (Flanagan, Godefroid, POPL 2005) with sleep sets, for choice points anywhere:
-// transitions of any length,
-//   and therefore all "evil ancestors" of each transition (Landslide, section 5.4.3). Guarantee: all final
-//   states and failures that the given choice points can express. May repeat classes.
-// Bounded: classic DPOR within a preemption bound, iterated, with the conservative branches that bounds need
-// (Coons,
-//   Musuvathi, McKinley, OOPSLA 2013) and without sleep sets.
+//   trees. Needs choice points everywhere. Guarantee: exactly one complete execution per equivalence class,
+//   none blocked. Deviations: leaves are executed ahead of their turn, results taken in from left to right
+//   (wakeup_tree.h); locks and other blocking operations by the states of their objects (happens_before.h).
+//   Blocked executions remain possible: after a failure, which is taken as dependent on all that had not
+//   happened yet; and where a reversed compare-and-swap turns out not to write. A target that makes data
+//   choices is explored as if coarse, from the first execution that meets one.
+// Coarse: source sets without wakeup trees, for choice points anywhere: transitions of any length, and
+//   therefore all "evil ancestors" of each transition (Landslide, section 5.4.3). Guarantee: all final states
+//   and failures that the given choice points can express. May leave blocked executions.
+// Bounded: classic DPOR (Flanagan, Godefroid, POPL 2005) within a preemption bound, iterated, with the
+//   conservative branches that bounds need (Coons, Musuvathi, McKinley, OOPSLA 2013) and without sleep sets.
+//   Guarantee: all final states and failures within the bound. May repeat classes.
 #pragma once
 
 #include <deque>
@@ -33,7 +32,7 @@ struct DporOptions {
 
 class Dpor : public Strategy {
  public:
-  explicit Dpor(DporOptions options = {}) : options_(options) {}
+  explicit Dpor(DporOptions options = {}) : options_(options), mode_(options.mode) {}
   std::string name() const override;
   Recording recording() const override { return Recording::Footprints; }
   // Fair scheduling makes what may run depend on the whole past: nothing would be independent.
@@ -50,6 +49,9 @@ class Dpor : public Strategy {
   std::optional<Task> make_task(TreeNode& leaf);
   void take_in(TreeNode& leaf);
   void take_in_ready();
+  bool has_values() const;
+  void start_again();
+  void withdraw(TreeNode& leaf);
   void enter_path(TreeNode& leaf, const Execution& execution);
   void add_values(TreeNode& node, const Execution& execution, size_t transition);
   void reverse_optimal(size_t e, size_t j);
@@ -60,7 +62,10 @@ class Dpor : public Strategy {
   uint32_t cost_at(size_t at, AgentId agent, const Execution& execution) const;
 
   DporOptions options_;
+  DporOptions::Mode mode_;  // Fine becomes Coarse when a data choice is met
   WakeupTree tree_;
+  WakeupTree retired_;             // of before that
+  size_t stale_ = 0;               // of the running leaves: they belong to the retired tree
   std::deque<TreeNode*> next_;     // chosen, not yet given out
   std::deque<TreeNode*> running_;  // given out, in order
   uint64_t tasks_ = 0;
@@ -74,6 +79,8 @@ class Dpor : public Strategy {
   std::vector<Sleep> sleep_;     // sleep_[i]: who sleeps there
   std::vector<uint32_t> races_;
   WakeupTree::Sequence sequence_;
+  std::vector<size_t> initials_;
+  std::vector<Touch> foreseen_;  // what sequence_'s last item refers to
 };
 
 }  // namespace slalom

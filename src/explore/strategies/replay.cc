@@ -41,6 +41,21 @@ std::variant<Decision, Abandoned> ScheduleWalker::choose(const ChoicePoint& poin
   return Decision{next_in_order(point, options).agent, 0, 0};
 }
 
+std::optional<std::string> ScheduleWalker::divergence() const {
+  if (divergence_) return divergence_;
+  if (next_switch_ < schedule_.switches.size()) {
+    const Switch& next = schedule_.switches[next_switch_];
+    return fmt::format("the execution never got to where agent {} gives way to {}, after {} operations",
+                       next.from.path(), next.to.path(), next.from_ops);
+  }
+  if (next_data_ < schedule_.data.size()) {
+    const DataChoice& next = schedule_.data[next_data_];
+    return fmt::format("the execution never got to where agent {} chooses a value, after {} operations",
+                       next.agent.path(), next.ops);
+  }
+  return std::nullopt;
+}
+
 std::vector<ChoicePolicy::Position> stops_of(const Schedule& schedule) {
   std::vector<ChoicePolicy::Position> stops;
   for (const Switch& s : schedule.switches)

@@ -19,11 +19,8 @@ class ScheduleWalker : public Walker {
   explicit ScheduleWalker(const Schedule& schedule) : schedule_(schedule) {}
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution& so_far) override;
-  // What first differed, if anything did.
-  const std::optional<std::string>& divergence() const { return divergence_; }
-  bool used_up() const {
-    return next_switch_ == schedule_.switches.size() && next_data_ == schedule_.data.size();
-  }
+  // What first differed, if anything did. To be asked when the execution has ended.
+  std::optional<std::string> divergence() const;
 
  private:
   const Schedule& schedule_;

@@ -1,0 +1,22 @@
+// A finding in two or three lines, where the whole report would be too much.
+#include "cli/command.h"
+#include "report/text.h"
+
+namespace slalom {
+
+std::string brief(const Finding& finding, const std::string& capsule, const Style& style) {
+  const Severity severity = finding.verdict.severity;
+  const Ink ink = severity == Severity::Failure ? Ink::Red
+                  : severity == Severity::Race  ? Ink::Yellow
+                                                : Ink::Magenta;
+  const size_t switches = finding.schedule.switches.size() - !finding.schedule.switches.empty();
+  std::string text = wrap(style.paint(ink, name(severity)) + ": " + printable(finding.verdict.title),
+                          terminal_width(), 0, 2);
+  text += fmt::format("  in {}; seen in {}; {} ({}); replayed {}/{}\n", printable(finding.target.name),
+                      plural(finding.occurrences, "execution"), plural(switches, "switch", "switches"),
+                      name(finding.minimality), finding.replays_same, finding.replays_tried);
+  if (!capsule.empty()) text += fmt::format("  slalom replay {}\n", capsule);
+  return text;
+}
+
+}  // namespace slalom

@@ -1,0 +1,162 @@
+"""The JSON of every verb against docs/formats.md, both ways: what is printed is promised, what is promised is printed."""
+
+import json
+import re
+import unittest
+
+from support import FIXED, LOST_UPDATE, ROOT, STEPS, Case
+
+TYPES = {"text": str, "integer": int, "number": (int, float), "boolean": bool}
+
+
+class Field:
+    def __init__(self):
+        self.type = None  # of a leaf
+        self.optional = False
+        self.parts = {}
+
+    def at(self, path):
+        field = self
+        for part in re.findall(r"\[\]|[^.\[\]]+", path):
+            field = field.parts.setdefault(part, Field())
+        return field
+
+    def leaves(self, path=""):
+        if self.type:
+            yield path
+        for name, part in self.parts.items():
+            yield from part.leaves(path + name if name == "[]" else f"{path}.{name}" if path else name)
+
+
+def promised(section, finding=None):
+    """The fields in the table of this section of docs/formats.md."""
+    text = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
+    body = re.search(rf"^### {re.escape(section)}\n(.*?)(?=^##|\Z)", text, re.M | re.S).group(1)
+    root = Field()
+    for path, kind in re.findall(r"^\| `([^`]+)` \| (\w[\w ]*) \|", body, re.M):
+        field = root.at(path)
+        if kind == "finding":
+            field.parts = finding.parts
+            continue
+        field.optional = kind.startswith("optional ")
+        field.type = kind.removeprefix("optional ")
+        assert field.type in TYPES, f"{section}: {path} has the unknown type {kind}"
+    return root
+
+
+FINDING = promised("finding.json")
+
+
+class Promises(Case):
+    def compare(self, value, field, path, seen):
+        if field.type:
+            wanted = TYPES[field.type]
+            self.assertIsInstance(value, wanted, path)
+            self.assertFalse(isinstance(value, bool) and wanted is not bool, f"{path} is no {field.type}")
+            seen.add(path)
+        elif "[]" in field.parts:
+            self.assertIsInstance(value, list, path)
+            for item in value:
+                self.compare(item, field.parts["[]"], path + "[]", seen)
+        else:
+            self.assertIsInstance(value, dict, path)
+            for name, part in field.parts.items():
+                self.assertTrue(name in value or part.optional or name == "*", f"{path}: {name} is promised")
+            for name, item in value.items():
+                known = name if name in field.parts else "*"
+                self.assertIn(known, field.parts, f"{path}: {name} is not in docs/formats.md")
+                self.compare(item, field.parts[known], f"{path}.{known}" if path else known, seen)
+
+    def all_seen(self, field, values):
+        seen = set()
+        for value in values:
+            self.compare(value, field, "", seen)
+        self.assertEqual(set(field.leaves()) - seen, set(), "promised in docs/formats.md but never printed")
+
+    def searches(self):
+        flaky = self.write("flaky.toml", FLAKY)
+        return [
+            self.json(1, "explore", LOST_UPDATE),
+            self.json(1, "explore", "examples/toy/readers.toml", "--set", "n=3"),
+            self.json(1, "explore", self.write("chosen.toml", CHOSEN)),
+            self.json(0, "explore", self.write("steps.toml", STEPS), "--strategy", "dfs", "--schedules", 500),
+            self.json(1, "explore", flaky, "--workers", 1, "--strategy", "dfs", "--run-twice", "--detectors", "failure"),
+        ]
+
+    def test_explore(self):
+        self.all_seen(promised("slalom explore --json", FINDING), self.searches())
+
+    def test_finding_files(self):
+        self.searches()
+        files = list(self.directory.glob("slalom-findings/*/finding.json"))
+        found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        self.all_seen(FINDING, found)
+        for file, finding in zip(files, found):
+            self.assertEqual(finding["signature"], file.parent.name)
+            self.assertTrue((file.parent / finding["capsule"]).is_file())
+
+    def test_findings(self):
+        self.searches()
+        listed = self.json(1, "findings")
+        self.all_seen(FINDING, listed)
+        ranks = [["failure", "race", "suspicion"].index(finding["severity"]) for finding in listed]
+        self.assertEqual(ranks, sorted(ranks))
+        self.assertEqual(len(listed), len(list(self.directory.glob("slalom-findings/*/finding.json"))))
+        (self.directory / "empty").mkdir()
+        self.assertEqual(self.json(0, "findings", "empty"), [])
+
+    def test_replay(self):
+        replays = [self.json(f["title"].endswith("not the first") is False, "replay", f["capsule"])
+                   for search in self.searches() for f in search["findings"]]
+        fields = promised("slalom replay --json")
+        fields.parts.update(FINDING.parts)
+        self.all_seen(fields, replays)
+        self.assertEqual({r["same"] for r in replays}, {True, False})
+
+    def test_doctor(self):
+        sound = self.json(0, "doctor")
+        self.assertTrue(sound["ok"])
+        self.all_seen(promised("slalom doctor --json"), [sound])
+        self.assertEqual([c["ok"] for c in sound["checks"]], [True] * len(sound["checks"]))
+
+    def test_what_the_numbers_say(self):
+        found, clean = self.json(1, "explore", LOST_UPDATE), self.json(0, "explore", FIXED)
+        self.assertEqual((found["executions"], found["classes"], clean["executions"], clean["classes"]), (4, 4, 2, 2))
+        self.assertEqual((found["exhausted"], found["end"], clean["findings"]), (True, "done", []))
+        self.assertEqual([f["kind"] for f in found["findings"]], ["assertion", "data-race", "data-race"])
+        self.assertEqual([f["replayed"] for f in found["findings"]], ["10/10"] * 3)
+        limited = self.json(0, "explore", self.write("steps.toml", STEPS), "--strategy", "dfs", "--schedules", 500)
+        self.assertEqual((limited["executions"], limited["end"], limited["exhausted"]), (500, "schedule limit", False))
+        first = self.json(1, "explore", LOST_UPDATE, "--first", "--strategy", "random", "--workers", 1)
+        self.assertEqual(first["end"], "first failure")
+        none = self.json(1, "explore", LOST_UPDATE, "--out", "")
+        self.assertEqual({f["capsule"] for f in none["findings"]}, {""})
+
+    def test_suspicions_alone_are_no_failure(self):
+        leaks = self.write("leak.toml", "name = 'leak'\n[[thread]]\nname = 't'\ncode = 'p = alloc(1)'\n")
+        found = self.json(0, "explore", leaks, "--detectors", "leak")
+        self.assertEqual([f["severity"] for f in found["findings"]], ["suspicion"])
+
+
+# Fails with one of two values, so the finding holds a data choice.
+CHOSEN = """
+name = "chosen"
+[[thread]]
+name = "t"
+code = "assert choose(2) == 0"
+"""
+
+# Fails from the second execution on: what slalom cannot control, a replay cannot show.
+FLAKY = """
+name = "flaky"
+[shared]
+runs = { init = 0, atomic = true, persistent = true }
+[[thread]]
+name = "t"
+copies = 2
+code = 'assert fetch_add(runs, 1) < 2 "not the first"'
+"""
+
+
+if __name__ == "__main__":
+    unittest.main()
