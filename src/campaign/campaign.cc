@@ -39,7 +39,7 @@ class Finisher {
     return finisher;
   }
 
-  Result<CampaignResult::Kept> finish(const Found& found) {
+  Result<CampaignResult::Kept> finish(const Found& found, const std::function<bool()>& stop) {
     CampaignResult::Kept kept;
     Finding& finding = kept.finding;
     finding.verdict = found.verdict;
@@ -51,7 +51,7 @@ class Finisher {
     finding.seed = job_.strategy.seed;
     finding.execution = found.execution;
     finding.occurrences = found.occurrences;
-    if (options_.shrink) shrink(finding);
+    if (options_.shrink) shrink(finding, stop);
     TraceLog log;
     std::vector<ChoiceKind> kinds;
     for (uint32_t i = 0; i < std::max(1u, options_.replays); ++i) {
@@ -78,8 +78,10 @@ class Finisher {
   Finisher(const Target& target, const Job& job, const CampaignOptions& options)
       : target_(target), job_(job), options_(options) {}
 
-  void shrink(Finding& finding) {
-    Shrinker shrinker(*machine_, *detectors_, Inputs{job_.policy, job_.max_steps});
+  void shrink(Finding& finding, const std::function<bool()>& stop) {
+    ShrinkOptions shrinking;
+    shrinking.stop = stop;
+    Shrinker shrinker(*machine_, *detectors_, Inputs{job_.policy, job_.max_steps}, shrinking);
     const Result<Shrunk> shrunk = shrinker.shrink(finding.schedule, finding.verdict.title);
     if (!shrunk.ok()) return;  // the replays below will say so
     finding.schedule = shrunk->schedule;
@@ -154,8 +156,14 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& job, const 
   for (const Found& found : result.explored.found) order.push_back(&found);
   std::stable_sort(order.begin(), order.end(),
                    [](const Found* a, const Found* b) { return a->verdict.severity < b->verdict.severity; });
+  bool stopped = false;
+  const auto stop = [&] {
+    if (stopped || Clock::now() - shown < std::chrono::milliseconds(100)) return stopped;
+    shown = Clock::now();
+    return stopped = !progress(Progress{result.explored, result.explored.coverage, seconds_since(start)});
+  };
   for (const Found* found : order) {
-    TRY_ASSIGN(CampaignResult::Kept kept, finisher.finish(*found));
+    TRY_ASSIGN(CampaignResult::Kept kept, finisher.finish(*found, stop));
     result.findings.push_back(std::move(kept));
   }
   result.seconds = seconds_since(start);

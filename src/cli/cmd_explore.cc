@@ -52,8 +52,8 @@ class ProgressLine {
                       human_duration(std::chrono::seconds(static_cast<int64_t>(std::clamp(left, 1.0, 1e8)))));
     }
     if (progress.seconds > 0)
-      line += fmt::format(", {}/s", human_number(static_cast<uint64_t>(static_cast<double>(r.executions) /
-                                                                       progress.seconds)));
+      line += fmt::format(
+          ", {}/s", human_number(static_cast<uint64_t>(static_cast<double>(r.tasks) / progress.seconds)));
     std::cerr << "\r\033[K" << fit(line, terminal_width(STDERR_FILENO) - 1) << std::flush;
     shown_ = true;
   }
@@ -168,15 +168,14 @@ void print_text(const Target& target, const Job& job, const CampaignResult& resu
 
   const std::string found = result.findings.empty() ? style.paint(Ink::Green, "nothing found")
                                                     : style.paint(Ink::Red, how_many(result.findings));
-  std::string summary = fmt::format("{}: {} in {} by {}", printable(target.id.name), found,
-                                    plural(r.executions, "execution"), to_text(job.strategy));
-  if (r.blocked > 0) summary += fmt::format(", {} abandoned", human_number(r.blocked));
-  if (r.truncated > 0)
-    summary +=
-        fmt::format(", {} cut off after {} steps", human_number(r.truncated), human_number(job.max_steps));
+  std::cout << wrap(fmt::format("{}: {} in {} by {}", printable(target.id.name), found,
+                                plural(r.executions + r.truncated, "execution"), to_text(job.strategy)),
+                    width, 0, 2);
+  std::string counts = plural(r.classes, "distinct interleaving");
+  if (r.blocked > 0) counts += fmt::format(", {} abandoned", human_number(r.blocked));
+  if (r.truncated > 0) counts += fmt::format(", {} cut off", human_number(r.truncated));
   const auto time = std::chrono::nanoseconds(static_cast<int64_t>(result.seconds * 1e9));
-  summary += fmt::format(" ({}, {})", plural(r.classes, "distinct interleaving"), human_duration(time));
-  std::cout << wrap(summary, width);
+  std::cout << fmt::format("  {}, {}\n", counts, human_duration(time));
   if (result.resumed_tasks > 0)
     std::cout << fmt::format("went on from a saved search of {}\n",
                              plural(result.resumed_tasks, "execution"));

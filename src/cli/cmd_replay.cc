@@ -61,12 +61,16 @@ Result<Exit> replay(const Arguments& arguments) {
     if (first.verdict) std::cout << text_report(finding, log, machine->names(), text);
     if (arguments.trace) std::cout << "\n" << trace_text(log, machine->names());
     const Style style = output_style();
-    const std::string replays = plural(arguments.times, "replay");
     if (first.verdict || arguments.trace) std::cout << "\n";
     if (same == arguments.times)
-      std::cout << style.paint(Ink::Green, fmt::format("the same in {} of {}\n", same, replays));
+      std::cout << style.paint(Ink::Green, arguments.times == 1
+                                               ? "the same again"
+                                               : fmt::format("the same in {0} of {0} replays", same))
+                << "\n";
     else
-      std::cout << style.paint(Ink::Red, fmt::format("NOT the same: seen again in {} of {}\n", same, replays))
+      std::cout << style.paint(Ink::Red, fmt::format("NOT the same: seen again in {} of {}", same,
+                                                     plural(arguments.times, "replay")))
+                << "\n"
                 << wrap("expected: " + printable(finding.verdict.title), text.width, 2, 4)
                 << (first.divergence ? wrap(*first.divergence, text.width, 2, 4) : "");
   }

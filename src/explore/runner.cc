@@ -159,6 +159,10 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
     const size_t position = records_choices() ? made : log_.choice_points;
     const bool data = point->kind == ChoiceKind::Data;
     const bool replaying = position < task.prefix.size() && !diverged;
+    const auto differs = [&](const char* what) {
+      diverged = true;
+      log_.divergence = Divergence{position, point->step, what};
+    };
     if (snapshots_ != nullptr && extra_ == nullptr && made % options_.checkpoint_every == 0 &&
         (checkpoints_.empty() || checkpoints_.back().choices < made))
       take_checkpoint();
@@ -185,15 +189,17 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
       const bool known = data ? pick.value < point->arity
                               : std::any_of(allowed_.begin(), allowed_.end(),
                                             [&](const Option& option) { return option.agent == pick.agent; });
-      if (pick.data != data || !known || (pick.digest != 0 && pick.digest != point->digest)) {
-        if (!last_attempt) return false;
-        diverged = true;
-        log_.divergence = Divergence{position, point->step,
-                                     pick.data != data ? "another kind of choice than before"
-                                     : !known          ? "the recorded agent cannot run here"
-                                                       : "another state than the one recorded"};
-      }
+      if (pick.data != data)
+        differs("another kind of choice than before");
+      else if (!known)
+        differs("the recorded agent cannot run here");
+      else if (pick.digest != 0 && pick.digest != point->digest)
+        differs("another state than the one recorded");
+    } else if (position == task.prefix.size() && task.digest != 0 && task.digest != point->digest &&
+               !diverged) {
+      differs("another state than the one recorded");
     }
+    if (diverged && !last_attempt) return false;
     if (records_choices()) {
       log_.choices.push_back({point->kind,
                               point->current,

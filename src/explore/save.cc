@@ -113,6 +113,7 @@ void encode(ByteWriter& out, const Task& task) {
   out.u64(task.index);
   out.u64(task.number);
   encode(out, task.prefix);
+  out.fixed64(task.digest);
   encode(out, task.sleepers);
   encode(out, task.parameters);
 }
@@ -121,6 +122,7 @@ void decode(ByteReader& in, Task& task) {
   task.index = in.u64();
   task.number = in.u64();
   decode(in, task.prefix);
+  task.digest = in.fixed64();
   decode(in, task.sleepers);
   decode(in, task.parameters);
 }

@@ -82,7 +82,7 @@ Shrinker::Shrinker(Machine& machine, Observer& observer, Inputs inputs, ShrinkOp
     : machine_(machine),
       observer_(observer),
       inputs_(std::move(inputs)),
-      options_(options),
+      options_(std::move(options)),
       runner_(machine, &observer, shrink_runner(inputs_)) {}
 
 Shrinker::Trial Shrinker::finish(Execution execution) {
@@ -133,7 +133,7 @@ Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& tit
                  exact.divergence() ? ": " + *exact.divergence() : std::string());
   Shrunk shrunk;
   reduce();
-  if (spent_ < options_.executions) shrunk.proof = Shrunk::Proof::Minimal;
+  if (!out_of_budget()) shrunk.proof = Shrunk::Proof::Minimal;
   prove_minimum(shrunk);
   find_constraints(shrunk);
   shrunk.schedule = best_.execution.schedule;
@@ -148,9 +148,9 @@ Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& tit
 // executed.
 void Shrinker::reduce() {
   size_t chunk = std::max<size_t>(1, best_.deviations.size() / 2);
-  while (!best_.deviations.empty() && spent_ < options_.executions) {
+  while (!best_.deviations.empty() && !out_of_budget()) {
     bool better = false;
-    for (size_t at = 0; at < best_.deviations.size() && spent_ < options_.executions; at += chunk) {
+    for (size_t at = 0; at < best_.deviations.size() && !out_of_budget(); at += chunk) {
       std::vector<Deviation> fewer = best_.deviations;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at),
                   fewer.begin() + static_cast<std::ptrdiff_t>(std::min(at + chunk, fewer.size())));
@@ -182,12 +182,14 @@ void Shrinker::prove_minimum(Shrunk& shrunk) {
     Dpor search({DporOptions::Mode::Bounded, static_cast<uint32_t>(preemptions - 1)});
     RunnerOptions fast = shrink_runner(inputs_);
     fast.checkpoint_every = 8;
+    // Without fairness a program that spins can go on for long: that would prove nothing, so give up early.
+    fast.inputs.max_steps = std::min(inputs_.max_steps, 500 + 20 * best_.execution.steps);
     Runner runner(machine_, &observer_, fast);
     std::optional<Trial> better;
     while (!better) {
       const std::optional<Task> task = search.begin();
       if (!task) break;
-      if (left-- == 0) return;
+      if (left-- == 0 || out_of_budget()) return;
       Execution execution = runner.run(*task, *search.walker(*task));
       search.end(*task, execution);
       // Cut off or led astray, it may have missed something: nothing is proved then.
@@ -201,7 +203,7 @@ void Shrinker::prove_minimum(Shrunk& shrunk) {
     }
     best_ = std::move(*better);
     reduce();
-    if (spent_ >= options_.executions) shrunk.proof = Shrunk::Proof::None;
+    if (out_of_budget()) shrunk.proof = Shrunk::Proof::None;
   }
 }
 
@@ -268,7 +270,7 @@ void Shrinker::find_constraints(Shrunk& shrunk) {
   for (size_t j = 1; j < order.with_blocked(); ++j) {
     order.races(j, HappensBefore::Ancestors::Immediate, races);
     for (uint32_t e : races) {
-      if (spent_ >= options_.executions) return;
+      if (out_of_budget()) return;
       std::vector<AgentId> turned;
       for (size_t i = 0; i < e; ++i) turned.push_back(order[i].agent);
       for (size_t i = e + 1; i < std::min(j, order.size()); ++i)

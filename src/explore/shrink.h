@@ -7,6 +7,7 @@
 // which, turned round, lose it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@
 namespace slalom {
 
 struct ShrinkOptions {
-  uint64_t executions = 20'000;          // budget for all of it
+  uint64_t executions = 50'000;          // budget for all of it
   uint64_t minimum_executions = 20'000;  // budget for proving the minimum; 0: do not try
+  std::function<bool()> stop;            // asked now and then; true ends it with what was reached
 };
 
 // An operation in an execution, placed by its agent's own count.
@@ -65,6 +67,7 @@ class Shrinker {
   Trial try_deviations(const std::vector<Deviation>& deviations);
   Trial finish(Execution execution);
   bool improves(const Trial& trial) const;
+  bool out_of_budget() const { return spent_ >= options_.executions || (options_.stop && options_.stop()); }
   void reduce();
   void prove_minimum(Shrunk& shrunk);
   void find_constraints(Shrunk& shrunk);

@@ -33,6 +33,7 @@ struct Task {
   uint64_t index = 0;
   uint64_t number = 0;            // the strategy's own: an arm, a depth, a node
   std::vector<Pick> prefix;       // decisions to repeat before the walker is asked
+  uint64_t digest = 0;            // of the choice point after the prefix; 0: not known
   std::vector<Sleeper> sleepers;  // at the end of the prefix
   std::vector<uint64_t>
       parameters;  // learned values the walker needs (k, weights): fixed when the task is made

@@ -167,9 +167,10 @@ std::vector<Option> ToyMachine::blocked() const {
   const ToyState& state = core_.state();
   for (uint32_t index : state.order) {
     const ToyAgent& agent = state.agents[index];
-    const bool masked =
-        agent.status == ToyAgent::Status::Idle && agent.interrupts != kNoToyIndex && agent.pending > 0;
-    if (agent.enabled || (agent.status != ToyAgent::Status::Ready && !masked)) continue;
+    // An interrupt that is masked, and a timer that was cancelled: without that they would have come.
+    const bool held_off =
+        agent.status == ToyAgent::Status::Idle && (agent.interrupts == kNoToyIndex || agent.pending > 0);
+    if (agent.enabled || (agent.status != ToyAgent::Status::Ready && !held_off)) continue;
     const PendingOp op = core_.pending(index);
     if (agent.interruptible) blocked.push_back({agent.id, {OpKind::CpuUse, toy_cpu(agent.id), op.pc}});
     blocked.push_back({agent.id, op});

@@ -62,6 +62,22 @@ Effect effect(OpKind kind) {
   return kFacts[static_cast<size_t>(kind)].effect;
 }
 
+bool may_block(OpKind kind) {
+  switch (kind) {
+    case OpKind::Lock:
+    case OpKind::ReadLock:
+    case OpKind::WriteLock:
+    case OpKind::SemWait:
+    case OpKind::Join:
+    case OpKind::IrqEnter:
+    case OpKind::CpuUse:
+    case OpKind::TimerFire:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool can_run(OpKind kind, uint64_t state) {
   switch (kind) {
     case OpKind::Lock:

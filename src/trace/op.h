@@ -89,6 +89,7 @@ inline bool may_only_read(OpKind kind) {
   return kind == OpKind::CompareExchange || kind == OpKind::TryLock;
 }
 
+bool may_block(OpKind kind);                               // false: can_run() is always true
 bool can_run(OpKind kind, uint64_t object_state);          // true for kinds that never block
 uint64_t state_after(OpKind kind, uint64_t object_state);  // for kinds that can make others block
 

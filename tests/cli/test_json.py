@@ -116,8 +116,12 @@ class Promises(Case):
     def test_doctor(self):
         sound = self.json(0, "doctor")
         self.assertTrue(sound["ok"])
-        self.all_seen(promised("slalom doctor --json"), [sound])
-        self.assertEqual([c["ok"] for c in sound["checks"]], [True] * len(sound["checks"]))
+        self.assertEqual({check["advice"] for check in sound["checks"]}, {""})
+        sick = self.json(2, "doctor", cwd="/proc")  # nobody can write there
+        self.assertFalse(sick["ok"])
+        self.assertEqual([check["check"] for check in sick["checks"] if not check["ok"]], ["findings can be written here"])
+        self.assertTrue(all(check["ok"] == (check["advice"] == "") for check in sick["checks"]))
+        self.all_seen(promised("slalom doctor --json"), [sound, sick])
 
     def test_what_the_numbers_say(self):
         found, clean = self.json(1, "explore", LOST_UPDATE), self.json(0, "explore", FIXED)

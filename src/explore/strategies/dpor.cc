@@ -68,6 +68,13 @@ class DporWalk : public Walker {
   std::vector<Option> awake_;
 };
 
+// All branches of a node are taken at one choice point: those that were executed know its digest.
+uint64_t digest_below(const TreeNode& node) {
+  for (const auto& child : node.children)
+    if (child->digest != 0) return child->digest;
+  return 0;
+}
+
 }  // namespace
 
 std::string Dpor::name() const {
@@ -123,11 +130,12 @@ std::optional<Task> Dpor::make_task(TreeNode& leaf) {
         if (sleeper->agent == node->agent && mode_ == DporOptions::Mode::Fine) return std::nullopt;
     }
     if (node == &leaf) break;
-    task.prefix.push_back({node->agent, 0, false, node->digest});
+    task.prefix.push_back({node->agent, 0, false, digest_below(*node->parent)});
     for (uint32_t value : node->values) task.prefix.push_back({node->agent, value, true, 0});
     if (mode_ != DporOptions::Mode::Bounded) WakeupTree::wake(sleep, *node);
   }
   if (!path.empty()) {
+    task.digest = digest_below(*leaf.parent);
     task.parameters.push_back(leaf.agent.raw);
     task.parameters.insert(task.parameters.end(), leaf.values.begin(), leaf.values.end());
   }
@@ -432,7 +440,8 @@ bool Dpor::load(ByteReader& in) {
   tasks_ = in.u64();
   executions_ = in.u64();
   explored_ = std::bit_cast<double>(in.fixed64());
-  bound_ = static_cast<uint32_t>(in.u64());
+  decode_u32(in, bound_);
+  decode_enum(in, mode_, 3);
   if (!tree_.load(in)) return false;
   const std::vector<TreeNode*> started = tree_.started();
   next_.assign(started.begin(), started.end());

@@ -1,7 +1,7 @@
 // The strongest oracle for an exhaustive search: how many executions it makes, to the last one.
-#include "explore/search.h"
 #include "explore/strategies/dfs.h"
 #include "explore/strategies/dpor.h"
+#include "unit/explore/search.h"
 
 namespace slalom {
 namespace {
@@ -31,11 +31,14 @@ TEST_P(OptimalDpor, OneExecutionPerClass) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Published, OptimalDpor,
-                         testing::Values(Case{"readers", 8, 256}, Case{"readers", 13, 8192}, Case{"lastzero", 5, 64},
-                                         Case{"lastzero", 10, 3328}, Case{"indexer", 12, 8}, Case{"indexer", 15, 4096},
-                                         Case{"filesystem", 14, 2}, Case{"filesystem", 16, 8}, Case{"filesystem", 18, 32},
-                                         Case{"filesystem", 19, 64}),
-                         [](const auto& info) { return std::string(info.param.program) + std::to_string(info.param.n); });
+                         testing::Values(Case{"readers", 8, 256}, Case{"readers", 13, 8192},
+                                         Case{"lastzero", 5, 64}, Case{"lastzero", 10, 3328},
+                                         Case{"indexer", 12, 8}, Case{"indexer", 15, 4096},
+                                         Case{"filesystem", 14, 2}, Case{"filesystem", 16, 8},
+                                         Case{"filesystem", 18, 32}, Case{"filesystem", 19, 64}),
+                         [](const auto& info) {
+                           return std::string(info.param.program) + std::to_string(info.param.n);
+                         });
 
 uint64_t multinomial(uint64_t threads, uint64_t steps) {
   // Product of binomials, exact at every step.
@@ -52,10 +55,12 @@ TEST(Dfs, ThreadsOfIndependentStepsGiveTheMultinomial) {
     std::string code;
     for (int i = 0; i < steps; ++i) code += "x[id] = " + std::to_string(i) + "\n";
     b.thread("t", code, {.copies = threads});
-    for (const auto bound : {DfsOptions::Bound::None, DfsOptions::Bound::Preemptions, DfsOptions::Bound::Delays}) {
+    for (const auto bound :
+         {DfsOptions::Bound::None, DfsOptions::Bound::Preemptions, DfsOptions::Bound::Delays}) {
       Dfs dfs({.bound = bound});
       const Reached reached = search(built(b), dfs);
-      EXPECT_EQ(reached.result.executions, multinomial(static_cast<uint64_t>(threads), static_cast<uint64_t>(steps)))
+      EXPECT_EQ(reached.result.executions,
+                multinomial(static_cast<uint64_t>(threads), static_cast<uint64_t>(steps)))
           << threads << " threads of " << steps;
       EXPECT_EQ(reached.result.classes, 1u);
       EXPECT_TRUE(reached.result.coverage.exhausted);

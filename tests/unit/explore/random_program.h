@@ -1,5 +1,5 @@
-// Small random programs for tests that compare searches: every primitive of the toy language, blocking ones too, no loops,
-// so few operations that all schedules can be executed.
+// Small random programs for tests that compare searches: every primitive of the toy language, blocking ones
+// too, no loops, so few operations that all schedules can be executed.
 #pragma once
 
 #include <string>
@@ -24,10 +24,12 @@ class ProgramGenerator {
     ToyBuilder& b = program.builder;
     b.shared("x").shared("y").shared("f", {.atomic = true}).shared("a", {.size = 2});
     b.sync("m", ToySyncKind::Mutex).sync("l", ToySyncKind::Mutex).sync("rw", ToySyncKind::RwLock);
-    b.sync("c", ToySyncKind::Condvar).sync("s", ToySyncKind::Semaphore, {.count = static_cast<int64_t>(rng_.below(2))});
+    b.sync("c", ToySyncKind::Condvar)
+        .sync("s", ToySyncKind::Semaphore, {.count = static_cast<int64_t>(rng_.below(2))});
     b.sync("b", ToySyncKind::Barrier, {.count = 2});
     const int threads = 2 + static_cast<int>(rng_.below(2));
     flavour_ = rng_.below(5);
+    timer_ = rng_.below(2) == 0;
     std::vector<std::string> code(static_cast<size_t>(threads));
     int left = operations;
     while (left > 0) {
@@ -46,7 +48,7 @@ class ProgramGenerator {
       program.text += "t" + std::to_string(t) + ":\n" + code[t];
     }
     if (flavour_ == 4) {
-      if (rng_.below(2) == 0) {
+      if (!timer_) {
         const std::string handler = rng_.below(2) == 0 ? "x = 5\n" : "y = 6\nr = x\n";
         b.interrupt("tick", "t0", handler);
         program.text += "interrupt on t0:\n" + handler;
@@ -66,15 +68,32 @@ class ProgramGenerator {
     const std::string w = variable[rng_.below(5)];
     const auto number = [&](uint64_t n) { return std::to_string(rng_.below(n)); };
     switch (rng_.below(left >= 3 ? 12 : 5)) {
-      case 0: code += "r = " + v + "\n"; return 1;
-      case 1: code += v + " = " + number(4) + "\n"; return 1;
-      case 2: code += "r = cas(f, " + number(2) + ", " + number(3) + ")\n"; return 1;
-      case 3: code += "r = " + v + "\nassert r != 3\n"; return 1;
-      case 4: code += rng_.below(3) == 0 ? "yield\n" : "q = fetch_add(f, 1)\n"; return 1;
-      case 5: code += v + " = " + w + " + 1\n"; return 2;
-      case 6: code += "r = " + v + "\nif r == 1 {\n" + w + " = 2\n}\n"; return 2;
-      case 7: code += "lock m\n" + v + " = " + number(4) + "\nunlock m\n"; return 3;
-      default: return add_flavoured(code, left, v, w);
+      case 0:
+        code += "r = " + v + "\n";
+        return 1;
+      case 1:
+        code += v + " = " + number(4) + "\n";
+        return 1;
+      case 2:
+        code += "r = cas(f, " + number(2) + ", " + number(3) + ")\n";
+        return 1;
+      case 3:
+        code += "r = " + v + "\nassert r != 3\n";
+        return 1;
+      case 4:
+        code += rng_.below(3) == 0 ? "yield\n" : "q = fetch_add(f, 1)\n";
+        return 1;
+      case 5:
+        code += v + " = " + w + " + 1\n";
+        return 2;
+      case 6:
+        code += "r = " + v + "\nif r == 1 {\n" + w + " = 2\n}\n";
+        return 2;
+      case 7:
+        code += "lock m\n" + v + " = " + number(4) + "\nunlock m\n";
+        return 3;
+      default:
+        return add_flavoured(code, left, v, w);
     }
   }
   int add_flavoured(std::string& code, int left, const std::string& v, const std::string& w) {
@@ -82,7 +101,8 @@ class ProgramGenerator {
     switch (flavour_) {
       case 0:  // locks
         if (kind == 0 && left >= 4) {
-          code += rng_.below(2) == 0 ? "lock m\nlock l\nunlock l\nunlock m\n" : "lock l\nlock m\nunlock m\nunlock l\n";
+          code += rng_.below(2) == 0 ? "lock m\nlock l\nunlock l\nunlock m\n"
+                                     : "lock l\nlock m\nunlock m\nunlock l\n";
           return 4;
         }
         if (kind == 1) {
@@ -133,6 +153,10 @@ class ProgramGenerator {
           code += "mask\nr = " + v + "\nunmask\n";
           return 3;
         }
+        if (timer_ && kind < 3) {
+          code += kind == 1 ? "arm late\n" : "cancel late\n";
+          return 1;
+        }
         code += v + " = 1\n";
         return 1;
     }
@@ -140,6 +164,7 @@ class ProgramGenerator {
 
   Rng rng_;
   uint64_t flavour_ = 0;
+  bool timer_ = false;  // of the last flavour: a timer, not an interrupt
 };
 
 }  // namespace slalom

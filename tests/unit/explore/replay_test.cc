@@ -119,7 +119,8 @@ Schedule changed(Schedule schedule, Rng& rng) {
   return schedule;
 }
 
-// The oracle: either the execution that came out is the one that was described, or it was said that it is not.
+// The oracle: either the execution that came out is the one that was described, or it was said that it is
+// not.
 TEST(Replay, AChangedScheduleFitsOrReportsItsDivergence) {
   size_t fitted = 0, diverged = 0;
   for (uint64_t seed = 0; seed < 150 && !HasFailure(); ++seed) {

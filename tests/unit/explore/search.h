@@ -41,7 +41,8 @@ struct Reached {
   bool operator==(const Reached& other) const { return states == other.states && titles == other.titles; }
 };
 
-inline Reached search(std::shared_ptr<const ToyProgram> program, Strategy& strategy, SearchOptions options = {}) {
+inline Reached search(std::shared_ptr<const ToyProgram> program, Strategy& strategy,
+                      SearchOptions options = {}) {
   const auto mode = options.snapshots ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
   const auto factory = [=]() -> Result<Worker> {
     Worker worker;
@@ -52,7 +53,8 @@ inline Reached search(std::shared_ptr<const ToyProgram> program, Strategy& strat
   Explorer explorer(strategy, factory, options.explore);
   Reached reached;
   explorer.on_execution = [&](const Task&, const Execution& execution) {
-    if (std::holds_alternative<Exited>(execution.outcome) || std::holds_alternative<Deadlocked>(execution.outcome))
+    if (std::holds_alternative<Exited>(execution.outcome) ||
+        std::holds_alternative<Deadlocked>(execution.outcome))
       reached.states.insert(execution.state_hash);
     for (const Verdict& verdict : execution.verdicts)
       if (verdict.severity == Severity::Failure) reached.titles.insert(verdict.title);

@@ -1,5 +1,5 @@
-// What the tests of the search library's promises share: every strategy by name, and executions as values that
-// can be compared.
+// What the tests of the search library's promises share: every strategy by name, and executions as values
+// that can be compared.
 #pragma once
 
 #include <functional>
