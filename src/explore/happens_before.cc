@@ -53,14 +53,15 @@ void HappensBefore::build(const Execution& execution) {
         if (uses_.size() < slots_) uses_.emplace_back();
       }
       std::vector<Use>& uses = uses_[slot - 1];
-      for (size_t u = uses.size(); u-- > 0;) {
-        const Effect earlier = execution.touches[uses[u].touch].effect;
-        if (!conflict(earlier, touch.effect)) continue;
+      const uint32_t last_write = uses.empty() ? 0 : uses.back().last_write;
+      const bool writes = touch.effect == Effect::Write;
+      // With the last write comes everything before it; a write also comes after the reads since.
+      const size_t first = last_write > 0 ? last_write - 1 : 0;
+      const size_t end = writes ? uses.size() : last_write;
+      for (size_t u = first; u < end; ++u)
         if (uses[u].transition != i) join(full, clock(uses[u].transition));
-        if (earlier == Effect::Write)
-          break;  // everything earlier that conflicts with us comes before that write
-      }
-      uses.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(&touch - execution.touches.data())});
+      uses.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(&touch - execution.touches.data()),
+                      writes ? static_cast<uint32_t>(uses.size() + 1) : last_write});
     }
     full[transition.lane] = transition.ordinal;
     std::copy_n(full, lanes_, agent);
@@ -116,15 +117,27 @@ void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& foun
     const uint32_t* slot = object_slots_.find(touch.object.raw);
     if (slot == nullptr) continue;  // nobody ever touched what it waits for
     const std::vector<Use>& uses = uses_[*slot - 1];
-    for (size_t u = uses.size(); u-- > 0;) {
-      const uint32_t e = uses[u].transition;
-      if (e >= j) continue;
+    const auto at_j = std::lower_bound(uses.begin(), uses.end(), j,
+                                       [](const Use& use, size_t at) { return use.transition < at; });
+    // A read conflicts with writes only: it goes from one to the one before.
+    const auto conflicting = [&](size_t end) -> size_t {
+      return end == 0 || touch.effect == Effect::Write ? end : uses[end - 1].last_write;
+    };
+    for (size_t u = conflicting(static_cast<size_t>(at_j - uses.begin())); u > 0; u = conflicting(u - 1)) {
+      const uint32_t e = uses[u - 1].transition;
+      const bool writes = uses[u - 1].last_write == u;
       const Transition& first = transitions_[e];
-      if (first.lane == last.lane || own[first.lane] >= first.ordinal) continue;
-      if (!conflict(execution_->touches[uses[u].touch].effect, touch.effect)) continue;
+      if (first.lane == last.lane || own[first.lane] >= first.ordinal) {
+        if (writes) break;  // all that came before it is ordered, too
+        continue;
+      }
       const auto seen = [&](uint32_t c) { return c == e || (which == Ancestors::Immediate && before(e, c)); };
-      if (std::any_of(found.begin(), found.end(), seen)) continue;
-      if (could_precede(e, j)) found.push_back(e);
+      if (std::none_of(found.begin(), found.end(), seen)) {
+        if (!could_precede(e, j)) continue;
+        found.push_back(e);
+      }
+      if (writes && which == Ancestors::Immediate)
+        break;  // all that came before it comes before one of these
     }
   }
 }

@@ -52,6 +52,7 @@ class HappensBefore {
   struct Use {
     uint32_t transition;
     uint32_t touch;
+    uint32_t last_write;  // how many uses there are up to the last one that writes, this one included
   };
   const uint32_t* clock(size_t i) const { return &clocks_[i * lanes_]; }
   const uint32_t* clock_without_objects(size_t i) const { return &own_clocks_[i * lanes_]; }

@@ -48,6 +48,7 @@ class Recorder : public EventSink {
   Execution* execution_ = nullptr;
   bool keep_touches_ = false;
   History history_;
+  OpKind last_op_ = OpKind::None;  // of the last event
 };
 
 }  // namespace slalom

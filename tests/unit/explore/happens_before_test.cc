@@ -1,0 +1,208 @@
+// The partial order and its races, on executions written down by hand.
+#include "explore/happens_before.h"
+
+#include <gtest/gtest.h>
+
+namespace slalom {
+namespace {
+
+const AgentId kA = AgentId::initial(0), kB = AgentId::initial(1), kC = AgentId::initial(2);
+constexpr ObjectId kX{8}, kY{16}, kM{24}, kCv{32};
+
+// One transition after another; options are not looked at.
+class Written {
+ public:
+  Written& step(AgentId agent, std::vector<Touch> touches) {
+    ChoiceRecord record;
+    record.kind = execution_.choices.empty() ? ChoiceKind::Start : ChoiceKind::Running;
+    record.taken.agent = agent;
+    record.first_touch = static_cast<uint32_t>(execution_.touches.size());
+    execution_.choices.push_back(record);
+    execution_.touches.insert(execution_.touches.end(), touches.begin(), touches.end());
+    return *this;
+  }
+  Written& value(uint32_t value, std::vector<Touch> touches) {
+    const AgentId agent = execution_.choices.back().taken.agent;
+    step(agent, std::move(touches));
+    execution_.choices.back().kind = ChoiceKind::Data;
+    execution_.choices.back().taken.data = true;
+    execution_.choices.back().taken.value = value;
+    return *this;
+  }
+  Written& step(AgentId agent, OpKind op, ObjectId object, uint64_t state = 0, AgentId other = {}) {
+    return step(agent, {Touch{object, state, other, op, effect(op)}});
+  }
+  Written& blocked(AgentId agent, OpKind op, ObjectId object) {
+    execution_.blocked.push_back({agent, {op, object, {}}});
+    return *this;
+  }
+  // All races, as "e-j" pairs in order of j.
+  std::string races(HappensBefore::Ancestors which = HappensBefore::Ancestors::Immediate) {
+    order_.build(execution_);
+    std::string text;
+    std::vector<uint32_t> found;
+    for (size_t j = 0; j < order_.with_blocked(); ++j) {
+      order_.races(j, which, found);
+      for (uint32_t e : found)
+        text += (text.empty() ? "" : " ") + std::to_string(e) + "-" + std::to_string(j);
+    }
+    return text;
+  }
+  const HappensBefore& order() {
+    order_.build(execution_);
+    return order_;
+  }
+
+ private:
+  Execution execution_;
+  HappensBefore order_;
+};
+
+TEST(HappensBefore, OrdersConflictsOnly) {
+  Written w;
+  w.step(kA, OpKind::Store, kX)
+      .step(kB, OpKind::Load, kX)
+      .step(kC, OpKind::Load, kX)
+      .step(kC, OpKind::Store, kY);
+  const HappensBefore& order = w.order();
+  EXPECT_TRUE(order.before(0, 1));
+  EXPECT_TRUE(order.before(0, 2));
+  EXPECT_FALSE(order.before(1, 2)) << "two reads";
+  EXPECT_TRUE(order.before(2, 3)) << "one agent";
+  EXPECT_TRUE(order.before(0, 3)) << "transitive";
+  EXPECT_FALSE(order.before(1, 3));
+  EXPECT_EQ(w.races(), "0-1 0-2");
+}
+
+TEST(HappensBefore, ARaceIsWithTheLastWriteAndTheReadsSince) {
+  Written w;
+  w.step(kA, OpKind::Store, kX).step(kB, OpKind::Store, kX).step(kA, OpKind::Load, kX);
+  w.step(kC, OpKind::Store, kX);
+  EXPECT_EQ(w.races(), "0-1 1-2 2-3");
+  // Taken in whole transitions, every conflicting one could be the place where another order begins.
+  EXPECT_EQ(w.races(HappensBefore::Ancestors::All), "0-1 1-2 2-3 1-3 0-3");
+}
+
+TEST(HappensBefore, AReadModifyWriteThatFailedOnlyReads) {
+  Written w;
+  const Touch failed{kX, 0, {}, OpKind::CompareExchange, Effect::Read};
+  w.step(kA, {failed}).step(kB, {failed}).step(kC, OpKind::Store, kX);
+  EXPECT_EQ(w.races(), "1-2 0-2");
+}
+
+// Locks race from acquisition to acquisition: nobody can acquire in place of a release.
+TEST(HappensBefore, LocksRaceBetweenAcquisitions) {
+  Written w;
+  w.step(kA, OpKind::Lock, kM, 0).step(kA, OpKind::Store, kX).step(kA, OpKind::Unlock, kM, 1);
+  w.step(kB, OpKind::Lock, kM, 0).step(kB, OpKind::Store, kX).step(kB, OpKind::Unlock, kM, 1);
+  EXPECT_EQ(w.races(), "0-3");
+  EXPECT_TRUE(w.order().before(1, 4));
+}
+
+TEST(HappensBefore, AFailedTryRacesWithTheRelease) {
+  Written w;
+  const Touch failed{kM, 1, {}, OpKind::TryLock, Effect::Read};
+  w.step(kA, OpKind::Lock, kM, 0).step(kB, {failed}).step(kA, OpKind::Unlock, kM, 1);
+  EXPECT_EQ(w.races(), "0-1 1-2");
+}
+
+TEST(HappensBefore, ABlockedOperationRacesWithWhatItWaitsFor) {
+  Written w;
+  w.step(kA, OpKind::Lock, kM, 0).step(kA, OpKind::Store, kX).blocked(kB, OpKind::Lock, kM);
+  const HappensBefore& order = w.order();
+  EXPECT_EQ(order.size(), 2u);
+  EXPECT_EQ(order.with_blocked(), 3u);
+  EXPECT_EQ(order[2].agent, kB);
+  EXPECT_EQ(order[2].ordinal, 1u);
+  EXPECT_EQ(w.races(), "0-2");
+}
+
+TEST(HappensBefore, WhatNobodyEverTouchedHasNoRace) {
+  Written w;
+  w.step(kA, OpKind::Store, kX).blocked(kB, OpKind::SemWait, kM);
+  EXPECT_EQ(w.races(), "");
+}
+
+TEST(HappensBefore, ReadersDoNotRaceButWritersWithThemDo) {
+  Written w;
+  w.step(kA, OpKind::ReadLock, kM, 0).step(kB, OpKind::ReadLock, kM, 2);
+  w.step(kA, OpKind::ReadUnlock, kM, 4).step(kB, OpKind::ReadUnlock, kM, 2);
+  w.step(kC, OpKind::WriteLock, kM, 0);
+  // The writer can run in place of the first acquisition, not between an acquisition and its release; in
+  // place of the second it would meet the first reader.
+  const std::string races = w.races(HappensBefore::Ancestors::All);
+  EXPECT_NE(races.find("0-4"), std::string::npos) << races;
+  EXPECT_EQ(races.find("2-4"), std::string::npos) << races;
+  EXPECT_EQ(races.find("3-4"), std::string::npos) << races;
+}
+
+TEST(HappensBefore, TwoWritersRaceLikeTwoLocks) {
+  Written w;
+  w.step(kA, OpKind::WriteLock, kM, 0).step(kA, OpKind::WriteUnlock, kM, 1);
+  w.step(kB, OpKind::ReadLock, kM, 0).step(kB, OpKind::ReadUnlock, kM, 2);
+  EXPECT_EQ(w.races(), "0-2");
+}
+
+TEST(HappensBefore, ASemaphoreIsTakenOnlyWhereThereIsOne) {
+  Written w;  // count 0: B can only come after A's post
+  w.step(kA, OpKind::SemPost, kM, 0).step(kB, OpKind::SemWait, kM, 1);
+  EXPECT_EQ(w.races(), "");
+  Written two;  // count 1: A and B compete
+  two.step(kA, OpKind::SemWait, kM, 1).step(kA, OpKind::SemPost, kM, 0).step(kB, OpKind::SemWait, kM, 1);
+  EXPECT_EQ(two.races(), "0-2");
+}
+
+TEST(HappensBefore, SpawnAndJoinOrderAndAreNotReversed) {
+  Written w;
+  const ObjectId thread_b{40};
+  w.step(kA, OpKind::Store, kX).step(kA, OpKind::Spawn, thread_b, 0, kB).step(kB, OpKind::Store, kX);
+  w.step(kB, OpKind::Exit, thread_b, 0).step(kA, OpKind::Join, thread_b, 1, kB).step(kA, OpKind::Load, kX);
+  const HappensBefore& order = w.order();
+  EXPECT_TRUE(order.before(0, 2));
+  EXPECT_TRUE(order.before(2, 5));
+  EXPECT_EQ(w.races(), "");
+}
+
+TEST(HappensBefore, WhatIsSpawnedRacesWithWhatItsParentDoesLater) {
+  Written w;
+  w.step(kA, OpKind::Spawn, ObjectId{40}, 0, kB).step(kA, OpKind::Store, kX).step(kB, OpKind::Load, kX);
+  EXPECT_EQ(w.races(), "1-2");
+}
+
+TEST(HappensBefore, AWakeUpOrdersWithoutBeingReversed) {
+  Written w;
+  w.step(kB, OpKind::Store, kX);
+  w.step(kA, {Touch{kCv, 0, {}, OpKind::Signal, effect(OpKind::Signal)},
+              Touch{kCv, 0, kB, OpKind::Wake, effect(OpKind::Wake)}});
+  w.step(kA, OpKind::Store, kY);
+  w.step(kB, OpKind::Load, kY);
+  const HappensBefore& order = w.order();
+  EXPECT_TRUE(order.before(1, 3));
+  EXPECT_EQ(w.races(), "2-3") << "the store to y comes after the wake-up, so it can still come later";
+}
+
+TEST(HappensBefore, DataChoicesBelongToTheirTransition) {
+  Written w;
+  w.step(kA, OpKind::Store, kX).value(2, {Touch{kY, 0, {}, OpKind::Store, Effect::Write}});
+  w.step(kB, OpKind::Load, kY);
+  const HappensBefore& order = w.order();
+  ASSERT_EQ(order.size(), 2u);
+  EXPECT_EQ(order[0].values, std::vector<uint32_t>{2});
+  EXPECT_EQ(order.touches(0).size(), 2u);
+  EXPECT_EQ(w.races(), "0-1");
+}
+
+TEST(HappensBefore, MemoryIsReusedWithoutATrace) {
+  Written w, other;
+  HappensBefore order;
+  Execution first, second;
+  w.step(kA, OpKind::Store, kX).step(kB, OpKind::Store, kX).blocked(kC, OpKind::Lock, kM);
+  other.step(kC, OpKind::Store, kX);
+  EXPECT_EQ(w.races(), "0-1");
+  EXPECT_EQ(other.races(), "");
+  EXPECT_EQ(w.races(), "0-1");
+  EXPECT_EQ(w.order().with_blocked(), 3u);
+}
+
+}  // namespace
+}  // namespace slalom
