@@ -177,6 +177,7 @@ Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const 
     options.seed = spec.seed;
     options.depth = static_cast<uint32_t>(settings.number("depth").value_or(options.depth));
     options.k = settings.number("k").value_or(0);
+    TRY(settings.check(*info));  // a depth that is no number must not pass for 0
     if (options.depth == 0) return error("strategy pct: depth is at least 1");
     strategy = std::make_unique<Pct>(options);
   } else if (spec.name == "pos") {

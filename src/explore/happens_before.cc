@@ -133,7 +133,7 @@ void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& foun
       }
       const auto seen = [&](uint32_t c) { return c == e || (which == Ancestors::Immediate && before(e, c)); };
       if (std::none_of(found.begin(), found.end(), seen)) {
-        if (!could_precede(e, j)) continue;
+        if (which != Ancestors::AllAndAwaited && !could_precede(e, j)) continue;
         found.push_back(e);
       }
       if (writes && which == Ancestors::Immediate)

@@ -43,9 +43,9 @@ class HappensBefore {
     return clock_without_objects(j)[transitions_[i].lane] >= transitions_[i].ordinal;
   }
 
-  enum class Ancestors : uint8_t { Immediate, All };
+  enum class Ancestors : uint8_t { Immediate, All, AllAndAwaited };
   // All e for which (e, j) is a race, latest first. Immediate leaves out those that come before another one
-  // of them.
+  // of them; AllAndAwaited adds those that j would have had to wait for, as a release for an acquisition.
   void races(size_t j, Ancestors which, std::vector<uint32_t>& found) const;
 
  private:

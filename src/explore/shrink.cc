@@ -209,6 +209,8 @@ void Shrinker::prove_minimum(Shrunk& shrunk) {
 
 namespace {
 
+constexpr size_t kAncestors = 8;  // tried for each operation, the nearest ones
+
 // Agents in the given order, one transition each; whoever cannot run is passed over; then the default order.
 // Values are those that were chosen before.
 class OrderWalk : public Walker {
@@ -266,11 +268,16 @@ void Shrinker::find_constraints(Shrunk& shrunk) {
       if (option.agent == at.agent) at.op = option.op;
     return at;
   };
-  std::vector<uint32_t> races;
+  std::vector<uint32_t> races, needed;
   for (size_t j = 1; j < order.with_blocked(); ++j) {
-    order.races(j, HappensBefore::Ancestors::Immediate, races);
+    // Not only the nearest: of a load and a store before j, it may be the load that matters.
+    order.races(j, HappensBefore::Ancestors::All, races);
+    if (races.size() > kAncestors) races.resize(kAncestors);
+    needed.clear();
     for (uint32_t e : races) {
       if (out_of_budget()) return;
+      // What comes before an operation that must come before j must do so, too.
+      if (std::any_of(needed.begin(), needed.end(), [&](uint32_t c) { return order.before(e, c); })) continue;
       std::vector<AgentId> turned;
       for (size_t i = 0; i < e; ++i) turned.push_back(order[i].agent);
       for (size_t i = e + 1; i < std::min(j, order.size()); ++i)
@@ -282,8 +289,9 @@ void Shrinker::find_constraints(Shrunk& shrunk) {
       OrderWalk walk(turned, execution.schedule.data);
       const Trial trial = finish(runner_.run(Task{}, walk));
       const Shrunk::Constraint constraint{place(e), place(j)};
-      if (!trial.verdict && comes_first(trial.execution, constraint.after, constraint.before))
-        shrunk.constraints.push_back(constraint);
+      if (trial.verdict || !comes_first(trial.execution, constraint.after, constraint.before)) continue;
+      shrunk.constraints.push_back(constraint);
+      needed.push_back(e);
     }
   }
 }

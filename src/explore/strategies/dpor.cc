@@ -233,10 +233,13 @@ void Dpor::take_in(TreeNode& leaf) {
     return;
   }
   enter_path(leaf, execution);
-  const auto ancestors =
+  using Ancestors = HappensBefore::Ancestors;
+  const Ancestors ancestors =
       mode_ == DporOptions::Mode::Fine || options_.defect == DporOptions::Defect::ForgottenAncestor
-          ? HappensBefore::Ancestors::Immediate
-          : HappensBefore::Ancestors::All;
+          ? Ancestors::Immediate
+      // Within a bound, running into a lock that is held matters: the switch that follows costs nothing.
+      : mode_ == DporOptions::Mode::Bounded ? Ancestors::AllAndAwaited
+                                            : Ancestors::All;
   for (size_t j = 1; j < order_.with_blocked(); ++j) {
     order_.races(j, ancestors, races_);
     if (options_.defect == DporOptions::Defect::ForgottenAncestor && races_.size() > 1) races_.resize(1);

@@ -96,6 +96,7 @@ TEST(HappensBefore, LocksRaceBetweenAcquisitions) {
   w.step(kA, OpKind::Lock, kM, 0).step(kA, OpKind::Store, kX).step(kA, OpKind::Unlock, kM, 1);
   w.step(kB, OpKind::Lock, kM, 0).step(kB, OpKind::Store, kX).step(kB, OpKind::Unlock, kM, 1);
   EXPECT_EQ(w.races(), "0-3");
+  EXPECT_EQ(w.races(HappensBefore::Ancestors::AllAndAwaited), "2-3 0-3") << "it could have waited there";
   EXPECT_TRUE(w.order().before(1, 4));
 }
 

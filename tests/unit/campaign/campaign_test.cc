@@ -1,0 +1,255 @@
+// A whole search as a user asks for it: what it keeps, how it goes on, and what it says when it cannot.
+#include "campaign/campaign.h"
+
+#include <gtest/gtest.h>
+
+#include "base/container.h"
+#include "base/file.h"
+#include "campaign/saved_search.h"
+#include "finding/store.h"
+#include "machine/toy_file.h"
+#include "machine/toy_machine.h"
+#include "unit/base/temporary_directory.h"
+
+namespace slalom {
+namespace {
+
+constexpr const char* kBank = R"(
+name = "bank"
+[shared]
+a = 4
+b = 0
+[[thread]]
+name = "mover"
+copies = 2
+code = """
+r = a
+a = r - 1
+q = b
+b = q + 1
+"""
+[final]
+check = "a + b == 4"
+message = "money is gone"
+)";
+
+Target toy(const std::string& text) {
+  auto program = std::make_shared<const ToyProgram>(parse_toy(text, "test").value());
+  return {make_target("toy", program->name, text),
+          [program](bool checkpoints) -> Result<std::unique_ptr<Machine>> {
+            const auto mode = checkpoints ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
+            return std::unique_ptr<Machine>(std::make_unique<ToyMachine>(program, mode));
+          }};
+}
+
+Job job_for(const Target& target, const std::string& strategy) {
+  Job job;
+  job.target = target.id;
+  job.strategy = parse_strategy(strategy, 3).value();
+  return job;
+}
+
+CampaignOptions options_in(const TemporaryDirectory& directory) {
+  CampaignOptions options;
+  options.store = directory / "findings";
+  options.state = directory / "state.slalom";
+  options.replays = 3;
+  return options;
+}
+
+bool go_on(const Progress&) {
+  return true;
+}
+
+void expect_same(const CampaignResult& a, const CampaignResult& b) {
+  EXPECT_EQ(a.explored.tasks, b.explored.tasks);
+  EXPECT_EQ(a.explored.executions, b.explored.executions);
+  EXPECT_EQ(a.explored.blocked, b.explored.blocked);
+  EXPECT_EQ(a.explored.steps, b.explored.steps);
+  EXPECT_EQ(a.explored.classes, b.explored.classes);
+  EXPECT_EQ(a.explored.end, b.explored.end);
+  EXPECT_EQ(a.explored.coverage.statement, b.explored.coverage.statement);
+  ASSERT_EQ(a.findings.size(), b.findings.size());
+  for (size_t i = 0; i < a.findings.size(); ++i) EXPECT_EQ(a.findings[i].finding, b.findings[i].finding);
+}
+
+class Campaign : public testing::TestWithParam<const char*> {};
+
+TEST_P(Campaign, GoesOnWhereItStopped) {
+  const Target target = toy(kBank);
+  const Job job = job_for(target, GetParam());
+  CampaignOptions whole;
+  whole.store.clear();
+  whole.schedules = 200;
+  whole.replays = 3;
+  const CampaignResult expected = run_campaign(target, job, whole, go_on).value();
+  ASSERT_FALSE(expected.findings.empty());
+  for (const uint64_t first : {1, 64, 90}) {
+    TemporaryDirectory directory;
+    CampaignOptions options = options_in(directory);
+    options.store.clear();
+    options.schedules = first;
+    const CampaignResult part = run_campaign(target, job, options, go_on).value();
+    EXPECT_EQ(part.resumed_tasks, 0u);
+    options.schedules = 200;
+    options.workers = 2;
+    const CampaignResult rest = run_campaign(target, job, options, go_on).value();
+    EXPECT_EQ(rest.resumed_tasks, part.explored.tasks);
+    expect_same(rest, expected);
+    // It is over: once more does nothing, and says the same.
+    const CampaignResult again = run_campaign(target, job, options, go_on).value();
+    EXPECT_EQ(again.resumed_tasks, rest.explored.tasks);
+    expect_same(again, expected);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Strategies, Campaign,
+                         testing::Values("dpor", "dpor:coarse", "dpor:limit=2", "dfs", "dfs:bound=delays",
+                                         "random", "pct:depth=2", "pos", "surw"));
+
+TEST(CampaignState, OfAnotherJobIsRefused) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  CampaignOptions options = options_in(directory);
+  options.schedules = 10;
+  ASSERT_TRUE(run_campaign(target, job_for(target, "pct:depth=2"), options, go_on).ok());
+  const auto refused = [&](const Target& other, const Job& job) {
+    const auto result = run_campaign(other, job, options, go_on);
+    EXPECT_FALSE(result.ok());
+    return result.ok() ? "" : result.error().message;
+  };
+  const std::string expected =
+      (directory / "state.slalom").string() +
+      ": this is the saved search of another job (pct:depth=2 of bank); give another "
+      "--state, or delete it";
+  EXPECT_EQ(refused(target, job_for(target, "pct:depth=3")), expected);
+  EXPECT_EQ(refused(target, job_for(target, "dpor")), expected);
+  Job job = job_for(target, "pct:depth=2");
+  job.strategy.seed = 4;
+  EXPECT_EQ(refused(target, job), expected);
+  job = job_for(target, "pct:depth=2");
+  job.policy.where = ChoicePolicy::Where::Sync;
+  EXPECT_EQ(refused(target, job), expected);
+  job = job_for(target, "pct:depth=2");
+  job.max_steps = 7;
+  EXPECT_EQ(refused(target, job), expected);
+  // A program that was edited meanwhile is another one.
+  const Target edited = toy(std::string(kBank) + "# edited\n");
+  EXPECT_EQ(refused(edited, job_for(edited, "pct:depth=2")), expected);
+}
+
+TEST(CampaignState, ThatIsDamagedIsRefusedWithAdvice) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  for (const char* strategy : {"dpor", "dfs:cache", "surw"}) {
+    const Job job = job_for(target, strategy);
+    CampaignOptions options = options_in(directory);
+    options.state = directory / (std::string("state-") + job.strategy.name);
+    options.store.clear();
+    options.schedules = 7;
+    ASSERT_TRUE(run_campaign(target, job, options, go_on).ok());
+    const std::vector<uint8_t> payload = read_container(options.state, FileKind::SearchState).value();
+    const auto message = [&](std::span<const uint8_t> bytes) {
+      EXPECT_TRUE(write_container(options.state, FileKind::SearchState, bytes).ok());
+      const auto result = run_campaign(target, job, options, go_on);
+      return result.ok() ? std::string() : result.error().message;
+    };
+    const std::string expected =
+        options.state.string() + ": the saved search cannot be read; delete it to start anew";
+    for (const size_t length : {size_t{0}, size_t{3}, payload.size() / 2, payload.size() - 1})
+      EXPECT_EQ(message(std::span(payload).first(length)), expected) << length;
+    std::vector<uint8_t> longer = payload;
+    longer.push_back(0);
+    EXPECT_EQ(message(longer), expected);
+    EXPECT_EQ(message(payload), "");
+  }
+  CampaignOptions options = options_in(directory);
+  ASSERT_TRUE(write_file(options.state, std::string_view("no search at all")).ok());
+  const auto result = run_campaign(target, job_for(target, "dpor"), options, go_on);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.error().message.find(options.state.string()), std::string::npos) << result.error().message;
+}
+
+TEST(CampaignState, ThatCannotBeWrittenIsAnError) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  CampaignOptions options = options_in(directory);
+  options.state = directory / "no";
+  options.state /= "such/directory/state";
+  const auto result = run_campaign(target, job_for(target, "dpor"), options, go_on);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.error().message.find("such/directory"), std::string::npos) << result.error().message;
+}
+
+TEST(CampaignFindings, AreShrunkReplayedAndKept) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  const Job job = job_for(target, "random");
+  CampaignOptions options = options_in(directory);
+  options.schedules = 100;
+  const CampaignResult result = run_campaign(target, job, options, go_on).value();
+  ASSERT_GE(result.findings.size(), 2u);
+  for (size_t i = 1; i < result.findings.size(); ++i)
+    EXPECT_LE(result.findings[i - 1].finding.verdict.severity, result.findings[i].finding.verdict.severity);
+  const Finding& worst = result.findings[0].finding;
+  EXPECT_EQ(worst.verdict.kind, BugKind::Assertion);
+  EXPECT_EQ(worst.minimality, Minimality::Minimum);
+  EXPECT_FALSE(worst.constraints.empty());
+  EXPECT_LE(worst.schedule.switches.size(), worst.original.switches.size());
+  for (const CampaignResult::Kept& kept : result.findings) {
+    EXPECT_EQ(kept.finding.replays_tried, 3u);
+    EXPECT_EQ(kept.finding.replays_same, 3u);
+    EXPECT_TRUE(std::filesystem::exists(kept.capsule));
+    EXPECT_FALSE(kept.report.empty());
+    for (const auto where :
+         {ChoicePolicy::Where::Everywhere, ChoicePolicy::Where::Sync, ChoicePolicy::Where::Nowhere}) {
+      ChoicePolicy policy;
+      policy.where = where;
+      EXPECT_TRUE(replay_finding(target, kept.finding, policy, nullptr).value().same());
+    }
+  }
+  // On a program in which the bug was fixed, the replay says so.
+  std::string fixed = kBank;
+  fixed.replace(fixed.find("a + b == 4"), 10, "a + b >= 0");
+  EXPECT_FALSE(replay_finding(toy(fixed), worst, {}, nullptr).value().same());
+}
+
+TEST(CampaignFindings, WithoutShrinkingAreAsTheyWereFound) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  CampaignOptions options = options_in(directory);
+  options.schedules = 100;
+  options.shrink = false;
+  options.store.clear();
+  const CampaignResult result = run_campaign(target, job_for(target, "random"), options, go_on).value();
+  for (const CampaignResult::Kept& kept : result.findings) {
+    EXPECT_EQ(kept.finding.minimality, Minimality::Unshrunk);
+    EXPECT_EQ(kept.finding.schedule, kept.finding.original);
+    EXPECT_EQ(kept.finding.replays_same, 3u);
+    EXPECT_TRUE(kept.capsule.empty());
+  }
+}
+
+TEST(CampaignFindings, OfATargetThatForgetsNothingDoNotPassForReplayable) {
+  TemporaryDirectory directory;
+  const Target target = toy(R"(
+name = "first-time-only"
+[shared]
+runs = { init = 0, atomic = true, persistent = true }
+[[thread]]
+name = "a"
+code = """
+n = fetch_add(runs, 1)
+assert n != 5
+"""
+)");
+  CampaignOptions options = options_in(directory);
+  options.schedules = 20;
+  options.checkpoints = false;
+  const CampaignResult result = run_campaign(target, job_for(target, "random"), options, go_on).value();
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_LT(result.findings[0].finding.replays_same, result.findings[0].finding.replays_tried);
+  EXPECT_EQ(result.findings[0].finding.minimality, Minimality::Unshrunk);
+}
+
+}  // namespace
+}  // namespace slalom

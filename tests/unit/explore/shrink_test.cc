@@ -1,0 +1,339 @@
+// What a shrunk schedule claims is checked by means of its own: another walker, and plain depth-first search.
+#include "explore/shrink.h"
+
+#include "explore/strategies/replay.h"
+#include "unit/explore/under_test.h"
+
+namespace slalom {
+namespace {
+
+constexpr uint64_t kMaxSteps = 200;
+
+// A machine with detectors, running one execution at a time from the start.
+struct Bench {
+  ToyMachine machine;
+  std::unique_ptr<DetectorSet> detectors;
+  Runner runner;
+
+  explicit Bench(const Program& program)
+      : machine(program),
+        detectors(all_detectors(machine.names())),
+        runner(machine, detectors.get(), options()) {}
+  static RunnerOptions options() {
+    RunnerOptions options;
+    options.inputs.max_steps = kMaxSteps;
+    options.recording = Recording::Choices;
+    options.fair = false;
+    options.checkpoint_every = 0;
+    return options;
+  }
+  Execution run(Walker& walker) { return runner.run(Task{}, walker); }
+  Execution run(const Schedule& schedule) {
+    ScheduleWalker walker(schedule);
+    Execution execution = run(walker);
+    EXPECT_EQ(walker.divergence(), std::nullopt);
+    return execution;
+  }
+};
+
+bool shows(const Execution& execution, const std::string& title) {
+  return std::any_of(execution.verdicts.begin(), execution.verdicts.end(),
+                     [&](const Verdict& verdict) { return verdict.title == title; });
+}
+
+// Who runs if nobody interferes: whoever runs, else the next one in the order of ids, round and round.
+AgentId undisturbed(ChoiceKind kind, AgentId current, std::span<const Option> options) {
+  std::set<AgentId> able;
+  for (const Option& option : options) able.insert(option.agent);
+  if (kind == ChoiceKind::Running && able.contains(current)) return current;
+  const auto next = able.upper_bound(current);
+  return next == able.end() ? *able.begin() : *next;
+}
+
+// Where a decision was taken: agents count their own operations.
+using Position = std::tuple<AgentId, uint64_t, bool>;
+using Deviations = std::map<Position, uint64_t>;  // the agent, or the value
+
+Deviations deviations_of(const Execution& execution) {
+  Deviations deviations;
+  for (size_t i = 0; i < execution.choices.size(); ++i) {
+    const ChoiceRecord& record = execution.choices[i];
+    const bool data = record.kind == ChoiceKind::Data;
+    const Position at{record.current, record.current_ops, data};
+    if (data ? record.taken.value != 0
+             : record.taken.agent != undisturbed(record.kind, record.current, execution.options_at(i)))
+      deviations[at] = data ? record.taken.value : record.taken.agent.raw;
+  }
+  return deviations;
+}
+
+class Deviating : public Walker {
+ public:
+  explicit Deviating(const Deviations& deviations) : deviations_(deviations) {}
+  std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
+                                           const Execution&) override {
+    const bool data = point.kind == ChoiceKind::Data;
+    const auto at = deviations_.find({point.current, point.current_ops, data});
+    if (data)
+      return Decision{point.current, at == deviations_.end() ? 0 : static_cast<uint32_t>(at->second), 0};
+    if (at != deviations_.end())
+      for (const Option& option : options)
+        if (option.agent.raw == at->second) return Decision{option.agent, 0, 0};
+    return Decision{undisturbed(point.kind, point.current, options), 0, 0};
+  }
+
+ private:
+  const Deviations& deviations_;
+};
+
+uint64_t preemptions_of(const Execution& execution) {
+  uint64_t preemptions = 0;
+  for (const ChoiceRecord& record : execution.choices)
+    preemptions += record.kind == ChoiceKind::Running && record.taken.agent != record.current;
+  return preemptions;
+}
+
+// Programs whose ends depend on orders and values, with a condition on how they may end.
+ToyBuilder puzzle(uint64_t seed, std::string& text) {
+  const char* operations[] = {"x = x + 1\n",
+                              "x = x + 1\n",
+                              "y = x\n",
+                              "x = y + 2\n",
+                              "r = choose(2)\ny = y + r\n",
+                              "lock m\nx = y\nunlock m\n"};
+  Rng rng(seed, 3);
+  std::string code[3];
+  for (int i = 0; i < 4; ++i) code[rng.below(3)] += operations[rng.below(std::size(operations))];
+  ToyBuilder b("puzzle");
+  b.shared("x").shared("y").sync("m", ToySyncKind::Mutex);
+  for (int t = 0; t < 3; ++t) {
+    b.thread("t" + std::to_string(t), code[t]);
+    text += "t" + std::to_string(t) + ":\n" + code[t];
+  }
+  const std::string check = "x * 5 + y != " + std::to_string(rng.below(16));
+  b.final_check(check, "solved");
+  text += check + "\n";
+  return b;
+}
+
+// Everything that a random walk finds in small random programs, of the usual kind and puzzles in turn.
+template <typename Check>
+void for_findings(uint64_t seeds, Check check) {
+  for (uint64_t seed = 0; seed < seeds && !testing::Test::HasFailure(); ++seed) {
+    std::string text;
+    const RandomProgram random = ProgramGenerator(seed).make(7);
+    const Program program = built(seed % 4 == 0 ? random.builder : puzzle(seed, text));
+    SCOPED_TRACE("program " + std::to_string(seed) + "\n" + (seed % 4 == 0 ? random.text : text));
+    Random strategy({seed + 1});
+    ExploreOptions options;
+    options.schedules = 60;
+    options.inputs.max_steps = kMaxSteps;
+    const Explored explored = explore(toy_workers(program), strategy, options);
+    for (const Found& found : explored.result.found) {
+      if (found.verdict.kind == BugKind::DataRace && seed % 4 != 0) continue;
+      SCOPED_TRACE(found.verdict.title);
+      check(program, found);
+    }
+  }
+}
+
+Shrunk shrink(const Program& program, const Schedule& schedule, const std::string& title,
+              ShrinkOptions options = {}) {
+  ToyMachine machine(program);
+  const auto detectors = all_detectors(machine.names());
+  Inputs inputs;
+  inputs.max_steps = kMaxSteps;
+  Shrinker shrinker(machine, *detectors, inputs, options);
+  return shrinker.shrink(schedule, title).value();
+}
+
+TEST(Shrink, KeepsTheBugAndNothingThatCanBeLeftOut) {
+  size_t findings = 0, removed = 0;
+  for_findings(600, [&](const Program& program, const Found& found) {
+    const std::string& title = found.verdict.title;
+    const Shrunk shrunk = shrink(program, found.schedule, title, {.minimum_executions = 0});
+    ASSERT_GE(shrunk.proof, Shrunk::Proof::Minimal);
+    Bench bench(program);
+    const Execution execution = bench.run(shrunk.schedule);
+    EXPECT_TRUE(shows(execution, title));
+    EXPECT_EQ(shrunk.verdict.title, title);
+    const Deviations deviations = deviations_of(execution);
+    EXPECT_EQ(shrunk.deviations, deviations.size());
+    EXPECT_EQ(shrunk.preemptions, preemptions_of(execution));
+    EXPECT_LE(deviations.size(), deviations_of(bench.run(found.schedule)).size());
+    for (const auto& [position, decision] : deviations) {
+      Deviations fewer = deviations;
+      fewer.erase(position);
+      Deviating walker(fewer);
+      EXPECT_FALSE(shows(bench.run(walker), title)) << "a deviation can be left out";
+      ++removed;
+    }
+    ++findings;
+  });
+  EXPECT_GT(findings, 150u);
+  EXPECT_GT(removed, 150u);
+}
+
+// Depth-first search goes through the schedules by their preemptions: the first to show the bug has the
+// fewest.
+uint64_t fewest_preemptions(const Program& program, const std::string& title) {
+  Dfs dfs({.schedules = DfsOptions::Schedules::All});
+  ToyMachine machine(program);
+  const auto detectors = all_detectors(machine.names());
+  RunnerOptions options = Bench::options();
+  options.checkpoint_every = 4;
+  Runner runner(machine, detectors.get(), options);
+  while (const std::optional<Task> task = dfs.begin()) {
+    const Execution execution = runner.run(*task, *dfs.walker(*task));
+    if (shows(execution, title)) return preemptions_of(execution);
+    dfs.end(*task, execution);
+  }
+  ADD_FAILURE() << "not found at all";
+  return 0;
+}
+
+TEST(Shrink, AMinimumIsOne) {
+  size_t proved = 0, findings = 0, several = 0;
+  for_findings(500, [&](const Program& program, const Found& found) {
+    const Shrunk shrunk = shrink(program, found.schedule, found.verdict.title);
+    ++findings;
+    if (shrunk.proof != Shrunk::Proof::Minimum) return;
+    ++proved;
+    several += shrunk.preemptions > 0;
+    EXPECT_EQ(shrunk.preemptions, fewest_preemptions(program, found.verdict.title));
+  });
+  EXPECT_GT(several, 20u) << "too few need a preemption to say anything";
+  EXPECT_GT(100 * proved, 95 * findings);
+}
+
+// One preemption is enough, while the lock is held: then the other one stops at the lock by itself.
+TEST(Shrink, ASwitchAtALockThatIsHeldIsFree) {
+  ToyBuilder b;
+  b.shared("x").shared("y").sync("m", ToySyncKind::Mutex);
+  b.thread("a", "x = x + 1\nlock m\nx = y\nunlock m").thread("b", "lock m\nx = y\nunlock m\ny = x");
+  b.final_check("y != 1");
+  const Program program = built(b);
+  Random random;
+  ExploreOptions options;
+  options.schedules = 300;
+  const Explored explored = explore(toy_workers(program), random, options);
+  const auto found = std::find_if(explored.result.found.begin(), explored.result.found.end(),
+                                  [](const Found& f) { return f.verdict.kind == BugKind::Assertion; });
+  ASSERT_NE(found, explored.result.found.end());
+  const Shrunk shrunk = shrink(program, found->schedule, found->verdict.title);
+  EXPECT_EQ(shrunk.proof, Shrunk::Proof::Minimum);
+  EXPECT_EQ(shrunk.preemptions, 1u);
+  EXPECT_EQ(fewest_preemptions(program, found->verdict.title), 1u);
+}
+
+// Which of two operations came first? The agents' own counts name them; one that never came is last.
+bool first_comes(const Execution& execution, const OperationPlace& a, const OperationPlace& b) {
+  std::map<AgentId, uint64_t> done;
+  for (const ChoiceRecord& record : execution.choices) {
+    if (record.kind == ChoiceKind::Data) continue;
+    const uint64_t ops = done[record.taken.agent]++;
+    if (record.taken.agent == a.agent && ops == a.ops) return true;
+    if (record.taken.agent == b.agent && ops == b.ops) return false;
+  }
+  return false;
+}
+
+TEST(Shrink, AConstraintTurnedRoundLosesTheBug) {
+  size_t constraints = 0;
+  for_findings(120, [&](const Program& program, const Found& found) {
+    const std::string& title = found.verdict.title;
+    const Shrunk shrunk = shrink(program, found.schedule, title);
+    if (shrunk.constraints.empty()) return;
+    const Execution own = Bench(program).run(shrunk.schedule);
+    std::vector<size_t> lost(shrunk.constraints.size());
+    Dfs dfs({.bound = DfsOptions::Bound::None, .schedules = DfsOptions::Schedules::All});
+    ExploreOptions options;
+    options.inputs.max_steps = kMaxSteps;
+    Explorer explorer(dfs, toy_workers(program), options);
+    explorer.on_execution = [&](const Task&, const Execution& execution) {
+      for (size_t i = 0; i < shrunk.constraints.size(); ++i)
+        lost[i] += !shows(execution, title) &&
+                   first_comes(execution, shrunk.constraints[i].after, shrunk.constraints[i].before);
+    };
+    ASSERT_TRUE(explorer.run().ok());
+    for (size_t i = 0; i < shrunk.constraints.size(); ++i) {
+      const auto& [before, after] = shrunk.constraints[i];
+      EXPECT_FALSE(first_comes(own, after, before)) << "it is not even true of the schedule itself";
+      EXPECT_NE(before.agent, after.agent);
+      EXPECT_GT(lost[i], 0u) << "no schedule with the pair turned round is without the bug";
+      ++constraints;
+    }
+  });
+  EXPECT_GT(constraints, 15u);
+}
+
+// The value of a data choice is part of the schedule, not of the order.
+TEST(Shrink, ConstraintsAreNotAboutValues) {
+  ToyBuilder b;
+  b.shared("x", {.atomic = true}).shared("y", {.atomic = true});
+  b.thread("a", "r = choose(3)\ny = 1\nassert r != 2").thread("b", "y = 2\nx = 1");
+  const Program program = built(b);
+  Dfs dfs;
+  const std::vector<Found> found = explore(toy_workers(program), dfs, {}).result.found;
+  ASSERT_EQ(found.size(), 1u);
+  const Shrunk shrunk = shrink(program, found[0].schedule, found[0].verdict.title);
+  EXPECT_EQ(shrunk.proof, Shrunk::Proof::Minimum);
+  EXPECT_EQ(shrunk.deviations, 1u) << "the value 2";
+  EXPECT_EQ(shrunk.preemptions, 0u);
+  EXPECT_TRUE(shrunk.constraints.empty()) << "no order matters to it";
+}
+
+TEST(Shrink, ALostUpdateNeedsTwoOrders) {
+  ToyBuilder b;
+  b.shared("x").thread("worker", "x = x + 1", {.copies = 2}).final_check("x == 2", "an update was lost");
+  const Program program = built(b);
+  Random random;
+  ExploreOptions options;
+  options.schedules = 50;
+  const Explored explored = explore(toy_workers(program), random, options);
+  for (const Found& found : explored.result.found) {
+    if (found.verdict.kind != BugKind::Assertion) continue;
+    const Shrunk shrunk = shrink(program, found.schedule, found.verdict.title);
+    EXPECT_EQ(shrunk.proof, Shrunk::Proof::Minimum);
+    EXPECT_EQ(shrunk.preemptions, 1u);
+    // Each load before the other one's store.
+    ASSERT_EQ(shrunk.constraints.size(), 2u);
+    for (const Shrunk::Constraint& constraint : shrunk.constraints) {
+      EXPECT_EQ(constraint.before.op.kind, OpKind::Load);
+      EXPECT_EQ(constraint.after.op.kind, OpKind::Store);
+    }
+    return;
+  }
+  FAIL() << "the lost update was not found";
+}
+
+TEST(Shrink, WithoutABudgetNothingIsClaimed) {
+  size_t findings = 0;
+  for_findings(40, [&](const Program& program, const Found& found) {
+    for (const uint64_t executions : {1, 2, 5}) {
+      const Shrunk shrunk = shrink(program, found.schedule, found.verdict.title, {.executions = executions});
+      EXPECT_TRUE(shows(Bench(program).run(shrunk.schedule), found.verdict.title));
+      if (shrunk.proof == Shrunk::Proof::None) ++findings;
+      EXPECT_TRUE(executions > 1 || shrunk.proof == Shrunk::Proof::None);
+    }
+  });
+  EXPECT_GT(findings, 20u);
+}
+
+TEST(Shrink, AScheduleThatDoesNotShowTheBugIsRefused) {
+  ToyBuilder b;
+  b.shared("x").thread("a", "x = 1").thread("b", "assert x == 0");
+  ToyMachine machine(built(b));
+  const auto detectors = all_detectors(machine.names());
+  Shrinker shrinker(machine, *detectors, Inputs{});
+  const AgentId first = AgentId::initial(0), second = AgentId::initial(1);
+  const auto fine = shrinker.shrink(Schedule{{{{}, 0, second}, {second, 1, first}}, {}, 0}, "some title");
+  ASSERT_FALSE(fine.ok());
+  EXPECT_EQ(fine.error().message, "the schedule does not show \"some title\" when it is run again");
+  const auto wrong = shrinker.shrink(Schedule{{{{}, 0, AgentId::initial(7)}}, {}, 0}, "some title");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message.find("which cannot run"), std::string::npos) << wrong.error().message;
+}
+
+}  // namespace
+}  // namespace slalom
