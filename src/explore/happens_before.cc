@@ -146,8 +146,9 @@ void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& foun
 bool HappensBefore::could_precede(size_t e, size_t j) const {
   for (const Touch& touch : touches(j)) {
     if (may_block(touch.op) && !can_run(touch.op, state_without(e, j, touch))) return false;
-    // Only the transition's first operation must be able to run; being interruptible is part of it.
-    if (touch.op != OpKind::CpuUse) break;
+    // Only the transition's first operation must be able to run; being interruptible, or pending, is part of
+    // it.
+    if (touch.op != OpKind::CpuUse && touch.op != OpKind::IrqTake) break;
   }
   return true;
 }

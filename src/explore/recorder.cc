@@ -16,11 +16,13 @@ void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& 
 }
 
 void Recorder::on_event(const Event& event) {
-  // A timer may fire after any arming that was not cancelled: its object says which orders are possible,
-  // while the wake-up would tie it to the last one.
-  const bool of_timer = event.op == OpKind::Wake && last_op_ == OpKind::TimerArm;
+  // A timer may fire after any arming that was not cancelled, a handler may be delivered for an earlier raise
+  // or be running already: the timer and the interrupt, as objects, say which orders are possible, while the
+  // wake-up would tie all that follows to the last one.
+  const bool of_context =
+      event.op == OpKind::Wake && (last_op_ == OpKind::TimerArm || last_op_ == OpKind::IrqRaise);
   last_op_ = event.op;
-  if (of_timer) return;
+  if (of_context) return;
   Effect does = effect(event.op);
   if (event.op == OpKind::TryLock && event.value == 0) does = Effect::Read;
   if (event.op == OpKind::Note || event.op == OpKind::Fail) return;

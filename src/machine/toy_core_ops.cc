@@ -355,9 +355,10 @@ void ToyCore::enter_context(uint32_t self) {
     me.pending = static_cast<uint32_t>(state_after(OpKind::TimerFire, me.pending));
   } else {
     ToyAgent& interrupted = agent(me.interrupts);
+    tell(self, OpKind::IrqTake, toy_interrupt(me.block), me.pending);
+    me.pending = static_cast<uint32_t>(state_after(OpKind::IrqTake, me.pending));
     tell(self, OpKind::IrqEnter, toy_cpu(interrupted.id), interrupted.cpu);
     interrupted.cpu = static_cast<uint8_t>(state_after(OpKind::IrqEnter, interrupted.cpu));
-    --me.pending;
   }
   me.status = ToyAgent::Status::Ready;
 }

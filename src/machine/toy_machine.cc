@@ -172,6 +172,8 @@ std::vector<Option> ToyMachine::blocked() const {
         agent.status == ToyAgent::Status::Idle && (agent.interrupts == kNoToyIndex || agent.pending > 0);
     if (agent.enabled || (agent.status != ToyAgent::Status::Ready && !held_off)) continue;
     const PendingOp op = core_.pending(index);
+    if (agent.status == ToyAgent::Status::Idle && agent.interrupts != kNoToyIndex)
+      blocked.push_back({agent.id, {OpKind::IrqTake, toy_interrupt(agent.block), op.pc}});
     if (agent.interruptible) blocked.push_back({agent.id, {OpKind::CpuUse, toy_cpu(agent.id), op.pc}});
     blocked.push_back({agent.id, op});
   }

@@ -65,6 +65,8 @@ std::string describe(OpKind kind, ObjectId object, AgentId other, const Names& n
       return "unmask interrupts";
     case OpKind::IrqRaise:
       return with_object("raise");
+    case OpKind::IrqTake:
+      return with_object("take");
     case OpKind::TimerArm:
       return with_object("arm");
     case OpKind::TimerCancel:

@@ -138,6 +138,7 @@ class Reader {
     const bool same = last != nullptr && last->agent == event.agent && last->step == event.step;
     switch (event.op) {
       case OpKind::CpuUse:
+      case OpKind::IrqTake:
         return;
       case OpKind::HeapUse:
         heap_use_ = event;

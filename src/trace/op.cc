@@ -51,6 +51,7 @@ constexpr std::array<OpFacts, kOpKinds> kFacts = {{
     {"timer fire", Effect::Write},
     {"note", Effect::None},
     {"fail", Effect::None},
+    {"interrupt take", Effect::Write},
 }};
 
 }  // namespace
@@ -72,6 +73,7 @@ bool may_block(OpKind kind) {
     case OpKind::IrqEnter:
     case OpKind::CpuUse:
     case OpKind::TimerFire:
+    case OpKind::IrqTake:
       return true;
     default:
       return false;
@@ -87,6 +89,7 @@ bool can_run(OpKind kind, uint64_t state) {
     case OpKind::WriteLock:
       return state == 0;
     case OpKind::SemWait:
+    case OpKind::IrqTake:
       return state > 0;
     case OpKind::Join:
       return state == 1;
@@ -117,6 +120,7 @@ uint64_t state_after(OpKind kind, uint64_t state) {
     case OpKind::WriteUnlock:
       return 0;
     case OpKind::SemWait:
+    case OpKind::IrqTake:
       return state - 1;
     case OpKind::SemPost:
       return state + 1;

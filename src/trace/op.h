@@ -67,8 +67,10 @@ enum class OpKind : uint8_t {
   // text
   Note,
   Fail,
+  // at the end: files hold these numbers
+  IrqTake,  // a delivery, as the interrupt sees it: pending once less. The object is the interrupt
 };
-inline constexpr int kOpKinds = static_cast<int>(OpKind::Fail) + 1;
+inline constexpr int kOpKinds = static_cast<int>(OpKind::IrqTake) + 1;
 
 std::string_view name(OpKind kind);  // "load", "lock", ...
 

@@ -250,7 +250,7 @@ void Dpor::take_in(TreeNode& leaf) {
       else if (mode_ == DporOptions::Mode::Coarse)
         reverse_coarse(e, j);
       else
-        reverse_bounded(e, j, execution);
+        reverse_bounded(e, order_[j].agent, execution);
     }
   }
   if (std::holds_alternative<Faulted>(execution.outcome)) branch_at_failure(execution);
@@ -318,10 +318,15 @@ void Dpor::add_values(TreeNode& node, const Execution& execution, size_t transit
   }
 }
 
+// Nothing can follow a failure, so it cannot be part of what comes before another transition.
+size_t Dpor::before_failure() const {
+  return order_.size() - (path_.back()->fatal ? 1 : 0);
+}
+
 // Explore, in place of e, all that does not depend on e, and then j.
 void Dpor::reverse_optimal(size_t e, size_t j) {
   sequence_.clear();
-  for (size_t i = e + 1; i < order_.size(); ++i)
+  for (size_t i = e + 1; i < before_failure(); ++i)
     if (i != j && !order_.before(e, i)) sequence_.push_back({order_[i].agent, order_.touches(i)});
   // In its new place it may do what it did not do in its old one.
   foreseen_.assign(order_.touches(j).begin(), order_.touches(j).end());
@@ -345,9 +350,10 @@ void Dpor::reverse_coarse(size_t e, size_t j) {
   // An initial: nothing before it in the sequence comes before it in the order. The last one is j.
   AgentId first;
   initials_.clear();
-  for (size_t i = e + 1; i <= order_.size(); ++i) {
-    const size_t at = i < order_.size() ? i : j;
-    if (i < order_.size() && (i == j || order_.before(e, i))) continue;
+  const size_t end = before_failure();
+  for (size_t i = e + 1; i <= std::max(end, e + 1); ++i) {
+    const size_t at = i < end ? i : j;
+    if (i < end && (i == j || order_.before(e, i))) continue;
     const auto comes_first = [&](size_t earlier) {
       return order_.leads_to(earlier, at) || conflict(order_.touches(earlier), order_.touches(at));
     };
@@ -360,12 +366,12 @@ void Dpor::reverse_coarse(size_t e, size_t j) {
   tree_.add_branch(*path_[e], first, 0);
 }
 
-void Dpor::reverse_bounded(size_t e, size_t j, const Execution& execution) {
-  branch_bounded(e, order_[j].agent, execution);
+void Dpor::reverse_bounded(size_t e, AgentId agent, const Execution& execution) {
+  branch_bounded(e, agent, execution);
   // The same switch where e's agent was switched to: there it may cost no preemption.
   size_t start = e;
   while (start > 0 && order_[start - 1].agent == order_[e].agent) --start;
-  if (start != e) branch_bounded(start, order_[j].agent, execution);
+  if (start != e) branch_bounded(start, agent, execution);
 }
 
 void Dpor::branch_bounded(size_t at, AgentId agent, const Execution& execution) {
@@ -385,8 +391,10 @@ void Dpor::branch_at_failure(const Execution& execution) {
     if (option.agent == order_[last].agent) continue;
     if (mode_ != DporOptions::Mode::Fine) {
       const auto sleeps = [&](const TreeNode* sleeper) { return sleeper->agent == option.agent; };
-      if (std::none_of(sleep_[last].begin(), sleep_[last].end(), sleeps))
-        tree_.add_branch(*path_[last], option.agent, cost_at(last, option.agent, execution));
+      if (mode_ == DporOptions::Mode::Bounded)
+        reverse_bounded(last, option.agent, execution);
+      else if (std::none_of(sleep_[last].begin(), sleep_[last].end(), sleeps))
+        tree_.add_branch(*path_[last], option.agent, 0);
       continue;
     }
     const Touch touch{option.op.object, 0, {}, option.op.kind, effect(option.op.kind)};

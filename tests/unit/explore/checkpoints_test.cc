@@ -17,7 +17,7 @@ TEST(Checkpoints, ChangeNothingButTheCost) {
   size_t races = 0;
   uint64_t steps = 0, steps_run = 0;
   for (const StrategyKind& kind : exhaustive_kinds()) {
-    for (uint64_t seed = 0; seed < 30 && !HasFailure(); ++seed) {
+    for (uint64_t seed = 0; seed < 45 && !HasFailure(); ++seed) {
       const RandomProgram random = ProgramGenerator(seed).make(9);
       SCOPED_TRACE(kind.name + "\n" + random.text);
       const Program program = built(random.builder);

@@ -119,7 +119,8 @@ ToyBuilder puzzle(uint64_t seed, std::string& text) {
 // Everything that a random walk finds in small random programs, of the usual kind and puzzles in turn.
 template <typename Check>
 void for_findings(uint64_t seeds, Check check) {
-  for (uint64_t seed = 0; seed < seeds && !testing::Test::HasFailure(); ++seed) {
+  const uint64_t first = first_program();
+  for (uint64_t seed = first; seed < first + seeds && !testing::Test::HasFailure(); ++seed) {
     std::string text;
     const RandomProgram random = ProgramGenerator(seed).make(7);
     const Program program = built(seed % 4 == 0 ? random.builder : puzzle(seed, text));
@@ -149,7 +150,7 @@ Shrunk shrink(const Program& program, const Schedule& schedule, const std::strin
 
 TEST(Shrink, KeepsTheBugAndNothingThatCanBeLeftOut) {
   size_t findings = 0, removed = 0;
-  for_findings(600, [&](const Program& program, const Found& found) {
+  for_findings(800, [&](const Program& program, const Found& found) {
     const std::string& title = found.verdict.title;
     const Shrunk shrunk = shrink(program, found.schedule, title, {.minimum_executions = 0});
     ASSERT_GE(shrunk.proof, Shrunk::Proof::Minimal);
@@ -309,7 +310,7 @@ TEST(Shrink, ALostUpdateNeedsTwoOrders) {
 
 TEST(Shrink, WithoutABudgetNothingIsClaimed) {
   size_t findings = 0;
-  for_findings(40, [&](const Program& program, const Found& found) {
+  for_findings(80, [&](const Program& program, const Found& found) {
     for (const uint64_t executions : {1, 2, 5}) {
       const Shrunk shrunk = shrink(program, found.schedule, found.verdict.title, {.executions = executions});
       EXPECT_TRUE(shows(Bench(program).run(shrunk.schedule), found.verdict.title));

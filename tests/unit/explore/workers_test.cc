@@ -7,7 +7,7 @@ namespace {
 TEST(Workers, AnyNumberOfThemFindsTheSame) {
   size_t found = 0;
   for (const StrategyKind& kind : all_kinds()) {
-    for (uint64_t seed = 0; seed < 8 && !HasFailure(); ++seed) {
+    for (uint64_t seed = 0; seed < 12 && !HasFailure(); ++seed) {
       const RandomProgram random = ProgramGenerator(seed).make(8);
       SCOPED_TRACE(kind.name + "\n" + random.text);
       const Program program = built(random.builder);

@@ -58,11 +58,14 @@ class StateModel : public EventSink {
   explicit StateModel(const ToyProgram& program) {
     for (const ToySyncObject& object : program.sync)
       if (object.kind == ToySyncKind::Semaphore) states_[toy_sync(object.first)] = object.count;
+    for (uint32_t i = 0; i < program.blocks.size(); ++i)
+      if (program.blocks[i].kind == ToyBlock::Kind::Interrupt)
+        states_[toy_interrupt(i)] = program.blocks[i].pending;
   }
   void on_accesses(std::span<const Access>, const BatchHeader&) override {}
   void on_event(const Event& event) override {
-    if (event.object.raw == 0 || event.op == OpKind::IrqRaise || event.op == OpKind::Wake ||
-        event.op == OpKind::HeapUse || event.op == OpKind::Alloc || event.op == OpKind::Free)
+    if (event.object.raw == 0 || event.op == OpKind::Wake || event.op == OpKind::HeapUse ||
+        event.op == OpKind::Alloc || event.op == OpKind::Free)
       return;
     EXPECT_EQ(event.state, states_[event.object]) << name(event.op);
     if (event.op != OpKind::TryLock || event.value != 0)
@@ -80,7 +83,8 @@ void check_enabled(const ToyMachine& machine, StateModel& model) {
   const auto& agents = machine.state().agents;
   for (uint32_t i = 0; i < agents.size(); ++i) {
     const ToyAgent& agent = agents[i];
-    if (agent.status == ToyAgent::Status::Idle && agent.interrupts != kNoToyIndex && agent.pending == 0) {
+    if (agent.status == ToyAgent::Status::Idle && agent.interrupts != kNoToyIndex &&
+        !can_run(OpKind::IrqTake, model[toy_interrupt(agent.block)])) {
       EXPECT_FALSE(agent.enabled);
     } else if (agent.status == ToyAgent::Status::Idle || agent.status == ToyAgent::Status::Ready) {
       const PendingOp op = machine.pending(i);

@@ -17,6 +17,7 @@ TEST(ToyInterrupts, PreemptsItsThreadOnly) {
   const std::vector<std::string> expected = {
       "0 worker cpu use cpu(worker) state=0",
       "0 worker store x 1 w",
+      "1 tick interrupt take tick state=1",
       "1 tick interrupt enter cpu(worker) state=0",
       "2 tick store x 3 w",
       "3 tick store x 4 w",
@@ -78,6 +79,7 @@ TEST(ToyInterrupts, TimesAndRaise) {
       "0 worker interrupt raise tick state=0",
       "0 worker wake tick state=0 other=tick",
       "0 worker exit worker state=0 other=worker",
+      "1 tick interrupt take tick state=1",
       "1 tick interrupt enter cpu(worker) state=0",  // also when its thread has ended
       "1 tick note \"in\"",
       "1 tick interrupt exit cpu(worker) state=2"};
