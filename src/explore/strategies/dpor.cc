@@ -347,7 +347,9 @@ void Dpor::reverse_coarse(size_t e, size_t j) {
     return std::any_of(path_[e]->children.begin(), path_[e]->children.end(), same) ||
            std::any_of(sleep_[e].begin(), sleep_[e].end(), same);
   };
-  // An initial: nothing before it in the sequence comes before it in the order. The last one is j.
+  // An initial: nothing before it in the sequence comes before it in the order. The last one is j, which in
+  // its new place may take another branch and touch what it did not touch here: it is one only if it is
+  // alone.
   AgentId first;
   initials_.clear();
   const size_t end = before_failure();
@@ -357,9 +359,11 @@ void Dpor::reverse_coarse(size_t e, size_t j) {
     const auto comes_first = [&](size_t earlier) {
       return order_.leads_to(earlier, at) || conflict(order_.touches(earlier), order_.touches(at));
     };
-    if (std::none_of(initials_.begin(), initials_.end(), comes_first)) {
+    const bool initial =
+        i < end ? std::none_of(initials_.begin(), initials_.end(), comes_first) : initials_.empty();
+    if (initial) {
       if (known(order_[at].agent)) return;
-      if (!first || at == j) first = order_[at].agent;
+      if (!first) first = order_[at].agent;
     }
     initials_.push_back(at);
   }

@@ -207,7 +207,7 @@ TEST(Raise, OrdersTheNextRunOnly) {
 // The tests above are worth something only if they notice mistakes.
 int disagreements(DporOptions::Mode mode, DporOptions::Defect defect, ChoicePolicy::Where where) {
   int found = 0;
-  for (uint64_t seed = 0; seed < 300 && found == 0; ++seed) {
+  for (uint64_t seed = 0; seed < 2000 && found == 0; ++seed) {
     const auto program = built(ProgramGenerator(seed).make(kOperations).builder);
     found +=
         !(reach(program, with(mode, defect), {.where = where}) == reach(program, plain(), {.where = where}));
@@ -229,6 +229,17 @@ TEST(BrokenDpor, AForgottenAncestorIsNoticed) {
   EXPECT_GT(disagreements(DporOptions::Mode::Coarse, DporOptions::Defect::ForgottenAncestor,
                           ChoicePolicy::Where::Sync),
             0);
+}
+
+// In another place, t0's second transition takes the branch and touches x: the timer must come before it,
+// too.
+TEST(CoarseDpor, ATransitionMayTouchMoreInItsNewPlace) {
+  ToyBuilder b;
+  b.shared("x").shared("f", {.atomic = true});
+  b.thread("t0", "q = fetch_add(f, 1)\nr = f\nif r == 1 {\nx = 2\n}\nr = cas(f, 0, 0)");
+  b.thread("t1", "cancel late\narm late\nf = 3").timer("late", "x = 9");
+  const Conditions given{.where = ChoicePolicy::Where::Sync};
+  EXPECT_EQ(reach(built(b), with(DporOptions::Mode::Coarse), given), reach(built(b), plain(), given));
 }
 
 // Landslide, Figure 5.4: thread 3 is one transition; only considering its first evil ancestor misses the
