@@ -138,6 +138,9 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& job, const 
     if (Result<void> done = save_search(options.state, job, explorer); !done.ok()) trouble = done.error();
     saved = Clock::now();
   };
+  // Before the search: what cannot be saved in the end is known now.
+  if (!options.state.empty() && result.resumed_tasks == 0) save();
+  if (trouble) return *trouble;
   explorer.on_round = [&](const ExploreResult& so_far) {
     const auto now = Clock::now();
     if (!options.state.empty() && now - saved >= std::chrono::seconds(1)) save();

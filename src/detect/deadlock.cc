@@ -158,7 +158,10 @@ bool DeadlockDetector::report_lost_wakeups(const Deadlocked& deadlock) {
 std::string DeadlockDetector::wait_text(const Wait& wait) const {
   const Waiting& waiting = *wait.waiting;
   const std::string object = generic_name(names_.object(waiting.object));
+  // Two agents of one role: without the word it would read as if one waited for itself.
+  const bool alike = wait.holder && names_.role(wait.holder) == names_.role(waiting.agent);
   const std::string role = wait.holder == waiting.agent ? "itself"
+                           : alike                      ? "another " + names_.role(wait.holder)
                            : wait.holder                ? names_.role(wait.holder)
                                                         : "";
   std::string what = object;
@@ -188,6 +191,13 @@ void DeadlockDetector::add_evidence(const Wait& wait, Verdict& verdict) const {
   const Waiting& waiting = *wait.waiting;
   const std::string object = names_.object(waiting.object);
   const Site* taken = wait.holder ? state_.taken.find(combine(waiting.object.raw, wait.holder.raw)) : nullptr;
+  if (waiting.op == OpKind::CpuUse && wait.holder) {
+    if (taken != nullptr)
+      verdict.evidence.push_back(taken->evidence(fmt::format("interrupts {}", names_.agent(waiting.agent))));
+    verdict.evidence.push_back(parked_at(waiting).evidence(
+        fmt::format("waits for the end of interrupt {}", names_.agent(wait.holder))));
+    return;
+  }
   if (taken != nullptr) verdict.evidence.push_back(taken->evidence(fmt::format("takes {}", object)));
   verdict.evidence.push_back(parked_at(waiting).evidence(fmt::format(
       "waits for {}{}", object, wait.holder ? fmt::format(" held by {}", names_.agent(wait.holder)) : "")));
@@ -196,6 +206,11 @@ void DeadlockDetector::add_evidence(const Wait& wait, Verdict& verdict) const {
 std::string DeadlockDetector::all_waits(const Deadlocked& deadlock) const {
   std::vector<std::string> sentences;
   for (const Waiting& waiting : deadlock.waiting) {
+    if (waiting.op == OpKind::CpuUse && !waiting.held_by.empty()) {
+      sentences.push_back(fmt::format("{} is interrupted at {} by {}.", names_.agent(waiting.agent),
+                                      names_.place(waiting.pc), names_.agent(waiting.held_by.front())));
+      continue;
+    }
     std::vector<std::string> holders;
     for (AgentId holder : waiting.held_by) {
       const Site* taken = state_.taken.find(combine(waiting.object.raw, holder.raw));

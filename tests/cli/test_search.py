@@ -50,7 +50,10 @@ class Resume(Case):
             state = self.directory / f"state-{total}"
             process = self.start(*arguments, "--state", state)
             deadline = time.monotonic() + DEADLINE
-            while not state.exists() and process.poll() is None and time.monotonic() < deadline:
+            saves = set()  # the first one, at the start, holds nothing yet; each is a new file
+            while len(saves) < 2 and process.poll() is None and time.monotonic() < deadline:
+                if state.exists():
+                    saves.add((state.stat().st_ino, state.stat().st_mtime_ns))
                 time.sleep(0.01)
             process.kill()
             if process.wait() == -9:

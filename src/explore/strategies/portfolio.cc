@@ -167,7 +167,12 @@ Coverage Portfolio::coverage() const {
     }
     shares += fmt::format("{}{} by {}", shares.empty() ? "" : ", ", with_commas(arm.executions),
                           arm.strategy->name());
-    if (!of_arm.statement.empty()) statements += "; " + of_arm.statement;
+    if (of_arm.statement.empty()) continue;
+    // One sentence after the other; those that do not say whose they are, are told apart.
+    const std::string& said = of_arm.statement;
+    statements +=
+        fmt::format("{} {}{}", statements.empty() || statements.back() != '.' ? "." : "",
+                    said.starts_with(arm.strategy->name()) ? "" : arm.strategy->name() + ": ", said);
   }
   coverage.statement = fmt::format("portfolio: {} different interleavings in {} executions, {}{}",
                                    with_commas(classes_.size()), with_commas(next_), shares, statements);

@@ -175,7 +175,8 @@ TEST(CampaignState, ThatCannotBeWrittenIsAnError) {
   CampaignOptions options = options_in(directory);
   options.state = directory / "no";
   options.state /= "such/directory/state";
-  const auto result = run_campaign(target, job_for(target, "dpor"), options, go_on);
+  const auto searches = [](const Progress&) -> bool { throw std::logic_error("it is searching already"); };
+  const auto result = run_campaign(target, job_for(target, "dpor"), options, searches);
   ASSERT_FALSE(result.ok());
   EXPECT_NE(result.error().message.find("such/directory"), std::string::npos) << result.error().message;
 }

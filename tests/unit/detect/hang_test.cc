@@ -63,7 +63,7 @@ TEST(Deadlock, RingsOfCopiesMerge) {
                                            {fmt::format("phil#{}", (i + 1) % n)}));
     }
     s.end(deadlock);
-    EXPECT_EQ(s.titles(), Titles{"deadlock: phil:2 waits for fork[] held by phil"}) << n;
+    EXPECT_EQ(s.titles(), Titles{"deadlock: phil:2 waits for fork[] held by another phil"}) << n;
   }
 }
 
