@@ -48,13 +48,24 @@ TreeNode::~TreeNode() {
 
 std::vector<TreeNode*> WakeupTree::start_leaves(uint32_t limit, size_t window) {
   std::vector<TreeNode*> started;
-  std::vector<std::pair<TreeNode*, size_t>> path;  // nodes and which of their children is next
+  struct Place {
+    TreeNode* node;
+    size_t next;  // of its children
+    bool waits;   // for the one before
+  };
+  std::vector<Place> path;
+  // Could it turn out to be something else, or to lead nowhere? What comes further right sleeps on it, and
+  // cannot know what that means.
+  const auto uncertain = [](const TreeNode& node, bool below) {
+    return node.state != TreeNode::State::Executed && (below || node.footprint != Footprint::Known);
+  };
   const auto enter = [&](TreeNode& node) {
-    if (node.open == 0 || node.cost > limit) return;
-    if (!node.children.empty()) {
-      path.emplace_back(&node, 0);
+    if (!node.children.empty() && node.open > 0 && node.cost <= limit) {
+      path.push_back({&node, 0, false});
       return;
     }
+    if (!path.empty()) path.back().waits = uncertain(node, false);
+    if (node.open == 0 || node.cost > limit) return;
     --window;
     if (node.state != TreeNode::State::Waiting) return;
     node.state = TreeNode::State::Running;
@@ -62,14 +73,14 @@ std::vector<TreeNode*> WakeupTree::start_leaves(uint32_t limit, size_t window) {
   };
   enter(*root_);
   while (!path.empty() && window > 0) {
-    auto& [node, next] = path.back();
-    // What comes further right sleeps on this one, and cannot know what that means.
-    const bool waits = next > 0 && node->children[next - 1]->footprint != Footprint::Known &&
-                       node->children[next - 1]->state != TreeNode::State::Executed;
-    if (waits || next == node->children.size())
-      path.pop_back();
-    else
-      enter(*node->children[next++]);
+    Place& at = path.back();
+    if (!at.waits && at.next < at.node->children.size()) {
+      enter(*at.node->children[at.next++]);
+      continue;
+    }
+    const bool waits = uncertain(*at.node, at.waits);
+    path.pop_back();
+    if (!path.empty()) path.back().waits = waits;
   }
   return started;
 }
@@ -123,7 +134,7 @@ void WakeupTree::insert(TreeNode& at, const Sleep& sleep, Sequence sequence) {
     // What was taken in explores all that begins with it, and so will a leaf.
     if (child.state == TreeNode::State::Executed) return;
     if (child.children.empty()) {
-      if (child.footprint != Footprint::Foreseen) return;
+      if (child.footprint == Footprint::Known) return;
       std::vector<TreeNode::Step>& kept = child.deferred.emplace_back();
       for (const Item& item : sequence)
         kept.push_back({item.agent, {item.touches.begin(), item.touches.end()}, item.footprint});
@@ -141,13 +152,55 @@ void WakeupTree::insert(TreeNode& at, const Sleep& sleep, Sequence sequence) {
   add_open(*node);
 }
 
-std::vector<std::vector<TreeNode::Step>> WakeupTree::withdraw(TreeNode& leaf) {
-  std::vector<std::vector<TreeNode::Step>> deferred = std::move(leaf.deferred);
+std::vector<WakeupTree::Steps> WakeupTree::withdraw(TreeNode& leaf) {
+  std::vector<Steps> deferred = std::move(leaf.deferred);
   for (TreeNode* node = &leaf; node != nullptr; node = node->parent) --node->open;
-  auto& siblings = leaf.parent->children;
-  siblings.erase(
-      std::find_if(siblings.begin(), siblings.end(), [&](const auto& node) { return node.get() == &leaf; }));
+  std::erase_if(leaf.parent->children, [&](const auto& node) { return node.get() == &leaf; });
   return deferred;
+}
+
+std::vector<WakeupTree::Steps> WakeupTree::take_right_of(TreeNode& child) {
+  auto& siblings = child.parent->children;
+  const auto first =
+      std::find_if(siblings.begin(), siblings.end(), [&](const auto& node) { return node.get() == &child; }) +
+      1;
+  std::vector<Steps> taken;
+  std::vector<TreeNode*> todo;
+  uint64_t open = 0;
+  for (auto sibling = siblings.end(); sibling != first;) {
+    open += (*--sibling)->open;
+    todo.push_back(sibling->get());
+  }
+  while (!todo.empty()) {
+    TreeNode& node = *todo.back();
+    todo.pop_back();
+    CHECK(node.state == TreeNode::State::Waiting, "what lies to the right of a guess was not waiting");
+    for (size_t i = node.children.size(); i-- > 0;) todo.push_back(node.children[i].get());
+    if (!node.children.empty()) continue;
+    Steps steps;
+    for (const TreeNode* step = &node; step != child.parent; step = step->parent)
+      steps.push_back({step->agent, step->touches, step->footprint});
+    std::reverse(steps.begin(), steps.end());
+    taken.push_back(steps);
+    steps.pop_back();
+    for (Steps& deferred : node.deferred) {
+      taken.push_back(steps);
+      std::move(deferred.begin(), deferred.end(), std::back_inserter(taken.back()));
+    }
+  }
+  siblings.erase(first, siblings.end());
+  for (TreeNode* node = child.parent; node != nullptr; node = node->parent) node->open -= open;
+  return taken;
+}
+
+void WakeupTree::prune(TreeNode& node) {
+  TreeNode* last = &node;
+  while (last->state != TreeNode::State::Executed && last->children.empty() && last->parent != nullptr) {
+    TreeNode* parent = last->parent;
+    std::erase_if(parent->children, [&](const auto& child) { return child.get() == last; });
+    last = parent;
+  }
+  for (; last != nullptr && last->open == 0; last = last->parent) last->children.clear();
 }
 
 TreeNode& WakeupTree::add_child(TreeNode& node, AgentId agent, std::vector<uint32_t> values) {

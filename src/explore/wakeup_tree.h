@@ -4,9 +4,9 @@
 // order in which they were asked for, and are explored in that order: each may sleep on all that its left
 // siblings do. A leaf that waits is never changed by what is learned to its left, so leaves are *executed*
 // ahead of their turn, many at a time, and only their results are taken in from left to right. One exception:
-// a left sibling whose footprint is not known for sure (a compare-and-swap that was never executed here) is
-// waited for, since the sleep set depends on it. Finished subtrees are freed; their first node stays for its
-// siblings' sleep sets.
+// a left sibling whose footprint is not known for sure (a compare-and-swap that was never executed here), or
+// that leads only to such, is waited for: what sleeps, and what is needed at all, depends on it. Finished
+// subtrees are freed; their first node stays for its siblings' sleep sets.
 #pragma once
 
 #include <memory>
@@ -49,7 +49,8 @@ struct TreeNode {
     std::vector<Touch> touches;
     Footprint footprint = Footprint::Known;
   };
-  std::vector<std::vector<Step>> deferred;  // of a foreseen leaf: sequences it may or may not explore
+  std::vector<std::vector<Step>>
+      deferred;  // of a leaf that is not Known: sequences it may or may not explore
 };
 
 bool conflict(std::span<const Touch> a, std::span<const Touch> b);
@@ -63,6 +64,7 @@ class WakeupTree {
     Footprint footprint = Footprint::Known;
   };
   using Sequence = std::vector<Item>;
+  using Steps = std::vector<TreeNode::Step>;  // the same, with touches of its own
   using Sleep = std::vector<const TreeNode*>;
 
   WakeupTree();
@@ -78,12 +80,17 @@ class WakeupTree {
   uint32_t cheapest() const;               // cost of the cheapest leaf
 
   // Wakeup sequences of optimal DPOR: adds `sequence` below `node` unless what it leads to is explored
-  // anyway. Whether a foreseen leaf explores it is known only when that was executed: until then the sequence
-  // is kept there.
+  // anyway. Whether a leaf that is not Known explores it turns out when that is executed: until then the
+  // sequence is kept there.
   void insert(TreeNode& node, const Sleep& sleep, Sequence sequence);
   // Takes a foreseen leaf out again, which turned out to be explored elsewhere; gives back what was kept
-  // there.
-  std::vector<std::vector<TreeNode::Step>> withdraw(TreeNode& leaf);
+  // there. Its parent may be left without children: see prune().
+  std::vector<Steps> withdraw(TreeNode& leaf);
+  // Takes out all that waits to the right of `child`; gives it back as sequences after child's parent.
+  std::vector<Steps> take_right_of(TreeNode& child);
+  // Takes out a node that was to lead to something and does not any more, and its parents likewise: nobody
+  // may sleep on what is never explored. Frees subtrees in which nothing is open.
+  void prune(TreeNode& node);
   // Backtrack sets of classic DPOR: adds the branch unless it is there.
   void add_branch(TreeNode& node, AgentId agent, uint32_t cost);
   TreeNode& add_child(TreeNode& node, AgentId agent, std::vector<uint32_t> values);

@@ -193,21 +193,39 @@ void Dpor::start_again() {
   explored_ = 0;
 }
 
-// The leaf was not needed; what was left to it is asked for again.
-void Dpor::withdraw(TreeNode& leaf) {
-  TreeNode& parent = *leaf.parent;
+// Sequences that were left out, or put to the right, on the strength of a footprint that turned out to be
+// another one.
+void Dpor::ask_again(TreeNode& parent, const std::vector<WakeupTree::Steps>& sequences) {
+  if (sequences.empty()) return;
   std::vector<const TreeNode*> path;
   for (const TreeNode* node = &parent; node->parent != nullptr; node = node->parent) path.push_back(node);
   Sleep sleep;
   for (size_t i = path.size(); i-- > 0;) WakeupTree::descend(sleep, *path[i]);
-  for (const auto& sequence : tree_.withdraw(leaf)) {
+  for (const WakeupTree::Steps& sequence : sequences) {
     sequence_.clear();
     for (const TreeNode::Step& step : sequence)
       sequence_.push_back({step.agent, step.touches, step.footprint});
     tree_.insert(parent, sleep, std::move(sequence_));
   }
-  for (TreeNode* node = &parent; node != nullptr && node->open == 0; node = node->parent)
-    node->children.clear();
+}
+
+// The leaf was not needed; what was left to it is asked for again.
+void Dpor::withdraw(TreeNode& leaf) {
+  TreeNode& parent = *leaf.parent;
+  ask_again(parent, tree_.withdraw(leaf));
+  tree_.prune(parent);
+}
+
+// The leaf was executed. What came to lie to its right may be explored by it, as it really is: such a branch
+// would sleep on it, and yet be taken for one that explores all that begins like it.
+void Dpor::correct(TreeNode& leaf, std::span<const Touch> foreseen) {
+  const std::vector<WakeupTree::Steps> deferred = std::exchange(leaf.deferred, {});
+  const auto same = [](const Touch& a, const Touch& b) {
+    return a.object == b.object && a.effect == b.effect;
+  };
+  if (std::equal(foreseen.begin(), foreseen.end(), leaf.touches.begin(), leaf.touches.end(), same)) return;
+  ask_again(*leaf.parent, tree_.take_right_of(leaf));
+  ask_again(*leaf.parent, deferred);
 }
 
 void Dpor::take_in(TreeNode& leaf) {
@@ -227,12 +245,14 @@ void Dpor::take_in(TreeNode& leaf) {
     withdraw(leaf);
     return;
   }
-  leaf.deferred.clear();
   if (mode_ == DporOptions::Mode::Fine && has_values()) {
     start_again();
     return;
   }
+  const bool uncertain = mode_ == DporOptions::Mode::Fine && leaf.footprint != Footprint::Known;
+  const std::vector<Touch> foreseen = uncertain ? leaf.touches : std::vector<Touch>();
   enter_path(leaf, execution);
+  if (uncertain) correct(leaf, foreseen);
   using Ancestors = HappensBefore::Ancestors;
   const Ancestors ancestors =
       mode_ == DporOptions::Mode::Fine || options_.defect == DporOptions::Defect::ForgottenAncestor

@@ -52,6 +52,8 @@ class Dpor : public Strategy {
   bool has_values() const;
   void start_again();
   void withdraw(TreeNode& leaf);
+  void correct(TreeNode& leaf, std::span<const Touch> foreseen);
+  void ask_again(TreeNode& parent, const std::vector<WakeupTree::Steps>& sequences);
   void enter_path(TreeNode& leaf, const Execution& execution);
   void add_values(TreeNode& node, const Execution& execution, size_t transition);
   void reverse_optimal(size_t e, size_t j);

@@ -204,6 +204,25 @@ TEST(Raise, OrdersTheNextRunOnly) {
   EXPECT_EQ(reach(built(b), with(DporOptions::Mode::Fine)).result.executions, 6u);
 }
 
+// A compare-and-swap is taken for one that writes until it is executed in its new place. Here it only reads:
+// what was put beside it is then explored by it, up to a point, and must not be taken for a branch of its
+// own.
+TEST(CompareAndSwap, WhatItOnlyReadsIsAskedForAgain) {
+  for (const int64_t times : {1, 2, 3})
+    for (const char* swap : {"r = cas(f, 1, 1)", "r = cas(f, 0, 2)", "r = cas(f, 2, 1)\nr = cas(f, 1, 0)"}) {
+      SCOPED_TRACE(std::to_string(times) + " times, " + swap);
+      ToyBuilder b;
+      b.shared("f", {.atomic = true}).thread("t0", "r = f").thread("t1", "q = fetch_add(f, 1)");
+      b.thread("t2", swap).interrupt("tick", "t0", "r = f", times);
+      const Reached all = reach(built(b), plain());
+      const Reached fine = reach(built(b), with(DporOptions::Mode::Fine));
+      EXPECT_EQ(fine, all);
+      EXPECT_EQ(fine.result.classes, all.result.classes);
+      EXPECT_EQ(fine.result.executions, all.result.classes);
+      EXPECT_EQ(reach(built(b), with(DporOptions::Mode::Coarse)), all);
+    }
+}
+
 // The tests above are worth something only if they notice mistakes.
 int disagreements(DporOptions::Mode mode, DporOptions::Defect defect, ChoicePolicy::Where where) {
   int found = 0;
