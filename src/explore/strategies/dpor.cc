@@ -55,8 +55,16 @@ class DporWalk : public Walker {
     const size_t begin = so_far.choices[first_choice_].first_touch;
     const auto touches = std::span(so_far.touches).subspan(begin);
     const AgentId ran = so_far.choices[first_choice_].taken.agent;
-    std::erase_if(sleepers_,
-                  [&](const Sleeper& s) { return s.agent == ran || conflict(s.touches, touches); });
+    // An agent may sleep with several values of a data choice: what wakes one of them wakes the agent.
+    for (size_t i = 0; i < sleepers_.size();) {
+      const AgentId agent = sleepers_[i].agent;
+      if (agent == ran || conflict(sleepers_[i].touches, touches)) {
+        std::erase_if(sleepers_, [&](const Sleeper& s) { return s.agent == agent; });
+        i = 0;
+      } else {
+        ++i;
+      }
+    }
   }
 
   std::vector<Sleeper> sleepers_;

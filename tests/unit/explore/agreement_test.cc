@@ -261,6 +261,17 @@ TEST(CoarseDpor, ATransitionMayTouchMoreInItsNewPlace) {
   EXPECT_EQ(reach(built(b), with(DporOptions::Mode::Coarse), given), reach(built(b), plain(), given));
 }
 
+// Only one of t0's values conflicts with what t1 does: t0 must be woken for all of them.
+TEST(CoarseDpor, WhatWakesAnAgentWithOneValueWakesIt) {
+  ToyBuilder b;
+  b.shared("x").shared("y").thread("t0", "r = choose(2)\nif r == 1 {\nx = 2\n}").thread("t1", "y = x + 1");
+  for (const auto where : {ChoicePolicy::Where::Sync, ChoicePolicy::Where::Nowhere}) {
+    const Reached all = reach(built(b), plain(), {.where = where});
+    EXPECT_EQ(all.states.size(), 3u);
+    EXPECT_EQ(reach(built(b), with(DporOptions::Mode::Coarse), {.where = where}), all);
+  }
+}
+
 // Landslide, Figure 5.4: thread 3 is one transition; only considering its first evil ancestor misses the
 // failure.
 std::shared_ptr<const ToyProgram> figure_5_4() {
