@@ -1,5 +1,7 @@
 #include "explore/save.h"
 
+#include <algorithm>
+
 namespace slalom {
 namespace {
 
@@ -150,8 +152,12 @@ void Explorer::save(ByteWriter& out) const {
     out.u64(count);
   encode(out, result_.found);
   encode(out, result_.trouble);
-  out.u64(classes_.size());
-  classes_.for_each([&](uint64_t hash, uint8_t) { out.fixed64(hash); });
+  std::vector<uint64_t> classes;  // sorted: the map's own order depends on how it grew
+  classes.reserve(classes_.size());
+  classes_.for_each([&](uint64_t hash, uint8_t) { classes.push_back(hash); });
+  std::sort(classes.begin(), classes.end());
+  out.u64(classes.size());
+  for (uint64_t hash : classes) out.fixed64(hash);
   strategy_.save(out);
 }
 

@@ -333,6 +333,7 @@ bool WakeupTree::load(ByteReader& in) {
     TreeNode& node = *parent->children.emplace_back(std::make_unique<TreeNode>());
     node.parent = parent;
     const uint64_t children = load_node(in, node);
+    if (node.cost < parent->cost) return false;
     if (children > 0)
       path.emplace_back(&node, children);
     else if (node.state != TreeNode::State::Executed)

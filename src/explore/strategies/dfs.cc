@@ -220,11 +220,15 @@ void Dfs::save(ByteWriter& out) const {
   for (const auto& bucket : pending_) save_pending(out, bucket);
   out.u64(next_.empty() ? 0 : next_.front().cost);
   save_pending(out, next_);
-  out.u64(cache_.size());
-  cache_.for_each([&](uint64_t key, uint64_t cost) {
+  std::vector<std::pair<uint64_t, uint64_t>> cache;
+  cache.reserve(cache_.size());
+  cache_.for_each([&](uint64_t key, uint64_t cost) { cache.emplace_back(key, cost); });
+  std::sort(cache.begin(), cache.end());  // the map's own order depends on how it grew
+  out.u64(cache.size());
+  for (const auto& [key, cost] : cache) {
     out.fixed64(key);
     out.u64(cost);
-  });
+  }
 }
 
 void Dfs::save_pending(ByteWriter& out, const std::vector<Pending>& all) const {

@@ -486,6 +486,10 @@ bool Dpor::load(ByteReader& in) {
   decode_u32(in, bound_);
   decode_enum(in, mode_, 3);
   if (!tree_.load(in)) return false;
+  // A search is saved when no more can be taken in: it goes on with an execution, or it is finished.
+  const TreeNode* leaf = tree_.leftmost_leaf();
+  if (leaf != nullptr && leaf->state != TreeNode::State::Waiting && leaf->state != TreeNode::State::Running)
+    return false;
   const std::vector<TreeNode*> started = tree_.started();
   next_.assign(started.begin(), started.end());
   return true;

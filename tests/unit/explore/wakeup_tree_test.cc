@@ -164,6 +164,7 @@ TEST(WakeupTreeSaving, KeepsWhatMatters) {
   b.values = {3, 1};
   b.cost = 2;
   TreeNode& ready = *b.children[0];
+  ready.cost = 2;  // never less than its parent's
   ready.state = TreeNode::State::Ready;
   ready.result = std::make_unique<Execution>();
   ready.result->outcome = Exited{};
