@@ -26,6 +26,8 @@ void add_explore(CLI::App& app, Run& run);
 void add_replay(CLI::App& app, Run& run);
 void add_findings(CLI::App& app, Run& run);
 void add_trace(CLI::App& app, Run& run);
+void add_boot(CLI::App& app, Run& run);
+void add_kernel(CLI::App& app, Run& run);
 void add_doctor(CLI::App& app, Run& run);
 
 // Targets: from what the user names, or from what a capsule holds.

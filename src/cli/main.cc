@@ -15,6 +15,8 @@ constexpr const char* kTour =
   slalom replay CAPSULE    see a bug again, exactly as it was found
   slalom findings [DIR]    list the bugs that were found
   slalom trace FILE        print a saved trace
+  slalom boot              run a kernel in slalom's virtual machine
+  slalom kernel get NAME   fetch a Debian kernel for it
   slalom doctor            check that this machine has what slalom needs
 
 A first look, with a bug and without:
@@ -54,6 +56,8 @@ int main(int argc, char** argv) {
   slalom::add_replay(app, run);
   slalom::add_findings(app, run);
   slalom::add_trace(app, run);
+  slalom::add_boot(app, run);
+  slalom::add_kernel(app, run);
   slalom::add_doctor(app, run);
 
   try {

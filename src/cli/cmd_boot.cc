@@ -1,0 +1,244 @@
+// slalom boot: runs a kernel in the virtual machine, with its console on the terminal.
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "finding/finding_json.h"
+#include "vm/boot/boot.h"
+
+namespace slalom {
+namespace {
+
+struct Arguments {
+  vm::BootOptions boot;
+  std::string memory = "256M";
+  std::vector<std::string> files;
+  uint64_t hash_every = 0;
+  uint64_t limit = 0;
+  bool screen = false;
+  bool json = false;
+};
+
+// "512M", "2G", or a number of bytes.
+Result<uint64_t> parse_memory(const std::string& text) {
+  size_t used = 0;
+  uint64_t number = 0;
+  try {
+    number = std::stoull(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string unit = text.substr(used);
+  const unsigned shift = unit == "K" || unit == "k"   ? 10
+                         : unit == "M" || unit == "m" ? 20
+                         : unit == "G" || unit == "g" ? 30
+                                                      : 0;
+  const bool valid = used > 0 && text[0] != '-' && (shift != 0 || unit.empty());
+  if (!valid || number > (uint64_t{1} << 40))
+    return error("--memory is a size as 256M or 2G, not \"{}\"", text);
+  const uint64_t bytes = number << shift;
+  if (bytes < (uint64_t{64} << 20) || bytes > (uint64_t{4} << 30))
+    return error("--memory is 64M to 4G, not {}", text);
+  if (bytes % (uint64_t{1} << 20) != 0) return error("--memory is in whole megabytes, not {}", text);
+  return bytes;
+}
+
+Result<vm::ExtraFile> parse_file(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size() || text[colon + 1] != '/')
+    return error("--file is HOST:GUEST with an absolute path in the guest, as tool:/bin/tool, not \"{}\"",
+                 text);
+  return vm::ExtraFile{.host = text.substr(0, colon), .guest = text.substr(colon + 1)};
+}
+
+std::string_view stop_name(vm::PcStop stop) {
+  switch (stop) {
+    case vm::PcStop::Budget:
+      return "limit";
+    case vm::PcStop::PowerOff:
+      return "power-off";
+    case vm::PcStop::Reset:
+      return "reset";
+    case vm::PcStop::Exit:
+      return "exit";
+    case vm::PcStop::Idle:
+      return "idle";
+    case vm::PcStop::Unknown:
+      return "not implemented";
+  }
+  return "";
+}
+
+std::string_view stop_sentence(vm::PcStop stop) {
+  switch (stop) {
+    case vm::PcStop::Budget:
+      return "stopped by you";
+    case vm::PcStop::PowerOff:
+      return "the guest switched itself off";
+    case vm::PcStop::Reset:
+      return "the guest asked to be restarted, or a CPU gave up";
+    case vm::PcStop::Exit:
+      return "the guest ended";
+    case vm::PcStop::Idle:
+      return "every CPU waits, and nothing is left that could wake one";
+    case vm::PcStop::Unknown:
+      return "the guest needs something that slalom does not have";
+  }
+  return "";
+}
+
+std::string grouped(uint64_t number) {
+  std::string text = fmt::format("{}", number);
+  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+struct HashAt {
+  uint64_t instructions;
+  uint64_t hash;
+};
+
+class Session {
+ public:
+  Session(const Arguments& arguments, vm::Booted machine)
+      : arguments_(arguments), machine_(std::move(machine)), pc_(*machine_.pc), console_(!arguments.json) {}
+
+  Result<Exit> run() {
+    const auto start = std::chrono::steady_clock::now();
+    vm::PcStop stop = vm::PcStop::Budget;
+    while (stop == vm::PcStop::Budget && !interrupted() && !console_.ended() && !limit_reached()) {
+      const uint64_t time = pc_.time(), executed = pc_.executed();
+      stop = pc_.run(slice());
+      show_output();
+      if (arguments_.hash_every != 0 && pc_.executed() % arguments_.hash_every == 0)
+        hashes_.push_back({pc_.executed(), pc_.state_hash()});
+      // Mostly idle: time flew, but little was done. Then there is time to wait for the user.
+      const bool idle = pc_.time() - time > 16 * vm::kNanosecondsPerInstruction * (pc_.executed() - executed);
+      pc_.devices().push_console_input(console_.input(idle && stop == vm::PcStop::Budget));
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    console_.restore();
+    return arguments_.json ? report_json(stop) : report(stop, seconds);
+  }
+
+ private:
+  bool limit_reached() const { return arguments_.limit != 0 && pc_.executed() >= arguments_.limit; }
+
+  // Up to the next place where something is to be done. Results do not depend on it.
+  uint64_t slice() const {
+    const uint64_t done = pc_.executed();
+    uint64_t size = console_.interactive() ? 200'000 : 2'000'000;
+    if (arguments_.hash_every != 0)
+      size = std::min(size, arguments_.hash_every - done % arguments_.hash_every);
+    if (arguments_.limit != 0) size = std::min(size, arguments_.limit - done);
+    return size;
+  }
+
+  void show_output() {
+    const std::string text = pc_.devices().take_console_output();
+    if (arguments_.json)
+      output_ += text;
+    else
+      console_.output(text);
+  }
+
+  Result<Exit> outcome(vm::PcStop stop) const {
+    if (stop == vm::PcStop::Unknown) {
+      std::cerr << "slalom: " << pc_.trouble() << "  Please report this with the lines above.\n";
+      return Exit::Internal;
+    }
+    return stop == vm::PcStop::Exit && pc_.exit_code() != 0 ? Exit::Findings : Exit::Clean;
+  }
+
+  Result<Exit> report(vm::PcStop stop, double seconds) {
+    if (arguments_.screen) std::cout << pc_.devices().text_screen(pc_.ram());
+    std::cout.flush();
+    std::string each;
+    for (unsigned i = 0; i < pc_.cpu_count(); ++i)
+      each += fmt::format("{}{}", i == 0 ? "" : " + ", grouped(pc_.cpu(i).regs.retired));
+    std::cerr << fmt::format("\n{}: {}\n", machine_.kernel, stop_sentence(stop));
+    std::cerr << fmt::format("  instructions  {}\n", each);
+    std::cerr << fmt::format("  virtual time  {:.3f} s\n", static_cast<double>(pc_.time()) * 1e-9);
+    std::cerr << fmt::format("  speed         {:.0f} million instructions a second, {:.2f} s in all\n",
+                             static_cast<double>(pc_.executed()) * 1e-6 / std::max(seconds, 1e-6), seconds);
+    for (const HashAt& at : hashes_) std::cout << fmt::format("{:>14}  {:016x}\n", at.instructions, at.hash);
+    return outcome(stop);
+  }
+
+  Result<Exit> report_json(vm::PcStop stop) {
+    nlohmann::ordered_json cpus = nlohmann::ordered_json::array();
+    for (unsigned i = 0; i < pc_.cpu_count(); ++i) cpus.push_back(pc_.cpu(i).regs.retired);
+    nlohmann::ordered_json hashes = nlohmann::ordered_json::array();
+    for (const HashAt& at : hashes_)
+      hashes.push_back({{"instructions", at.instructions}, {"hash", fmt::format("{:016x}", at.hash)}});
+    nlohmann::ordered_json json = {
+        {"kernel", machine_.kernel}, {"identity", machine_.identity},     {"stop", stop_name(stop)},
+        {"instructions", cpus},      {"virtual_nanoseconds", pc_.time()}, {"hashes", hashes},
+        {"console", output_}};
+    if (stop == vm::PcStop::Exit) json["exit_code"] = pc_.exit_code();
+    std::cout << json_text(json);
+    return outcome(stop);
+  }
+
+  const Arguments& arguments_;
+  vm::Booted machine_;
+  vm::Pc& pc_;
+  Console console_;
+  std::string output_;
+  std::vector<HashAt> hashes_;
+};
+
+Result<Exit> boot(const Arguments& given) {
+  Arguments arguments = given;
+  TRY_ASSIGN(arguments.boot.pc.memory, parse_memory(given.memory));
+  for (const std::string& text : given.files) {
+    TRY_ASSIGN(vm::ExtraFile file, parse_file(text));
+    arguments.boot.files.push_back(std::move(file));
+  }
+  TRY_ASSIGN(vm::Booted machine, vm::boot(arguments.boot));
+  watch_interrupt();
+  return Session(arguments, std::move(machine)).run();
+}
+
+}  // namespace
+
+void add_boot(CLI::App& app, Run& run) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* verb =
+      app.add_subcommand("boot", "Run a kernel in slalom's virtual machine; its console is the terminal.");
+  verb->add_option("--kernel", a->boot.kernel,
+                   "debian:5.10, debian:6.1 (the default), debian:6.12, debian:sid; or a bzImage, vmlinux or "
+                   "multiboot file")
+      ->type_name("K");
+  verb->add_option("--initrd", a->boot.initrd, "the first file system, instead of busybox and slalom's agent")
+      ->type_name("FILE");
+  verb->add_option("--append", a->boot.append, "more for the kernel's command line")->type_name("TEXT");
+  verb->add_option("--run", a->boot.run, "run this command in the guest and switch off, instead of a shell")
+      ->type_name("COMMAND");
+  verb->add_option("--module", a->boot.modules,
+                   "load this module of the kernel first, with what it needs (repeatable)")
+      ->type_name("NAME");
+  verb->add_option("--file", a->files, "put a file or directory of the host into the guest (repeatable)")
+      ->type_name("HOST:GUEST");
+  verb->add_option("--multiboot-module", a->boot.multiboot_modules,
+                   "give this file to a multiboot kernel (repeatable)")
+      ->type_name("FILE");
+  verb->add_option("--cpus", a->boot.pc.cpus, "1 to 8 (default 1)")
+      ->type_name("N")
+      ->check(whole_number(1, 8));
+  verb->add_option("--memory", a->memory, "64M to 4G (default 256M)")->type_name("SIZE");
+  verb->add_option("--seed", a->boot.seed, "of the guest's random numbers (default 0)")->type_name("N");
+  verb->add_option("--limit", a->limit, "stop after that many instructions")
+      ->type_name("N")
+      ->check(whole_number(1));
+  verb->add_option("--state-hash-every", a->hash_every, "hash the whole machine every N instructions")
+      ->type_name("N")
+      ->check(whole_number(1));
+  verb->add_flag("--screen", a->screen, "show the text screen at the end");
+  verb->add_flag("--json", a->json, "what happened, the console included, as JSON on standard output");
+  verb->callback([a, &run] { run = [a] { return boot(*a); }; });
+}
+
+}  // namespace slalom

@@ -1,0 +1,243 @@
+#include "vm/boot/initramfs.h"
+
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+
+#include "base/file.h"
+#include "vm/boot/child.h"
+#include "vm/boot/control_file.h"
+#include "vm/boot/cpio.h"
+#include "vm/boot/elf_file.h"
+#include "vm/boot/modules.h"
+#include "vm/boot/shared_libraries.h"
+
+namespace slalom::vm {
+namespace {
+
+struct Device {
+  const char* path;
+  uint32_t permissions, major, minor;
+};
+
+// Enough until, and where, the kernel fills /dev itself.
+constexpr Device kDevices[] = {{"dev/console", 0600, 5, 1}, {"dev/tty", 0666, 5, 0},
+                               {"dev/ttyS0", 0600, 4, 64},  {"dev/null", 0666, 1, 3},
+                               {"dev/zero", 0666, 1, 5},    {"dev/random", 0666, 1, 8},
+                               {"dev/urandom", 0666, 1, 9}, {"dev/kmsg", 0600, 1, 11}};
+
+Result<std::filesystem::path> find_busybox(const std::filesystem::path& given) {
+  std::error_code ignored;
+  if (!given.empty()) return given;
+  for (const char* path : {"/bin/busybox", "/usr/bin/busybox"})
+    if (std::filesystem::exists(path, ignored)) return std::filesystem::path(path);
+  return error(
+      "there is no busybox for the guest on this machine; install the Debian package busybox-static");
+}
+
+Result<void> check_static(const std::filesystem::path& path, std::span<const uint8_t> bytes) {
+  const Result<ElfFile> elf = parse_elf(bytes);
+  if (!elf.ok() || !elf->is_64bit || elf->machine != ElfFile::kX86_64)
+    return error("{} is no program for x86-64, which the guest is", path.string());
+  for (const ElfSegment& segment : elf->segments)
+    if (segment.type == ElfFile::kInterpreter)
+      return error(
+          "{} needs shared libraries, which the guest does not have; install the Debian package "
+          "busybox-static",
+          path.string());
+  return {};
+}
+
+// What the archive is made from, read but not yet assembled: it also names the result in the cache.
+struct Ingredients {
+  std::vector<uint8_t> busybox;
+  std::vector<std::string> applets;  // paths in the guest
+  struct File {
+    std::string guest;
+    uint32_t mode = 0;
+    std::vector<uint8_t> bytes;  // of a symbolic link: its target
+  };
+  std::vector<File> files;
+};
+
+Result<void> read_extra(const std::filesystem::path& host, const std::string& guest,
+                        std::vector<Ingredients::File>& files) {
+  struct stat status = {};
+  if (::lstat(host.c_str(), &status) != 0) return error("cannot read {}: check the path", host.string());
+  Ingredients::File file{guest, status.st_mode, {}};
+  std::error_code trouble;
+  if (S_ISLNK(status.st_mode)) {
+    const std::string target = std::filesystem::read_symlink(host, trouble).string();
+    file.bytes.assign(target.begin(), target.end());
+  } else if (S_ISREG(status.st_mode)) {
+    TRY_ASSIGN(file.bytes, read_file(host));
+  } else if (!S_ISDIR(status.st_mode)) {
+    return error("{} is neither a file nor a directory: it cannot go into the guest", host.string());
+  }
+  files.push_back(std::move(file));
+  if (!S_ISDIR(status.st_mode)) return {};
+  std::vector<std::filesystem::path> inside;
+  for (const auto& entry : std::filesystem::directory_iterator(host, trouble)) inside.push_back(entry.path());
+  if (trouble) return error("cannot read {}: {}", host.string(), trouble.message());
+  std::sort(inside.begin(), inside.end());
+  for (const std::filesystem::path& path : inside)
+    TRY(read_extra(path, guest + "/" + path.filename().string(), files));
+  return {};
+}
+
+// What the programs among the files need to run, where the user has not given it.
+Result<void> add_libraries(std::vector<Ingredients::File>& files) {
+  std::map<std::string, Ingredients::File> libraries;
+  for (const Ingredients::File& file : files) {
+    if (!S_ISREG(file.mode)) continue;
+    TRY(for_each_shared_object(
+        file.guest, file.bytes,
+        [&](const std::filesystem::path& path, std::vector<uint8_t> bytes) -> Result<void> {
+          libraries.try_emplace(path.string(),
+                                Ingredients::File{path.string(), S_IFREG | 0755, std::move(bytes)});
+          return {};
+        }));
+  }
+  // First, so that files of the user replace them.
+  std::vector<Ingredients::File> all;
+  for (auto& [path, library] : libraries) all.push_back(std::move(library));
+  std::move(files.begin(), files.end(), std::back_inserter(all));
+  files = std::move(all);
+  return {};
+}
+
+Result<Ingredients> gather(const InitramfsOptions& options) {
+  Ingredients all;
+  TRY_ASSIGN(const std::filesystem::path busybox, find_busybox(options.busybox));
+  TRY_ASSIGN(all.busybox, read_file(busybox));
+  TRY(check_static(busybox, all.busybox));
+  TRY_ASSIGN(const ChildOutput list,
+             run_child({.program = busybox.string(), .arguments = {"--list-full"}}, "busybox-static"));
+  if (list.status != 0) return error("{} does not say what it can do: {}", busybox.string(), list.errors);
+  all.applets = split_words(list.output);
+  for (const ExtraFile& extra : options.files) {
+    // A link that the user names means the file behind it; links within a directory stay links.
+    std::error_code trouble;
+    const std::filesystem::path real = std::filesystem::canonical(extra.host, trouble);
+    if (trouble) return error("cannot read {}: {}", extra.host.string(), trouble.message());
+    TRY(read_extra(real, extra.guest, all.files));
+  }
+  TRY(add_libraries(all.files));
+  return all;
+}
+
+Result<void> add_modules(const InitramfsOptions& options, CpioArchive& archive) {
+  if (options.modules.empty()) return {};
+  if (options.kernel.modules.empty())
+    return error("the kernel {} comes without modules: use a kernel of slalom kernel get, or none of them",
+                 options.kernel.name);
+  TRY_ASSIGN(ModuleTree tree, ModuleTree::open(options.kernel.modules));
+  TRY_ASSIGN(std::vector<Module> modules, tree.with_dependencies(options.modules));
+  const std::string directory = "lib/modules/" + options.kernel.release + "/";
+  std::string list;
+  std::string dependencies;  // modules.dep, for modprobe in the guest
+  for (const Module& module : modules) {
+    list += "/" + directory + module.path + "\n";
+    dependencies += module.path + ":";
+    for (const std::string& needed : module.depends) {
+      const auto found = std::find_if(modules.begin(), modules.end(),
+                                      [&](const Module& each) { return each.name == needed; });
+      if (found != modules.end()) dependencies += " " + found->path;
+    }
+    dependencies += "\n";
+  }
+  std::string aliases;
+  for (const Module& module : modules)
+    for (const std::string& alias : module.aliases)
+      aliases += fmt::format("alias {} {}\n", alias, module.name);
+  for (Module& module : modules)
+    TRY(archive.add_file(directory + module.path, 0644, std::move(module.bytes)));
+  const auto add_text = [&](const std::string& path, const std::string& text) {
+    return archive.add_file(path, 0644, {text.begin(), text.end()});
+  };
+  TRY(add_text(directory + "modules.dep", dependencies));
+  TRY(add_text(directory + "modules.alias", aliases));
+  return add_text(kModuleList, list);
+}
+
+Result<std::vector<uint8_t>> assemble(const InitramfsOptions& options, Ingredients all) {
+  CpioArchive archive;
+  for (const char* path : {"bin", "dev", "etc", "proc", "root", "sbin", "sys", "usr/bin", "usr/sbin", "var"})
+    TRY(archive.add_directory(path));
+  TRY(archive.add_directory("tmp", 01777));
+  for (const Device& device : kDevices)
+    TRY(archive.add_character_device(device.path, device.permissions, device.major, device.minor));
+  TRY(archive.add_file("bin/busybox", 0755, std::move(all.busybox)));
+  for (const std::string& applet : all.applets)
+    if (!archive.has(applet)) TRY(archive.add_symlink(applet, "/bin/busybox"));
+  TRY(archive.add_file("init", 0755, {options.agent.begin(), options.agent.end()}));
+  TRY(add_modules(options, archive));
+  for (Ingredients::File& file : all.files) {
+    const uint32_t permissions = file.mode & 07777;
+    if (S_ISDIR(file.mode))
+      TRY(archive.add_directory(file.guest, permissions));
+    else if (S_ISLNK(file.mode))
+      TRY(archive.add_symlink(file.guest, std::string(file.bytes.begin(), file.bytes.end())));
+    else
+      TRY(archive.add_file(file.guest, permissions, std::move(file.bytes)));
+  }
+  return archive.bytes();
+}
+
+// Names the result by all that it is made from. Modules are those of the kernel's packages, so their names
+// will do.
+std::string cache_name(const InitramfsOptions& options, const Ingredients& all) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  const auto add = [&](const auto& bytes) {
+    const uint64_t size = bytes.size();
+    XXH3_128bits_update(state.get(), &size, sizeof size);
+    XXH3_128bits_update(state.get(), bytes.data(), bytes.size());
+  };
+  constexpr std::string_view form = "initramfs 1";  // changes when assemble() does
+  add(form);
+  add(all.busybox);
+  for (const std::string& applet : all.applets) add(applet);
+  add(options.agent);
+  for (const KernelPackage& package : options.kernel.packages) add(package.sha256);
+  add(options.kernel.release);
+  for (const std::string& module : options.modules) add(module);
+  for (const Ingredients::File& file : all.files) {
+    add(file.guest);
+    add(fmt::format("{:o}", file.mode));
+    add(file.bytes);
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return fmt::format("{:016x}{:016x}.cpio", hash.high64, hash.low64);
+}
+
+}  // namespace
+
+Result<std::vector<uint8_t>> build_initramfs(const InitramfsOptions& options) {
+  TRY_ASSIGN(Ingredients all, gather(options));
+  return assemble(options, std::move(all));
+}
+
+Result<std::vector<uint8_t>> cached_initramfs(const std::filesystem::path& directory,
+                                              const InitramfsOptions& options) {
+  TRY_ASSIGN(Ingredients all, gather(options));
+  // Modules of a user's own directory may change at any time.
+  const bool repeatable = options.modules.empty() || !options.kernel.packages.empty();
+  if (!repeatable) return assemble(options, std::move(all));
+  const std::filesystem::path path = directory / cache_name(options, all);
+  std::error_code trouble;
+  if (std::filesystem::exists(path, trouble)) return read_file(path);
+  TRY_ASSIGN(std::vector<uint8_t> archive, assemble(options, std::move(all)));
+  std::filesystem::create_directories(directory, trouble);
+  if (trouble)
+    return error("cannot make {}: {}; set SLALOM_CACHE to another directory", directory.string(),
+                 trouble.message());
+  TRY(write_file(path, archive));
+  return archive;
+}
+
+}  // namespace slalom::vm

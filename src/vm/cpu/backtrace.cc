@@ -1,0 +1,76 @@
+#include "vm/cpu/backtrace.h"
+
+#include <Zydis/Zydis.h>
+
+#include "vm/memory/mmu.h"
+
+namespace slalom::vm {
+namespace {
+
+bool read_quietly(const Cpu& cpu, uint64_t address, std::span<uint8_t> out) {
+  for (uint8_t& byte : out) {
+    Physical physical;
+    if (!translate_quietly(cpu, address++, physical)) return false;
+    if (!cpu.system.ram.read(physical, std::span(&byte, 1))) return false;
+  }
+  return true;
+}
+
+std::string_view mode_name(const Cpu& cpu) {
+  if (cpu.mode.is_long()) return "64-bit code";
+  if (!cpu.protected_mode()) return "real mode";
+  if (cpu.vm86()) return "virtual 8086 mode";
+  return cpu.mode.width() == CodeMode::k32 ? "32-bit code" : "16-bit code";
+}
+
+std::string instruction_text(const Cpu& cpu, uint64_t rip, std::span<const uint8_t> bytes) {
+  const ZydisMachineMode mode = cpu.mode.is_long()                  ? ZYDIS_MACHINE_MODE_LONG_64
+                                : cpu.mode.width() == CodeMode::k32 ? ZYDIS_MACHINE_MODE_LEGACY_32
+                                                                    : ZYDIS_MACHINE_MODE_LEGACY_16;
+  ZydisDisassembledInstruction text;
+  if (!ZYAN_SUCCESS(ZydisDisassembleIntel(mode, rip, bytes.data(), bytes.size(), &text)))
+    return "(no instruction)";
+  return text.text;
+}
+
+}  // namespace
+
+std::string describe_place(const Cpu& cpu) {
+  const Registers& r = cpu.regs;
+  const uint64_t rip = r.gpr[kRip];
+  const uint64_t linear = cpu.mode.is_long() ? rip : static_cast<uint32_t>(r.segments[kCs].base + rip);
+  std::string out = fmt::format("  at {:#x} ({}, ring {}", rip, mode_name(cpu), cpu.cpl);
+  std::array<uint8_t, 15> bytes{};
+  if (read_quietly(cpu, linear, bytes)) {
+    out += fmt::format("): {}\n  bytes", instruction_text(cpu, rip, bytes));
+    for (uint8_t byte : bytes) out += fmt::format(" {:02x}", byte);
+    out += '\n';
+  } else {
+    out += "), which cannot be read\n";
+  }
+  static constexpr const char* kNames[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+                                           "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+  for (unsigned i = 0; i < 16; ++i)
+    out += fmt::format("{}{:>3} {:016x}{}", i % 4 == 0 ? "  " : "  ", kNames[i], r.gpr[i],
+                       i % 4 == 3 ? "\n" : "");
+  out += fmt::format("  cr0 {:x} cr2 {:x} cr3 {:x} cr4 {:x} efer {:x} flags {:x}\n", r.cr0, r.cr2, r.cr3,
+                     r.cr4, r.efer, r.rflags);
+  // Frame pointers, where code keeps them; of others, what lies on the stack and looks like code.
+  out += "  stack:";
+  uint64_t at = r.gpr[kRsp];
+  unsigned shown = 0;
+  for (unsigned i = 0; i < 256 && shown < 12; ++i, at += 8) {
+    uint64_t value = 0;
+    if (!read_quietly(cpu, at, std::span(reinterpret_cast<uint8_t*>(&value), 8))) break;
+    Physical physical;
+    const bool same_half = (value >> 47) == (rip >> 47) && value > 0x1000;
+    if (!same_half || !translate_quietly(cpu, value, physical)) continue;
+    if ((value >> 24) != (rip >> 24)) continue;
+    out += fmt::format(" {:#x}", value);
+    ++shown;
+  }
+  out += '\n';
+  return out;
+}
+
+}  // namespace slalom::vm

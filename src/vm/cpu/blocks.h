@@ -1,0 +1,68 @@
+// Blocks: the decoded code of the whole machine, by physical address.
+//
+// Blocks of a page live and die together: when a decoded byte of it is written, or its contents are restored
+// to something else. What is dropped stays in memory until nobody can be running it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "vm/cpu/op.h"
+
+namespace slalom::vm {
+
+struct System;
+
+class Blocks {
+ public:
+  explicit Blocks(uint64_t pages);
+  ~Blocks();
+
+  Block* find(uint64_t ram_page, unsigned offset, CodeMode mode) const;
+  // Decodes from `code`, the contents of the page. Null: the first instruction reaches into the next page.
+  Block* decode(System& system, uint64_t ram_page, const uint8_t* code, unsigned offset, CodeMode mode);
+  // One instruction that lies in two pages. Kept as long as its bytes are the same.
+  Block* straddling(Physical address, const uint8_t* bytes, unsigned available, CodeMode mode);
+
+  bool overlaps(uint64_t ram_page, unsigned offset, unsigned size) const;
+  void drop_page(System& system, uint64_t ram_page);
+  // When no block runs: frees what was dropped.
+  void bury() {
+    if (!dead_.empty()) free_dead();
+  }
+
+ private:
+  static constexpr unsigned kBuckets = 64, kChunk = 64;
+  struct Page {
+    std::array<Block*, kBuckets> buckets{};
+    uint64_t decoded = 0;  // a bit for each chunk of the page that holds decoded bytes
+  };
+  struct Straddler {
+    Physical address = ~Physical{0};
+    std::array<uint8_t, 15> bytes{};
+    unsigned length = 0;
+    Block* block = nullptr;
+  };
+  void free_dead();
+
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::vector<Block*> dead_;
+  std::array<Straddler, 256> straddlers_;
+};
+
+// Decodes one instruction; `length` 0: more than `available` bytes are needed.
+struct Decoded {
+  Op op;
+  unsigned length = 0;
+  bool ends_block = false;
+  bool stands_alone = false;
+};
+// block_in_page: where in its page the block starts; offset: of the instruction within the block.
+Decoded decode_instruction(const uint8_t* bytes, unsigned available, CodeMode mode, unsigned block_in_page,
+                           unsigned offset);
+// The op that ends a block which no jump ends.
+Op end_of_block(unsigned offset, unsigned number, bool within_page);
+
+}  // namespace slalom::vm

@@ -1,0 +1,209 @@
+// Cpu: one virtual CPU while it runs, and System: what all CPUs share.
+//
+// Registers are the truth between instructions. The rest is here to be fast: flags not yet computed, the
+// software TLBs, the block that runs, and how far it may go.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vm/cpu/flags.h"
+#include "vm/cpu/op.h"
+#include "vm/cpu/registers.h"
+#include "vm/memory/ram.h"
+#include "vm/memory/tlb.h"
+
+namespace slalom::vm {
+
+class Blocks;
+struct Cpu;
+
+// What lies outside CPUs and RAM. Rare, so virtual calls do no harm.
+class Bus {
+ public:
+  virtual ~Bus() = default;
+  virtual bool in(unsigned cpu, uint16_t port, unsigned size, uint32_t& value) = 0;  // false: unknown port
+  virtual bool out(unsigned cpu, uint16_t port, unsigned size, uint32_t value) = 0;
+  virtual bool is_device(Physical address) const = 0;
+  virtual bool read(unsigned cpu, Physical address, unsigned size, uint64_t& value) = 0;
+  virtual bool write(unsigned cpu, Physical address, unsigned size, uint64_t value) = 0;
+  virtual uint64_t apic_base(unsigned cpu) const = 0;
+  virtual bool set_apic_base(unsigned cpu, uint64_t value) = 0;
+  virtual uint64_t now() const = 0;  // virtual nanoseconds, exact for the last instruction of a block
+  // Must the CPU stop before its next instruction: for an interrupt, or since the devices' plans changed?
+  virtual bool attention(unsigned cpu, bool interrupts_enabled) const = 0;
+};
+
+// A guest fault: a value, delivered by the run loop.
+struct Fault {
+  uint8_t vector = 0;
+  bool has_code = false;
+  uint32_t code = 0;
+  uint64_t address = 0;  // of a page fault
+};
+
+enum Vector : uint8_t {
+  kDivide = 0,
+  kDebug = 1,
+  kNmi = 2,
+  kBreakpoint = 3,
+  kOverflowTrap = 4,
+  kBound = 5,
+  kInvalidOpcode = 6,
+  kNoDevice = 7,
+  kDoubleFault = 8,
+  kInvalidTss = 10,
+  kNotPresent = 11,
+  kStackFault = 12,
+  kProtection = 13,
+  kPageFault = 14,
+  kX87 = 16,
+  kAlignmentCheck = 17,
+  kMachineCheck = 18,
+  kSimd = 19,
+};
+
+// Why the handlers stopped going on.
+enum class Leave : uint8_t {
+  Block,    // at the end of a block, with rip set
+  Fault,    // an op raised Cpu::fault
+  Replay,   // an op must run in a block of its own
+  Unknown,  // an op stands for something not implemented
+};
+
+// Why Cpu::run returned.
+enum class Exit : uint8_t {
+  Budget,    // all instructions it was given
+  Window,    // interrupts may have become deliverable
+  Halted,    // HLT
+  Paused,    // PAUSE
+  Shutdown,  // triple fault
+  Unknown,   // something not implemented: Cpu::unknown says what
+};
+
+struct JumpCache {
+  static constexpr unsigned kEntries = 2048;
+  struct Entry {
+    uint64_t tag = 0;  // rip with the salt in its upper bits
+    Block* block = nullptr;
+  };
+  std::array<Entry, kEntries> entries;
+  uint64_t salt = uint64_t{1} << 48;
+  bool has_low = false;  // addresses below the middle, which go when the address space changes
+
+  Entry& at(uint64_t rip) { return entries[(rip ^ (rip >> 11)) & (kEntries - 1)]; }
+  void forget() {
+    has_low = false;
+    salt += uint64_t{1} << 48;
+    if (salt == 0) {
+      entries.fill(Entry{});
+      salt = uint64_t{1} << 48;
+    }
+  }
+};
+
+// What is known of a page that holds translations, so that a write to it drops no more than it must.
+struct TableUse {
+  uint64_t address = 0;    // the first virtual address its entries are for
+  uint8_t level = 0;       // 1: its entries map pages
+  bool ambiguous = false;  // used in several places: every write drops everything
+  uint16_t writes = 0;     // since it was last walked through
+};
+
+struct System {
+  System(Ram& memory, Bus& outside);
+  ~System();
+
+  Ram& ram;
+  Bus& bus;
+  std::unique_ptr<Blocks> blocks;
+  std::vector<std::unique_ptr<Cpu>> cpus;
+  std::vector<TableUse> tables;  // by page
+
+  void forget_jumps();  // everywhere: some virtual address leads to other code now
+};
+
+struct Cpu {
+  Cpu(System& all, unsigned id);
+
+  Registers regs;  // first: handlers reach it with short offsets
+  LazyFlags flags;
+  int64_t left = 0;         // instructions before the run loop must be asked
+  Block* block = nullptr;   // the running one; regs.gpr[kRip] is its start
+  TlbEntry* tlb = nullptr;  // of the current privilege
+  JumpCache* jumps = nullptr;
+  std::array<uint64_t, 4> segment_base{};  // by AddressSegment
+  uint8_t cpl = 0;
+  Leave leave = Leave::Block;
+  const Op* stopped_at = nullptr;  // the op that left with Fault, Replay or Unknown
+  Block** link = nullptr;          // where the block that comes next may be noted
+  bool window = false;             // interrupts must be looked at before the next instruction
+  bool paused = false;
+  bool interrupted = false;  // the last instruction went through the interrupt table
+  bool step_waits = false;   // the last instruction keeps a single step from trapping behind it
+  Fault fault;
+  uint64_t linear = 0;                           // what legacy_address() found
+  alignas(16) std::array<std::byte, 16> buffer;  // what the slow accesses read or write
+  int64_t slice = 0;                             // what `left` was when run began
+
+  System& system;
+  const unsigned id;
+  CodeMode mode;
+  uint64_t code_base = 0;   // of code that is not 64-bit
+  std::array<Tlb, 2> tlbs;  // supervisor, user
+  Tlb empty_tlb;            // never filled: while alignment is checked, every access is a slow one
+  std::array<JumpCache, 2> jump_caches;
+  std::string unknown;
+  std::unique_ptr<std::byte[]> scratch;  // a truncated block
+
+  uint64_t& gpr(unsigned i) { return regs.gpr[i]; }
+  bool long_mode() const { return (regs.efer & efer::kLma) != 0; }
+  bool protected_mode() const { return (regs.cr0 & cr0::kPe) != 0; }
+  bool vm86() const { return (regs.rflags & flag::kVm86) != 0; }
+
+  // Runs at most that many instructions.
+  Exit run(uint64_t instructions);
+  // Instructions since run() began. While a handler runs that ends its block, its own one is included.
+  uint64_t executed() const { return static_cast<uint64_t>(slice - left); }
+
+  uint64_t rflags() const { return (regs.rflags & ~flag::kArithmetic) | flags.arithmetic(); }
+  void set_rflags(uint64_t value);  // all of it; whoever may change what has been decided
+  void settle() {
+    regs.rflags = rflags();
+    flags.set_arithmetic(regs.rflags);
+  }
+
+  // After regs was replaced, or cr0, cr4, efer or segments changed: what follows from them.
+  void registers_changed();
+  void set_cpl(unsigned value);
+  void choose_tlb();  // by privilege, and by whether alignment is checked
+  void forget_translations();
+
+  // Faults: set `fault` and return false, so that a helper can `return raise_...`.
+  bool raise(Vector vector);
+  bool raise(Vector vector, uint32_t code);
+  bool raise_page_fault(uint64_t address, uint32_t code);
+
+  // cpu/run.cc
+  Block* next_block();  // the one at rip; null: the fetch faulted
+  Block* shortened(const Block& whole, unsigned count);
+  Block* alone(const Op& op);
+  void deliver_trap();
+
+  // cpu/interrupt.cc: goes through the IDT. `soft`: an INT instruction (checks the gate's privilege).
+  void deliver_fault();
+  bool interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uint64_t return_rip);
+  void reset(bool power_on);    // or INIT: then all but CPU 0 wait to be started
+  void start_at(uint8_t page);  // SIPI
+};
+
+// Privileged state, shared by handlers, loaders and debuggers (cpu/control.cc).
+bool write_cr(Cpu& cpu, unsigned number, uint64_t value);
+bool read_msr(Cpu& cpu, uint32_t number, uint64_t& value);
+bool write_msr(Cpu& cpu, uint32_t number, uint64_t value);
+void cpuid(const Cpu& cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
+
+}  // namespace slalom::vm

@@ -1,0 +1,190 @@
+// What handlers are made of: the register file, operands in memory, going on, and stopping.
+//
+// A handler is a free function that does one instruction and then goes on with NEXT. In optimised builds that
+// is a jump: handlers call each other at the end of each block's op, never returning to a loop. Without
+// optimisation they return the next op to a loop, so that the stack does not grow.
+#pragma once
+
+#include <cstring>
+
+#include "vm/cpu/cpu.h"
+#include "vm/memory/mmu.h"
+
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(SLALOM_NO_CHAINING)
+#define SLALOM_CHAINING 1
+#else
+#define SLALOM_CHAINING 0
+#endif
+
+namespace slalom::vm {
+
+inline const Op* go_on(Cpu& cpu, const Op* op) {
+#if SLALOM_CHAINING
+  return op->handler(cpu, op);
+#else
+  (void)cpu;
+  return op;
+#endif
+}
+#define NEXT return ::slalom::vm::go_on(cpu, op + 1)
+
+// An op could not be done: a fault, or something that needs another way of running.
+inline const Op* stop(Cpu& cpu, const Op* op) {
+  cpu.stopped_at = op;
+  return nullptr;
+}
+
+inline const Op* raise(Cpu& cpu, const Op* op, Vector vector) {
+  cpu.raise(vector);
+  return stop(cpu, op);
+}
+inline const Op* raise(Cpu& cpu, const Op* op, Vector vector, uint32_t code) {
+  cpu.raise(vector, code);
+  return stop(cpu, op);
+}
+
+// Ends a block: rip is where to go on.
+inline const Op* leave(Cpu& cpu, uint64_t rip) {
+  cpu.regs.gpr[kRip] = rip;
+  cpu.leave = Leave::Block;
+  cpu.link = nullptr;
+  return nullptr;
+}
+// The same after something that may have made an interrupt deliverable.
+inline const Op* leave_for_interrupts(Cpu& cpu, uint64_t rip) {
+  cpu.window = true;
+  return leave(cpu, rip);
+}
+
+inline const Op* enter(Cpu& cpu, Block* block) {
+  cpu.block = block;
+  cpu.left -= block->count;
+  return go_on(cpu, block->ops);
+}
+
+// Goes on at rip, whatever lies there.
+inline const Op* jump_to(Cpu& cpu, uint64_t rip) {
+  const JumpCache::Entry& entry = cpu.jumps->at(rip);
+  if (__builtin_expect(entry.tag == (rip ^ cpu.jumps->salt) && cpu.left >= entry.block->count, 1)) {
+    cpu.regs.gpr[kRip] = rip;
+    return enter(cpu, entry.block);
+  }
+  return leave(cpu, rip);
+}
+
+// Goes on within the same page, where a link may know the block.
+inline const Op* jump_near(Cpu& cpu, uint64_t rip, Block*& link) {
+  Block* block = link;
+  cpu.regs.gpr[kRip] = rip;
+  if (__builtin_expect(block != nullptr && cpu.left >= block->count, 1)) return enter(cpu, block);
+  cpu.leave = Leave::Block;
+  cpu.link = &link;
+  return nullptr;
+}
+
+inline uint64_t next_rip(const Cpu& cpu, const Op* op) {
+  return cpu.regs.gpr[kRip] + op->end();
+}
+
+// --- registers ---
+
+template <class T>
+inline T get(const Cpu& cpu, unsigned reg) {
+  if constexpr (sizeof(T) == 1)
+    return reinterpret_cast<const uint8_t*>(cpu.regs.gpr.data())[reg];
+  else
+    return static_cast<T>(cpu.regs.gpr[reg]);
+}
+
+template <class T>
+inline void set(Cpu& cpu, unsigned reg, T value) {
+  if constexpr (sizeof(T) == 1)
+    reinterpret_cast<uint8_t*>(cpu.regs.gpr.data())[reg] = value;
+  else if constexpr (sizeof(T) == 2)
+    std::memcpy(&cpu.regs.gpr[reg], &value, 2);
+  else
+    cpu.regs.gpr[reg] = value;  // 32-bit results clear the upper half
+}
+
+// --- memory ---
+
+inline uint64_t offset_of(const Cpu& cpu, const Op* op) {
+  return cpu.regs.gpr[op->base] + (cpu.regs.gpr[op->index] << op->scale) +
+         static_cast<uint64_t>(int64_t{op->displacement});
+}
+
+// The linear address of an op's memory operand. False: stop().
+template <AccessKind kind>
+inline bool address_of(Cpu& cpu, const Op* op, unsigned size, uint64_t& address) {
+  const uint64_t offset = offset_of(cpu, op);
+  if (__builtin_expect(op->segment < kLegacySegments, 1)) {
+    address = offset + cpu.segment_base[op->segment];
+    return true;
+  }
+  if (!legacy_address(cpu, op, size, kind, offset)) return false;
+  address = cpu.linear;
+  return true;
+}
+
+static_assert(sizeof(Cpu::buffer) == 16);
+
+template <class T>
+inline bool load(Cpu& cpu, const Op* op, uint64_t address, T& value) {
+  const TlbEntry& entry = cpu.tlb[Tlb::index(address)];
+  if (__builtin_expect(((address + sizeof(T) - 1) & kPageMask) == entry.read, 1)) {
+    std::memcpy(&value, reinterpret_cast<const void*>(address + entry.addend), sizeof(T));
+    return true;
+  }
+  if (!load_slow(cpu, op, address, sizeof(T))) return false;
+  std::memcpy(&value, cpu.buffer.data(), sizeof(T));
+  return true;
+}
+
+template <class T>
+inline bool store(Cpu& cpu, const Op* op, uint64_t address, T value) {
+  const TlbEntry& entry = cpu.tlb[Tlb::index(address)];
+  if (__builtin_expect(((address + sizeof(T) - 1) & kPageMask) == entry.write, 1)) {
+    std::memcpy(reinterpret_cast<void*>(address + entry.addend), &value, sizeof(T));
+    return true;
+  }
+  std::memcpy(cpu.buffer.data(), &value, sizeof(T));
+  return store_slow(cpu, op, address, sizeof(T));
+}
+
+// The first half of a read-modify-write: faults as a write would. store() then cannot fail.
+template <class T>
+inline bool load_for_write(Cpu& cpu, const Op* op, uint64_t address, T& value) {
+  const TlbEntry& entry = cpu.tlb[Tlb::index(address)];
+  if (__builtin_expect(((address + sizeof(T) - 1) & kPageMask) == entry.write, 1)) {
+    std::memcpy(&value, reinterpret_cast<const void*>(address + entry.addend), sizeof(T));
+    return true;
+  }
+  if (!load_for_write_slow(cpu, op, address, sizeof(T))) return false;
+  std::memcpy(&value, cpu.buffer.data(), sizeof(T));
+  return true;
+}
+
+// An op's memory operand.
+template <class T>
+inline bool load_operand(Cpu& cpu, const Op* op, T& value) {
+  uint64_t address;
+  return address_of<AccessKind::Read>(cpu, op, sizeof(T), address) && load(cpu, op, address, value);
+}
+template <class T>
+inline bool store_operand(Cpu& cpu, const Op* op, T value) {
+  uint64_t address;
+  return address_of<AccessKind::Write>(cpu, op, sizeof(T), address) && store(cpu, op, address, value);
+}
+
+// Where the second operand comes from.
+enum class Source : uint8_t { Register, Memory, Immediate };
+
+template <class T, Source source>
+inline bool load_source(Cpu& cpu, const Op* op, T& value) {
+  if constexpr (source == Source::Register) value = get<T>(cpu, op->src);
+  if constexpr (source == Source::Immediate) value = static_cast<T>(op->immediate);
+  if constexpr (source == Source::Memory) return load_operand(cpu, op, value);
+  return true;
+}
+
+}  // namespace slalom::vm

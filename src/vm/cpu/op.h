@@ -1,0 +1,72 @@
+// Op and Block: what an instruction becomes when it is decoded.
+//
+// A block is a straight run of instructions within one physical page, ending with the first that may go
+// somewhere else. Its ops lie one after the other, so that a handler finds the next one behind its own. An op
+// knows places relative to the start of its block only: the same block serves every virtual mapping.
+#pragma once
+
+#include <cstdint>
+
+#include "vm/memory/ram.h"
+
+namespace slalom::vm {
+
+struct Cpu;
+struct Op;
+
+// Does one instruction and goes on (see NEXT in cpu/handler.h).
+using Handler = const Op* (*)(Cpu&, const Op*);
+
+// How an address is made. Below kLegacySegments: 64-bit code, base from Cpu::segment_base. Above: the segment
+// is checked on every access, slowly.
+enum AddressSegment : uint8_t { kFlat = 0, kFlatStack = 1, kWithFs = 2, kWithGs = 3, kLegacySegments = 8 };
+
+struct Op {
+  Handler handler;
+  uint8_t dst = 0;  // a register: number, or byte offset in the register file for 8-bit ones
+  uint8_t src = 0;
+  uint8_t base;  // of the address: sum of gpr[base] + gpr[index] << scale + displacement
+  uint8_t index;
+  uint8_t scale = 0;
+  uint8_t segment = kFlat;  // an AddressSegment, or kLegacySegments + SegmentName
+  uint8_t number = 0;       // within its block
+  uint8_t length = 0;       // in bytes
+  uint16_t offset = 0;      // of its first byte from the start of the block
+  uint8_t bits = 0;
+  uint8_t extra = 0;  // whatever a handler wants to know besides
+  int32_t displacement = 0;
+  int64_t immediate = 0;
+
+  // Of `bits`.
+  static constexpr uint8_t kAddress16 = 1, kAddress32 = 2;  // the address wraps
+  static constexpr uint8_t kRep = 4, kRepne = 8, kLock = 16;
+  static constexpr uint8_t kFar = 32;  // the displacement of a RIP-relative address overflowed: add 2^32
+
+  uint64_t end() const { return uint64_t{offset} + length; }
+};
+static_assert(sizeof(Op) == 40 || sizeof(Op) == 32);
+
+// What decoding depends on besides the bytes.
+struct CodeMode {
+  uint8_t bits = 0;
+  static constexpr uint8_t k16 = 0, k32 = 1, k64 = 2, kWidthMask = 3, kBigStack = 4;
+
+  unsigned width() const { return bits & kWidthMask; }
+  bool is_long() const { return width() == k64; }
+  bool operator==(const CodeMode&) const = default;
+};
+
+struct Block {
+  static constexpr unsigned kMaxOps = 48;
+
+  Block* taken = nullptr;  // where its last op leads, when that is a block of the same page
+  Block* fallthrough = nullptr;
+  Physical address = 0;
+  CodeMode mode;
+  uint8_t count = 0;  // instructions; one more op follows where the last of them is no jump
+  uint16_t bytes = 0;
+  Block* next_in_page = nullptr;
+  Op ops[];
+};
+
+}  // namespace slalom::vm

@@ -1,0 +1,239 @@
+// The run loop: finds the block at rip, runs it, and deals with whatever made it stop.
+#include <cstring>
+
+#include "vm/cpu/blocks.h"
+#include "vm/cpu/cpu.h"
+#include "vm/cpu/handler.h"
+#include "vm/memory/mmu.h"
+
+namespace slalom::vm {
+
+System::System(Ram& memory, Bus& outside)
+    : ram(memory), bus(outside), blocks(std::make_unique<Blocks>(memory.pages())), tables(memory.pages()) {}
+System::~System() = default;
+
+void System::forget_jumps() {
+  for (const auto& cpu : cpus) {
+    for (JumpCache& cache : cpu->jump_caches) cache.forget();
+    cpu->link = nullptr;
+  }
+}
+
+Cpu::Cpu(System& all, unsigned number)
+    : system(all), id(number), scratch(new std::byte[sizeof(Block) + (Block::kMaxOps + 1) * sizeof(Op)]) {
+  set_cpl(0);
+}
+
+void Cpu::set_cpl(unsigned value) {
+  cpl = static_cast<uint8_t>(value);
+  jumps = &jump_caches[value == 3];
+  choose_tlb();
+}
+
+void Cpu::choose_tlb() {
+  const bool aligned_only = cpl == 3 && (regs.rflags & flag::kAlignment) && (regs.cr0 & cr0::kAm);
+  tlb = (aligned_only ? empty_tlb : tlbs[cpl == 3]).entries.data();
+}
+
+void Cpu::registers_changed() {
+  const Segment& code = regs.segments[kCs];
+  CodeMode now;
+  if (long_mode() && code.is_long())
+    now.bits = CodeMode::k64;
+  else
+    now.bits = static_cast<uint8_t>((code.big() ? CodeMode::k32 : CodeMode::k16) |
+                                    (regs.segments[kSs].big() ? CodeMode::kBigStack : 0));
+  // Jump caches know offsets only: other ways of reading the same bytes, or other bytes, must not meet there.
+  const uint64_t base = now.is_long() ? 0 : code.base;
+  if (now != mode || base != code_base) {
+    for (JumpCache& cache : jump_caches) cache.forget();
+    mode = now;
+    code_base = base;
+  }
+  segment_base = {0, 0, regs.segments[kFs].base, regs.segments[kGs].base};
+  choose_tlb();
+}
+
+void Cpu::set_rflags(uint64_t value) {
+  regs.rflags = value | flag::kFixed;
+  flags.set_arithmetic(value);
+  choose_tlb();
+}
+
+void Cpu::forget_translations() {
+  for (Tlb& one : tlbs) one.flush();
+  for (JumpCache& cache : jump_caches) cache.forget();
+}
+
+bool Cpu::raise(Vector vector) {
+  fault = {.vector = vector};
+  leave = Leave::Fault;
+  return false;
+}
+bool Cpu::raise(Vector vector, uint32_t code) {
+  fault = {.vector = vector, .has_code = true, .code = code};
+  leave = Leave::Fault;
+  return false;
+}
+bool Cpu::raise_page_fault(uint64_t address, uint32_t code) {
+  fault = {.vector = kPageFault, .has_code = true, .code = code, .address = address};
+  leave = Leave::Fault;
+  return false;
+}
+
+Block* Cpu::next_block() {
+  const uint64_t rip = gpr(kRip);
+  JumpCache::Entry& entry = jumps->at(rip);
+  Block* found = entry.tag == (rip ^ jumps->salt) ? entry.block : nullptr;
+  Block** const from = link;
+  link = nullptr;
+  if (found == nullptr) {
+    const uint64_t linear = mode.is_long() ? rip : static_cast<uint32_t>(regs.segments[kCs].base + rip);
+    if (!mode.is_long() && rip > regs.segments[kCs].limit) {
+      raise(kProtection, 0);
+      return nullptr;
+    }
+    uint64_t ram_page;
+    bool no_ram;
+    const unsigned offset = linear & (kPageSize - 1);
+    const uint8_t* page = fetch_page(*this, linear, ram_page, no_ram);
+    if (page == nullptr) {
+      if (no_ram) {
+        unknown = "code outside of RAM";
+        leave = Leave::Unknown;
+      }
+      return nullptr;
+    }
+    // Code segments that do not start at a page's start would break "same page, same block".
+    found = system.blocks->find(ram_page, offset, mode);
+    if (found == nullptr) found = system.blocks->decode(system, ram_page, page, offset, mode);
+    if (found == nullptr) {
+      uint8_t bytes[15];
+      const unsigned first = static_cast<unsigned>(kPageSize - offset);
+      std::memcpy(bytes, page + offset, first);
+      uint64_t second_page;
+      uint64_t second = linear + first;
+      if (!mode.is_long()) second = static_cast<uint32_t>(second);
+      const uint8_t* rest = fetch_page(*this, second, second_page, no_ram);
+      if (rest == nullptr) {
+        if (no_ram) {
+          unknown = "code outside of RAM";
+          leave = Leave::Unknown;
+        }
+        return nullptr;
+      }
+      std::memcpy(bytes + first, rest, 15 - first);
+      // Not kept in the jump cache: its bytes must be compared every time.
+      return system.blocks->straddling(system.ram.address_of(ram_page) + offset, bytes, 15, mode);
+    }
+    entry = {.tag = rip ^ jumps->salt, .block = found};
+    if (static_cast<int64_t>(rip) >= 0) jumps->has_low = true;
+  }
+  if (from != nullptr) *from = found;
+  return found;
+}
+
+Block* Cpu::shortened(const Block& whole, unsigned count) {
+  Block* part = new (scratch.get()) Block;
+  part->address = whole.address;
+  part->mode = whole.mode;
+  part->count = static_cast<uint8_t>(count);
+  std::memcpy(static_cast<void*>(part->ops), whole.ops, count * sizeof(Op));
+  const Op& last = part->ops[count - 1];
+  part->ops[count] = end_of_block(static_cast<unsigned>(last.end()), count, false);
+  return part;
+}
+
+Block* Cpu::alone(const Op& op) {
+  const Op copy = op;  // it may lie in scratch itself
+  Block* part = new (scratch.get()) Block;
+  part->mode = mode;
+  part->count = 1;
+  part->ops[0] = copy;
+  part->ops[0].number = 0;
+  part->ops[1] = end_of_block(static_cast<unsigned>(copy.end()), 1, false);
+  return part;
+}
+
+void Cpu::deliver_trap() {
+  regs.dr[6] |= 0x4000;  // single step
+  fault = {.vector = kDebug};
+  deliver_fault();
+}
+
+Exit Cpu::run(uint64_t instructions) {
+  const bool steps = (regs.rflags & flag::kTrap) != 0;
+  if (regs.interrupt_shadow || steps) {
+    regs.interrupt_shadow = false;
+    instructions = instructions == 0 ? 0 : 1;
+  }
+  slice = left = static_cast<int64_t>(instructions);
+  window = paused = false;
+  link = nullptr;
+  Exit exit = Exit::Budget;
+  while (left > 0) {
+    block = nullptr;
+    system.blocks->bury();
+    leave = Leave::Block;
+    Block* next = next_block();
+    if (next != nullptr) {
+      if (left < next->count) next = shortened(*next, static_cast<unsigned>(left));
+    run_block:
+      block = next;
+      left -= next->count;
+      leave = Leave::Block;
+      interrupted = step_waits = false;
+      const Op* op = next->ops;
+#if SLALOM_CHAINING
+      op->handler(*this, op);
+#else
+      while (op != nullptr) op = op->handler(*this, op);
+#endif
+      if (leave != Leave::Block) {
+        left += block->count - stopped_at->number;
+        if (leave == Leave::Replay) {
+          next = alone(*stopped_at);
+          goto run_block;
+        }
+        gpr(kRip) += stopped_at->offset;
+      }
+    }
+    if (leave == Leave::Fault) {
+      block = nullptr;
+      deliver_fault();
+      --left;  // so that a guest which only faults cannot go on for ever
+      if (regs.activity == Activity::Shutdown) {
+        exit = Exit::Shutdown;
+        break;
+      }
+    }
+    if (leave == Leave::Unknown) {
+      exit = Exit::Unknown;
+      break;
+    }
+    // INT n drops the pending step.
+    if (steps && leave == Leave::Block && !interrupted && !step_waits) deliver_trap();
+    if (regs.activity == Activity::Halted) {
+      exit = Exit::Halted;
+      break;
+    }
+    if (paused) {
+      exit = Exit::Paused;
+      break;
+    }
+    if (window) {
+      window = false;
+      if (regs.interrupt_shadow || (regs.rflags & flag::kTrap) ||
+          system.bus.attention(id, (regs.rflags & flag::kInterrupt) != 0)) {
+        exit = Exit::Window;
+        break;
+      }
+    }
+  }
+  block = nullptr;
+  settle();
+  regs.retired += executed();
+  return exit;
+}
+
+}  // namespace slalom::vm

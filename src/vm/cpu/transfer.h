@@ -1,0 +1,20 @@
+// Far transfers of control: jumps and calls through descriptors, returns, and returns from interrupts.
+#pragma once
+
+#include "vm/cpu/cpu.h"
+
+namespace slalom::vm {
+
+// `size`: operand size in bytes. They set rip; false: cpu.fault is set and nothing changed.
+bool far_jump(Cpu& cpu, uint16_t selector, uint64_t offset, unsigned size);
+bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsigned size);
+bool far_return(Cpu& cpu, const Op* op, unsigned size, uint64_t release);
+bool interrupt_return(Cpu& cpu, const Op* op, unsigned size);
+
+bool is_canonical(uint64_t address);
+
+// The stack pointer (and segment) for a privilege level or interrupt stack from the task state segment.
+bool task_stack(Cpu& cpu, unsigned privilege, uint64_t& pointer, uint16_t& selector);
+bool task_interrupt_stack(Cpu& cpu, unsigned number, uint64_t& pointer);
+
+}  // namespace slalom::vm

@@ -1,0 +1,130 @@
+// Devices: everything of the PC but CPUs and RAM, as one part: the only header the rest of the machine
+// includes.
+//
+// The CPU loop calls in, out, mmio_read and mmio_write with the exact virtual time of the access, and
+// advance() when next_deadline() has come. Nothing here happens by itself, and nothing depends on when or how
+// often the loop asks: two runs that make the same accesses at the same times have equal states. How to add
+// one: docs/howto-device.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vm/devices/interrupts.h"
+#include "vm/devices/keyboard.h"
+#include "vm/devices/pit.h"
+#include "vm/devices/rtc.h"
+#include "vm/devices/system_ports.h"
+#include "vm/devices/uart.h"
+#include "vm/devices/vga.h"
+#include "vm/devices/virtual_time.h"
+#include "vm/memory/ram.h"
+
+namespace slalom::vm {
+
+inline constexpr Physical kLocalApicBase = 0xfee00000;
+inline constexpr Physical kIoApicBase = 0xfec00000;
+
+class Devices {
+ public:
+  struct Options {
+    unsigned cpus = 1;                                // 1 to 8
+    uint64_t rtc_start_unix_seconds = 1'577'836'800;  // 1 January 2020
+    uint64_t memory_size = 0;                         // for the CMOS
+  };
+  struct State {
+    Interrupts::State interrupts;
+    Pit::State pit;
+    Rtc::State rtc;
+    Uart::State uart;
+    Keyboard::State keyboard;
+    Vga::State vga;
+    SystemPorts::State system;
+    bool operator==(const State&) const = default;
+    template <class Self, class Visitor>
+    static void fields(Self& s, Visitor& v) {
+      v(s.interrupts, s.pit, s.rtc, s.uart, s.keyboard, s.vga, s.system);
+    }
+  };
+  // Not part of the State: for people.
+  struct Statistics {
+    uint64_t absent_port_accesses = 0;
+    uint64_t unmapped_reads = 0;  // of addresses with neither RAM nor a device
+    uint64_t unmapped_writes = 0;
+  };
+
+  explicit Devices(const Options& options);
+  State state() const;
+  bool set_state(const State& state);  // false: not a state of this machine; nothing changed
+  const Statistics& statistics() const { return statistics_; }
+
+  // Ports; size is 1, 2 or 4. False: nothing is known there, or it is not implemented: the machine stops, and
+  // problem() may say more.
+  bool in(Time now, unsigned cpu, uint16_t port, unsigned size, uint32_t& value);
+  bool out(Time now, unsigned cpu, uint16_t port, unsigned size, uint32_t value);
+  // Memory that is not RAM. Addresses without a device read as ones and ignore writes, as on hardware:
+  // kernels probe.
+  static bool is_mmio(Physical address) {
+    const Physical page = address & ~(kPageSize - 1);
+    return page == kLocalApicBase || page == kIoApicBase;
+  }
+  bool mmio_read(Time now, unsigned cpu, Physical address, unsigned size, uint64_t& value);
+  bool mmio_write(Time now, unsigned cpu, Physical address, unsigned size, uint64_t value);
+  // The APIC base register (MSR 1b). False: a base or mode that is not implemented.
+  uint64_t read_apic_base(unsigned cpu) const;
+  bool write_apic_base(unsigned cpu, uint64_t value);
+
+  Time next_deadline() const { return next_deadline_; }
+  void advance(Time now);
+
+  // What waits for a CPU; the CPU adds its own IF, and keeps NMIs out while it handles one.
+  bool interrupt_pending(unsigned cpu) const {
+    return (interrupts_.attention(cpu) & Interrupts::kVector) != 0;
+  }
+  bool nmi_pending(unsigned cpu) const { return (interrupts_.attention(cpu) & Interrupts::kNmi) != 0; }
+  bool signal_pending(unsigned cpu) const { return (interrupts_.attention(cpu) & Interrupts::kSignal) != 0; }
+  bool needs_attention(unsigned cpu) const { return interrupts_.attention(cpu) != 0; }
+  std::optional<uint8_t> acknowledge(unsigned cpu) { return interrupts_.acknowledge(cpu); }
+  bool take_nmi(unsigned cpu) { return interrupts_.take_nmi(cpu); }
+  CpuSignal take_signal(unsigned cpu);
+  std::optional<PendingInterrupt> next_interrupt(unsigned cpu) const { return interrupts_.next(cpu); }
+  std::vector<PendingInterrupt> pending_interrupts(unsigned cpu) const { return interrupts_.pending(cpu); }
+  void press_nmi_button() { interrupts_.press_nmi_button(); }
+
+  // The host's side.
+  std::string take_console_output();
+  bool has_console_output() const { return !console_.empty(); }
+  void push_console_input(std::string_view bytes);
+  void push_keys(std::span<const uint8_t> scan_codes);  // set 1
+  std::optional<PowerEvent> take_power_event();
+  std::string text_screen(const Ram& ram) const { return vga_.text_screen(ram); }
+  // What the guest asked for and is not implemented; empty: nothing.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  bool in_byte(Time now, uint16_t port, uint8_t& value);
+  bool out_byte(Time now, uint16_t port, uint8_t value);
+  void update_uart();
+  void update_keyboard();
+  void plan();
+  void note_problem(std::string text);
+
+  Options options_;
+  Interrupts interrupts_;
+  Pit pit_;
+  Rtc rtc_;
+  Uart uart_;
+  Keyboard keyboard_;
+  Vga vga_;
+  SystemPorts system_;
+  Time next_deadline_ = kNever;
+  std::string console_;
+  std::string problem_;
+  Statistics statistics_;
+};
+
+}  // namespace slalom::vm

@@ -1,0 +1,34 @@
+// Virtual time: what every device counts in. It is a function of executed instructions, never of the host's
+// clock.
+//
+// Clocks with odd frequencies are numbered ticks since time 0, computed with integers only: no drift, and the
+// same answer however a run is sliced.
+#pragma once
+
+#include <cstdint>
+
+namespace slalom::vm {
+
+using Time = uint64_t;  // nanoseconds since the machine was switched on
+
+inline constexpr Time kNever = ~Time{0};
+inline constexpr Time kSecond = 1'000'000'000;
+
+constexpr Time later(Time time, Time by) {
+  return by < kNever - time ? time + by : kNever;
+}
+
+struct Clock {
+  uint64_t hertz;
+
+  // The number of the last tick at or before a time, and the first nanosecond at which a tick has happened.
+  constexpr uint64_t tick_at(Time time) const {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(time) * hertz / kSecond);
+  }
+  constexpr Time time_of(uint64_t tick) const {
+    const unsigned __int128 time = (static_cast<unsigned __int128>(tick) * kSecond + hertz - 1) / hertz;
+    return time < kNever ? static_cast<Time>(time) : kNever;
+  }
+};
+
+}  // namespace slalom::vm

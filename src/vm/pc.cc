@@ -1,0 +1,279 @@
+#include "vm/pc.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "vm/cpu/backtrace.h"
+#include "vm/cpu/blocks.h"
+#include "vm/cpu/descriptor.h"
+#include "vm/memory/mmu.h"
+
+namespace slalom::vm {
+namespace {
+
+// Short enough that a CPU which waits for another one in a loop does not wait long, long enough that changing
+// turns costs nothing.
+constexpr uint32_t kQuantum = 20'000;
+
+Segment flat(uint16_t selector, bool code, bool is_long) {
+  return {.selector = selector,
+          .attributes = static_cast<uint16_t>((code ? 0x9b : 0x93) | 0x800 | (is_long ? 0x200 : 0x400)),
+          .limit = 0xffffffff};
+}
+
+}  // namespace
+
+struct Pc::Saved {
+  Rest rest;
+};
+
+Result<std::unique_ptr<Pc>> Pc::make(const PcOptions& options) {
+  if (options.cpus < 1 || options.cpus > 8) return error("a machine has 1 to 8 CPUs, not {}", options.cpus);
+  TRY_ASSIGN(std::unique_ptr<Ram> ram, Ram::make(options.memory));
+  return std::unique_ptr<Pc>(new Pc(options, std::move(ram)));
+}
+
+Pc::Pc(const PcOptions& options, std::unique_ptr<Ram> ram)
+    : ram_(std::move(ram)),
+      devices_(Devices::Options{.cpus = options.cpus,
+                                .rtc_start_unix_seconds = options.start_seconds,
+                                .memory_size = options.memory}),
+      system_(*ram_, *this) {
+  for (unsigned i = 0; i < options.cpus; ++i) system_.cpus.push_back(std::make_unique<Cpu>(system_, i));
+  for (const auto& cpu : system_.cpus) cpu->reset(true);
+  state_.quantum = kQuantum;
+}
+
+Pc::~Pc() = default;
+
+void Pc::enter(const EntryState& entry) {
+  Cpu& cpu = *system_.cpus[0];
+  Registers& r = cpu.regs;
+  const bool is_long = entry.mode == EntryState::Mode::Long64;
+  r.cr0 = cr0::kPe | cr0::kEt | cr0::kNe | (is_long ? cr0::kPg | cr0::kWp : 0);
+  if (is_long) {
+    r.cr3 = entry.cr3;
+    r.cr4 = cr4::kPae;
+    r.efer = efer::kLme | efer::kLma;
+  }
+  r.gdtr = {.base = entry.gdt_base, .limit = entry.gdt_limit};
+  for (SegmentName name : {kEs, kSs, kDs, kFs, kGs})
+    r.segments[name] = flat(entry.data_selector, false, false);
+  r.segments[kCs] = flat(entry.code_selector, true, is_long);
+  r.gpr.fill(0);
+  r.gpr[kRip] = entry.rip;
+  r.gpr[kRsp] = entry.rsp;
+  r.gpr[kRax] = entry.rax;
+  r.gpr[kRbx] = entry.rbx;
+  r.gpr[kRsi] = entry.rsi;
+  r.activity = Activity::Running;
+  cpu.set_rflags(flag::kFixed);
+  cpu.set_cpl(0);
+  cpu.forget_translations();
+  cpu.registers_changed();
+}
+
+uint64_t Pc::now() const {
+  // The instruction that asks has been counted already.
+  const uint64_t done = running_ == nullptr ? 0 : running_->executed() - 1;
+  return state_.time + done * kNanosecondsPerInstruction;
+}
+
+bool Pc::in(unsigned cpu, uint16_t port, unsigned size, uint32_t& value) {
+  return devices_.in(now(), cpu, port, size, value);
+}
+bool Pc::out(unsigned cpu, uint16_t port, unsigned size, uint32_t value) {
+  const bool known = devices_.out(now(), cpu, port, size, value);
+  if (const auto event = devices_.take_power_event()) power_ = event;
+  return known;
+}
+bool Pc::is_device(Physical address) const {
+  return devices_.is_mmio(address);
+}
+bool Pc::read(unsigned cpu, Physical address, unsigned size, uint64_t& value) {
+  return devices_.mmio_read(now(), cpu, address, size, value);
+}
+bool Pc::write(unsigned cpu, Physical address, unsigned size, uint64_t value) {
+  return devices_.mmio_write(now(), cpu, address, size, value);
+}
+
+bool Pc::attention(unsigned cpu, bool interrupts_enabled) const {
+  return (interrupts_enabled && devices_.interrupt_pending(cpu)) ||
+         (devices_.nmi_pending(cpu) && !system_.cpus[cpu]->regs.nmi_blocked) ||
+         devices_.signal_pending(cpu) || devices_.next_deadline() < planned_ || power_.has_value();
+}
+
+bool Pc::runnable(unsigned id) const {
+  const Registers& r = system_.cpus[id]->regs;
+  if (r.activity == Activity::Running) return true;
+  if (r.activity != Activity::Halted) return false;
+  return ((r.rflags & flag::kInterrupt) && devices_.interrupt_pending(id)) ||
+         (devices_.nmi_pending(id) && !r.nmi_blocked);
+}
+
+bool Pc::next_turn() {
+  const unsigned count = cpu_count();
+  for (unsigned step = 1; step <= count; ++step) {
+    const unsigned candidate = (state_.current + step) % count;
+    if (!runnable(candidate)) continue;
+    state_.current = candidate;
+    state_.quantum = kQuantum;
+    return true;
+  }
+  return false;
+}
+
+void Pc::take_signals() {
+  for (const auto& cpu : system_.cpus) {
+    while (devices_.signal_pending(cpu->id)) {
+      const CpuSignal signal = devices_.take_signal(cpu->id);
+      if (signal.kind == CpuSignal::Kind::Init) cpu->reset(false);
+      if (signal.kind == CpuSignal::Kind::Startup) cpu->start_at(signal.vector);
+    }
+  }
+}
+
+void Pc::deliver_interrupts(Cpu& cpu) {
+  Registers& r = cpu.regs;
+  if (r.interrupt_shadow) return;
+  uint8_t vector;
+  if (devices_.nmi_pending(cpu.id) && !r.nmi_blocked) {
+    devices_.take_nmi(cpu.id);
+    r.nmi_blocked = true;
+    vector = kNmi;
+  } else if ((r.rflags & flag::kInterrupt) && devices_.interrupt_pending(cpu.id)) {
+    const auto acknowledged = devices_.acknowledge(cpu.id);
+    if (!acknowledged) return;
+    vector = *acknowledged;
+  } else {
+    return;
+  }
+  r.activity = Activity::Running;
+  cpu.leave = Leave::Block;
+  if (!cpu.interrupt(vector, false, false, 0, cpu.gpr(kRip)) && cpu.leave == Leave::Fault)
+    cpu.deliver_fault();
+  cpu.settle();
+}
+
+PcStop Pc::stop_for_power() {
+  const PowerEvent event = *power_;
+  power_.reset();
+  exit_code_ = static_cast<int>(event.code);
+  if (event.kind == PowerEvent::Kind::PowerOff) return PcStop::PowerOff;
+  return event.kind == PowerEvent::Kind::Exit ? PcStop::Exit : PcStop::Reset;
+}
+
+PcStop Pc::run(uint64_t instructions) {
+  const uint64_t target = state_.executed + instructions;
+  while (state_.executed < target) {
+    if (devices_.next_deadline() <= state_.time) devices_.advance(state_.time);
+    take_signals();
+    if (power_) return stop_for_power();
+    if ((state_.quantum == 0 || !runnable(state_.current)) && !next_turn()) {
+      const uint64_t deadline = devices_.next_deadline();
+      if (deadline == ~uint64_t{0}) return PcStop::Idle;
+      state_.time = std::max(state_.time, deadline);
+      continue;
+    }
+    Cpu& cpu = *system_.cpus[state_.current];
+    deliver_interrupts(cpu);
+    if (cpu.regs.activity == Activity::Shutdown) return PcStop::Reset;
+    if (cpu.leave == Leave::Unknown) {
+      trouble_ = describe_trouble(cpu);
+      return PcStop::Unknown;
+    }
+
+    uint64_t budget = std::min<uint64_t>(state_.quantum, target - state_.executed);
+    planned_ = devices_.next_deadline();
+    if (planned_ != ~uint64_t{0})
+      budget = std::min(
+          budget, (planned_ - state_.time + kNanosecondsPerInstruction - 1) / kNanosecondsPerInstruction);
+    running_ = &cpu;
+    const Exit exit = cpu.run(budget);
+    running_ = nullptr;
+    const uint64_t done = cpu.executed();
+    state_.executed += done;
+    state_.time += done * kNanosecondsPerInstruction;
+    state_.quantum -= static_cast<uint32_t>(std::min<uint64_t>(done, state_.quantum));
+    if (exit == Exit::Paused) state_.quantum = 0;
+    if (exit == Exit::Shutdown) return PcStop::Reset;
+    if (exit == Exit::Unknown) {
+      trouble_ = describe_trouble(cpu);
+      return PcStop::Unknown;
+    }
+  }
+  return power_ ? stop_for_power() : PcStop::Budget;
+}
+
+uint64_t Pc::state_hash() {
+  const uint64_t hash = combine(hash_state(rest()), ram_->hash());
+  // From here on the first write to each page must be noticed again.
+  forget_all(system_);
+  return hash;
+}
+
+Pc::Rest Pc::rest() const {
+  Rest rest{.turns = state_, .cpus = {}, .privileges = {}, .devices = devices_.state()};
+  for (const auto& cpu : system_.cpus) {
+    rest.cpus.push_back(cpu->regs);
+    rest.privileges.push_back(cpu->cpl);
+  }
+  return rest;
+}
+
+Result<void> Pc::set_rest(const Rest& rest) {
+  if (rest.cpus.size() != cpu_count() || rest.privileges.size() != cpu_count())
+    return error("the saved machine has {} CPUs, this one {}", rest.cpus.size(), cpu_count());
+  if (rest.turns.current >= cpu_count()) return error("the saved machine names a CPU that it does not have");
+  for (const Registers& r : rest.cpus)
+    if (r.activity > Activity::Shutdown || r.gpr[kZero] != 0 || (r.rflags & flag::kFixed) == 0)
+      return error("the saved machine holds registers that no CPU can have");
+  for (const uint8_t privilege : rest.privileges)
+    if (privilege > 3) return error("the saved machine holds registers that no CPU can have");
+  if (!devices_.set_state(rest.devices))
+    return error("the saved machine holds devices in a state that they cannot have");
+  state_ = rest.turns;
+  for (unsigned i = 0; i < cpu_count(); ++i) {
+    Cpu& cpu = *system_.cpus[i];
+    cpu.regs = rest.cpus[i];
+    cpu.set_rflags(cpu.regs.rflags);
+    cpu.set_cpl(rest.privileges[i]);
+    cpu.registers_changed();
+    cpu.forget_translations();
+    cpu.leave = Leave::Block;
+  }
+  power_.reset();
+  trouble_.clear();
+  return {};
+}
+
+Pc::Checkpoint Pc::take() {
+  const Ram::Checkpoint id = ram_->take();
+  forget_all(system_);  // the first write to each page must be noticed again
+  if (saved_.size() <= id) saved_.resize(id + 1);
+  saved_[id] = std::make_unique<Saved>(Saved{rest()});
+  return id;
+}
+
+void Pc::restore(Checkpoint id) {
+  CHECK(id < saved_.size() && saved_[id] != nullptr, "no checkpoint {}", id);
+  std::vector<uint32_t> changed;
+  ram_->restore(id, changed);
+  for (uint32_t page : changed)
+    if (ram_->flags(page) & Ram::kCode) system_.blocks->drop_page(system_, page);
+  const Result<void> result = set_rest(saved_[id]->rest);
+  CHECK(result.ok(), "{}", result.error().message);
+}
+
+void Pc::drop(Checkpoint id) {
+  ram_->drop(id);
+  saved_[id].reset();
+}
+
+std::string Pc::describe_trouble(Cpu& cpu) const {
+  const std::string& more = devices_.problem();
+  return fmt::format("CPU {} met {}{}{}\n{}", cpu.id, cpu.unknown, more.empty() ? "" : ": ", more,
+                     describe_place(cpu));
+}
+
+}  // namespace slalom::vm

@@ -1,0 +1,248 @@
+"""slalom kernel: fetching from a mirror made here, of tiny packages, so that no network is needed."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+
+from support import Case
+
+CLOUD = "linux-image-cloud-amd64"
+
+
+class Mirror:
+    """A Debian mirror in a directory: suites of packages, unsigned."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.url = f"file://{directory}"
+        self.suites = {}
+
+    def package(self, suite, name, version, files=(), depends=""):
+        tree = self.directory / "tree"
+        (tree / "DEBIAN").mkdir(parents=True)
+        control = f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: Nobody <nobody@example.org>\n"
+        control += f"Depends: {depends}\n" if depends else ""
+        (tree / "DEBIAN/control").write_text(control + "Description: a test\n", encoding="utf-8")
+        for path, text in dict(files).items():
+            (tree / path).parent.mkdir(parents=True, exist_ok=True)
+            (tree / path).write_text(text, encoding="utf-8")
+        pool = self.directory / "pool"
+        pool.mkdir(exist_ok=True)
+        file = pool / f"{name}_{version}_amd64.deb"
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, file], check=True, stdout=subprocess.DEVNULL)
+        shutil.rmtree(tree)
+        data = file.read_bytes()
+        control += f"Filename: pool/{file.name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n"
+        self.suites.setdefault(suite, []).append(control + "Description: a test\n")
+        self.write()
+        return file
+
+    def write(self):
+        for suite, packages in self.suites.items():
+            lists = self.directory / "dists" / suite / "main/binary-amd64"
+            lists.mkdir(parents=True, exist_ok=True)
+            text = "\n".join(packages)
+            (lists / "Packages").write_text(text, encoding="utf-8")
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            (lists.parents[1] / "Release").write_text(
+                f"Suite: {suite}\nCodename: {suite}\nComponents: main\nArchitectures: amd64\n"
+                "Date: Thu, 01 Jan 2015 00:00:00 UTC\nValid-Until: Fri, 02 Jan 2015 00:00:00 UTC\n"
+                f"SHA256:\n {digest} {len(text.encode())} main/binary-amd64/Packages\n", encoding="utf-8")
+
+    def kernel(self, suite, release, version, meta=CLOUD):
+        """A meta-package and an image with modules, as Debian's releases up to 13 have them."""
+        self.package(suite, meta, version, depends=f"linux-image-{release} (= {version})")
+        return self.package(suite, f"linux-image-{release}", version, {
+            f"boot/vmlinuz-{release}": f"kernel {version}",
+            f"boot/config-{release}": "CONFIG_SMP=y\n",
+            f"boot/System.map-{release}": "ffffffffffffffff B The real System.map is elsewhere\n",
+            f"lib/modules/{release}/kernel/fs/x.ko": "module",
+        }, depends="kmod, initramfs-tools (>= 0.120) | linux-initramfs-tool")
+
+
+@unittest.skipUnless(shutil.which("apt-get") and shutil.which("dpkg-deb"), "needs apt and dpkg")
+class KernelCase(Case):
+    def setUp(self):
+        super().setUp()
+        (self.directory / "mirror").mkdir()
+        self.mirror = Mirror(self.directory / "mirror")
+        self.cache = self.directory / "cache"
+        self.kernels = self.cache / "kernels"
+
+    def run_kernel(self, code, *arguments):
+        return self.expect(code, "kernel", *arguments, SLALOM_CACHE=str(self.cache))
+
+    def get(self, code, name, *more):
+        return self.run_kernel(code, "get", name, "--mirror", self.mirror.url, "--unsigned", *more)
+
+    def note(self, name):
+        return (self.kernels / name / "kernel.txt").read_text(encoding="utf-8")
+
+
+class Get(KernelCase):
+    def test_a_meta_package_leads_to_the_image(self):
+        image = self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        digest = hashlib.sha256(image.read_bytes()).hexdigest()
+        done = self.get(0, "debian:6.1")
+        self.assertIn("debian:6.1: Linux 6.1.0-9-cloud-amd64 in ", done.stdout)
+        here = self.kernels / "debian:6.1"
+        self.assertEqual((here / "vmlinuz").read_text(), "kernel 6.1.99-1")
+        self.assertEqual((here / "config").read_text(), "CONFIG_SMP=y\n")
+        self.assertEqual((here / "modules/kernel/fs/x.ko").read_text(), "module")
+        self.assertFalse((here / "System.map").exists())  # Debian's says only where the real one is
+        self.assertIn(f" linux-image-6.1.0-9-cloud-amd64 6.1.99-1 {digest}\n", self.note("debian:6.1"))
+        self.assertEqual(sorted(p.name for p in self.kernels.iterdir()), [".lock", "debian:6.1"])
+
+    def test_the_default_is_6_1(self):
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        self.run_kernel(0, "get", "--mirror", self.mirror.url, "--unsigned")
+        self.assertTrue((self.kernels / "debian:6.1/vmlinuz").exists())
+
+    def test_the_image_in_parts_beside_its_modules(self):
+        release, version = "7.2.1+deb14-cloud-amd64", "7.2.1-1"
+        home = f"usr/lib/modules/{release}"
+        same = f"(= {version})"
+        self.mirror.package("sid", CLOUD, version, depends=f"linux-base-cloud-amd64 {same}, linux-image-{release} {same}")
+        self.mirror.package("sid", "linux-base-cloud-amd64", version)
+        self.mirror.package("sid", f"linux-image-{release}", version,
+                            depends=f"dracut | initramfs-tools (>= 0.1), linux-binary-{release} {same}, linux-modules-{release} {same}")
+        self.mirror.package("sid", f"linux-binary-{release}", version, {f"{home}/vmlinuz": "sid kernel"})
+        self.mirror.package("sid", f"linux-modules-{release}", version, {f"{home}/kernel/a.ko.xz": "packed"})
+        got = json.loads(self.get(0, "debian:sid", "--json").stdout)
+        self.assertEqual(got["release"], release)
+        self.assertEqual(Path(got["vmlinuz"]).read_text(), "sid kernel")
+        self.assertEqual((Path(got["modules"]) / "kernel/a.ko.xz").read_text(), "packed")
+        self.assertEqual(len(got["packages"]), 5)
+
+    def test_again_it_needs_no_mirror(self):
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        first = self.get(0, "debian:6.1").stdout
+        shutil.rmtree(self.mirror.directory)
+        self.assertEqual(self.get(0, "debian:6.1").stdout, first)
+
+    def test_suites_are_tried_in_turn(self):
+        self.mirror.kernel("bookworm-backports", "6.12.9-cloud-amd64", "6.12.9-1~bpo12+1")
+        self.get(0, "debian:6.12")
+        self.assertEqual((self.kernels / "debian:6.12/vmlinuz").read_text(), "kernel 6.12.9-1~bpo12+1")
+
+    def test_only_the_version_that_was_asked_for(self):
+        self.mirror.kernel("bookworm", "6.3.0-cloud-amd64", "6.3.5-1")
+        self.assertIn(f"it has no {CLOUD} 6.1.*", self.get(2, "debian:6.1").stderr)
+
+    def test_what_is_listed_but_gone_is_passed_over_for_an_older_one(self):
+        self.mirror.kernel("bullseye-security", "5.10.0-46-cloud-amd64", "5.10.262-1").unlink()
+        self.mirror.kernel("bullseye", "5.10.0-32-cloud-amd64", "5.10.223-1")
+        self.get(0, "debian:5.10")
+        self.assertEqual((self.kernels / "debian:5.10/vmlinuz").read_text(), "kernel 5.10.223-1")
+
+    def test_two_at_once(self):
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        arguments = ["kernel", "get", "debian:6.1", "--mirror", self.mirror.url, "--unsigned"]
+        os.environ["SLALOM_CACHE"] = str(self.cache)
+        self.addCleanup(os.environ.pop, "SLALOM_CACHE")
+        both = [self.start(*arguments) for _ in range(2)]
+        for process in both:
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, out + err)
+
+    def test_leftovers_of_an_interrupted_one_go(self):
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        (self.kernels / ".fetch-1/apt").mkdir(parents=True)
+        (self.kernels / "debian:6.1").mkdir()  # without its note it is no kernel
+        self.get(0, "debian:6.1")
+        self.assertEqual(sorted(p.name for p in self.kernels.iterdir()), [".lock", "debian:6.1"])
+
+    def test_the_systems_apt_is_left_alone(self):
+        def state():
+            places = [Path("/etc/apt"), Path("/var/lib/apt/lists"), Path("/var/cache/apt")]
+            return [(str(p), p.lstat().st_mtime_ns) for place in places if place.exists() for p in [place, *place.rglob("*")]]
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        before = state()
+        self.get(0, "debian:6.1")
+        self.assertEqual(state(), before)
+
+
+class Trouble(KernelCase):
+    def nothing_is_left(self):
+        self.assertEqual([p.name for p in self.kernels.iterdir()], [".lock"])
+
+    def test_a_name_that_does_not_exist(self):
+        done = self.run_kernel(2, "get", "debian:6.2")
+        self.assertIn('no kernel called "debian:6.2"; slalom knows debian:5.10, debian:6.1, debian:6.12, debian:sid', done.stderr)
+
+    def test_a_mirror_without_it_is_named_for_each_suite(self):
+        done = self.get(2, "debian:5.10")
+        self.assertIn("debian:5.10 cannot be fetched:\n", done.stderr)
+        self.assertIn(f"  bullseye-security at {self.mirror.url}: ", done.stderr)
+        self.assertIn(f"  bullseye at {self.mirror.url}: ", done.stderr)
+        self.assertIn("slalom kernel get debian:5.10 --mirror URL", done.stderr)
+        self.nothing_is_left()
+
+    def test_no_network(self):
+        done = self.run_kernel(2, "get", "debian:sid", "--mirror", "http://127.0.0.1:9/debian")
+        self.assertIn("Check the network", done.stderr)
+        self.nothing_is_left()
+
+    def test_an_unsigned_mirror_is_refused(self):
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        done = self.run_kernel(2, "get", "debian:6.1", "--mirror", self.mirror.url)
+        self.assertIn("not signed", done.stderr)
+        self.nothing_is_left()
+
+    def test_a_package_that_was_changed_is_refused(self):
+        image = self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        data = bytearray(image.read_bytes())
+        data[-10] ^= 1
+        image.write_bytes(data)
+        self.assertIn("debian:6.1 cannot be fetched", self.get(2, "debian:6.1").stderr)
+        self.nothing_is_left()
+
+    def test_a_part_that_is_missing_is_named(self):
+        self.mirror.package("sid", CLOUD, "7.1-1", depends="linux-image-7.1-cloud-amd64 (= 7.1-1)")
+        self.assertIn("needs linux-image-7.1-cloud-amd64, which the mirror does not have", self.get(2, "debian:sid").stderr)
+
+    def test_packages_without_a_kernel(self):
+        self.mirror.package("sid", CLOUD, "7.1-1")
+        self.assertIn("0 kernel images instead of one", self.get(2, "debian:sid").stderr)
+
+    def test_a_cache_that_cannot_be_written(self):
+        self.write("cache", "a file")
+        self.assertIn("set SLALOM_CACHE to another directory", self.get(2, "debian:6.1").stderr)
+
+    def test_wrong_usage(self):
+        self.assertIn("ACTION is required", self.run_kernel(2).stderr)
+        self.assertIn('is get, list or remove, not "fetch"', self.run_kernel(2, "fetch").stderr)
+        self.assertIn("with --mirror URL", self.run_kernel(2, "get", "--unsigned").stderr)
+        self.assertIn("are for slalom kernel get", self.run_kernel(2, "list", "--mirror", "x").stderr)
+        self.assertIn("takes no name", self.run_kernel(2, "list", "debian:6.1").stderr)
+        self.assertIn("remove which kernel?", self.run_kernel(2, "remove").stderr)
+
+
+class ListAndRemove(KernelCase):
+    def test_list_shows_what_is_here_and_what_could_be(self):
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        self.assertIn("debian:6.1    not here; run: slalom kernel get debian:6.1\n", self.run_kernel(0, "list").stdout)
+        self.get(0, "debian:6.1")
+        shown = self.run_kernel(0, "list").stdout
+        self.assertIn("debian:6.1    Linux 6.1.0-9-cloud-amd64 (6.1.99-1)\n", shown)
+        self.assertIn("debian:sid    not here", shown)
+        entries = json.loads(self.run_kernel(0, "list", "--json").stdout)
+        self.assertEqual({e["name"]: e["fetched"] for e in entries},
+                         {"debian:5.10": False, "debian:6.1": True, "debian:6.12": False, "debian:sid": False})
+
+    def test_remove(self):
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        self.get(0, "debian:6.1")
+        self.assertEqual(self.run_kernel(0, "remove", "debian:6.1").stdout, "removed debian:6.1\n")
+        self.assertFalse((self.kernels / "debian:6.1").exists())
+        self.assertIn("is not here", self.run_kernel(2, "remove", "debian:6.1").stderr)
+        self.assertIn("there is no kernel called", self.run_kernel(2, "remove", "../cache").stderr)
+        self.assertTrue(self.cache.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
