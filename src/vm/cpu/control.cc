@@ -209,7 +209,8 @@ bool write_msr(Cpu& cpu, uint32_t number, uint64_t value) {
 }
 
 // Advertises what is implemented, and nothing else: fpu de pse tsc msr pae cx8 apic pge cmov pat mmx fxsr sse
-// sse2; syscall nx lm. The vendor is nobody, so that no guest looks for a vendor's registers or mistakes.
+// sse2; syscall nx lm. The vendor is one for which kernels neither probe registers nor work around mistakes, but
+// which the GNU C library knows: of vendors it does not know it takes the CPU to lack what it was built for.
 void cpuid(const Cpu& cpu, uint32_t leaf, uint32_t, uint32_t out[4]) {
   out[0] = out[1] = out[2] = out[3] = 0;
   const auto text = [&](uint32_t& a, uint32_t& b, uint32_t& c, const char* s) {
@@ -222,7 +223,7 @@ void cpuid(const Cpu& cpu, uint32_t leaf, uint32_t, uint32_t out[4]) {
   switch (leaf) {
     case 0:
       out[0] = 1;
-      text(out[1], out[3], out[2], "slalom slalo");
+      text(out[1], out[3], out[2], "  Shanghai  ");
       return;
     case 1:
       out[0] = 0x600;  // family 6
