@@ -28,11 +28,12 @@ struct KindFacts {
   std::string_view name;
   std::string_view use;  // what to do with a file of this kind
 };
-constexpr std::array<KindFacts, 4> kKinds = {{
+constexpr std::array<KindFacts, 5> kKinds = {{
     {FileKind::Schedule, 1, "schedule", "it does not name its target; use the capsule of the finding"},
     {FileKind::Trace, 1, "trace", "use `slalom trace` for it"},
     {FileKind::Capsule, 1, "capsule", "use `slalom replay` for it"},
     {FileKind::SearchState, 1, "search state", "use `slalom explore --state` for it"},
+    {FileKind::Snapshot, 1, "snapshot", "use `slalom boot --load` for it"},
 }};
 
 const KindFacts* find_facts(uint16_t raw) {

@@ -15,7 +15,7 @@
 
 namespace slalom {
 
-enum class FileKind : uint16_t { Schedule = 1, Trace = 2, Capsule = 3, SearchState = 4 };
+enum class FileKind : uint16_t { Schedule = 1, Trace = 2, Capsule = 3, SearchState = 4, Snapshot = 5 };
 std::string_view name(FileKind kind);  // "schedule", "search state"
 
 // 0-7 magic, 8-9 kind, 10-11 version, 12-15 encoding, 16-23 payload size, 24-31 stored size, 32-39 checksum

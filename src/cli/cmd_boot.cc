@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "finding/finding_json.h"
 #include "vm/boot/boot.h"
+#include "vm/snapshot/snapshot_file.h"
 
 namespace slalom {
 namespace {
@@ -15,6 +16,9 @@ struct Arguments {
   vm::BootOptions boot;
   std::string memory = "256M";
   std::vector<std::string> files;
+  std::filesystem::path load;
+  std::filesystem::path save;
+  uint64_t save_at = 0;  // 0: when the run ends
   uint64_t hash_every = 0;
   uint64_t limit = 0;
   bool screen = false;
@@ -114,12 +118,14 @@ class Session {
       show_output();
       if (arguments_.hash_every != 0 && pc_.executed() % arguments_.hash_every == 0)
         hashes_.push_back({pc_.executed(), pc_.state_hash()});
+      if (save_is_due()) TRY(save());
       // Mostly idle: time flew, but little was done. Then there is time to wait for the user.
       const bool idle = pc_.time() - time > 16 * vm::kNanosecondsPerInstruction * (pc_.executed() - executed);
       pc_.devices().push_console_input(console_.input(idle && stop == vm::PcStop::Budget));
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     console_.restore();
+    if (!arguments_.save.empty() && !saved_) TRY(save_at_the_end(stop));
     return arguments_.json ? report_json(stop) : report(stop, seconds);
   }
 
@@ -133,7 +139,25 @@ class Session {
     if (arguments_.hash_every != 0)
       size = std::min(size, arguments_.hash_every - done % arguments_.hash_every);
     if (arguments_.limit != 0) size = std::min(size, arguments_.limit - done);
+    if (arguments_.save_at > done) size = std::min(size, arguments_.save_at - done);
     return size;
+  }
+
+  bool save_is_due() const {
+    return arguments_.save_at != 0 && !saved_ && pc_.executed() >= arguments_.save_at;
+  }
+
+  Result<void> save() {
+    TRY(vm::save_snapshot(arguments_.save, machine_));
+    saved_ = true;
+    return {};
+  }
+
+  Result<void> save_at_the_end(vm::PcStop stop) {
+    if (stop == vm::PcStop::Budget && arguments_.save_at == 0) return save();
+    return error("{} after {} instructions, so there is no machine to save; {}", stop_sentence(stop),
+                 pc_.executed(),
+                 arguments_.save_at == 0 ? "say where with --save-at" : "give --save-at a smaller number");
   }
 
   void show_output() {
@@ -188,16 +212,28 @@ class Session {
   Console console_;
   std::string output_;
   std::vector<HashAt> hashes_;
+  bool saved_ = false;
 };
 
-Result<Exit> boot(const Arguments& given) {
-  Arguments arguments = given;
-  TRY_ASSIGN(arguments.boot.pc.memory, parse_memory(given.memory));
-  for (const std::string& text : given.files) {
+Result<vm::Booted> make_machine(const Arguments& arguments) {
+  if (!arguments.load.empty()) return vm::load_snapshot(arguments.load);
+  vm::BootOptions options = arguments.boot;
+  TRY_ASSIGN(options.pc.memory, parse_memory(arguments.memory));
+  for (const std::string& text : arguments.files) {
     TRY_ASSIGN(vm::ExtraFile file, parse_file(text));
-    arguments.boot.files.push_back(std::move(file));
+    options.files.push_back(std::move(file));
   }
-  TRY_ASSIGN(vm::Booted machine, vm::boot(arguments.boot));
+  return vm::boot(options);
+}
+
+Result<Exit> boot(const Arguments& arguments) {
+  TRY_ASSIGN(vm::Booted machine, make_machine(arguments));
+  const uint64_t done = machine.pc->executed();
+  for (const auto& [option, place] :
+       {std::pair("--limit", arguments.limit), std::pair("--save-at", arguments.save_at)})
+    if (place != 0 && place <= done)
+      return error("{} {}: {} has executed {} instructions already; give a larger number", option, place,
+                   arguments.load.string(), done);
   watch_interrupt();
   return Session(arguments, std::move(machine)).run();
 }
@@ -236,6 +272,20 @@ void add_boot(CLI::App& app, Run& run) {
   verb->add_option("--state-hash-every", a->hash_every, "hash the whole machine every N instructions")
       ->type_name("N")
       ->check(whole_number(1));
+  CLI::Option* save =
+      verb->add_option("--save", a->save,
+                       "save the machine to a file: when --limit is reached or you end it, or at --save-at")
+          ->type_name("FILE");
+  verb->add_option("--save-at", a->save_at, "save it after that many instructions, and go on")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->needs(save);
+  // What a saved machine is made of was decided when it was booted.
+  CLI::Option* load =
+      verb->add_option("--load", a->load, "go on with a machine that --save has saved")->type_name("FILE");
+  for (const char* option : {"--kernel", "--initrd", "--append", "--run", "--module", "--file",
+                             "--multiboot-module", "--cpus", "--memory", "--seed"})
+    load->excludes(verb->get_option(option));
   verb->add_flag("--screen", a->screen, "show the text screen at the end");
   verb->add_flag("--json", a->json, "what happened, the console included, as JSON on standard output");
   verb->callback([a, &run] { run = [a] { return boot(*a); }; });

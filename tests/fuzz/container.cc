@@ -8,7 +8,8 @@
 namespace slalom {
 namespace {
 
-constexpr FileKind kKinds[] = {FileKind::Schedule, FileKind::Trace, FileKind::Capsule, FileKind::SearchState};
+constexpr FileKind kKinds[] = {FileKind::Schedule, FileKind::Trace, FileKind::Capsule, FileKind::SearchState,
+                               FileKind::Snapshot};
 
 void try_all_kinds(std::span<const uint8_t> file) {
   for (const FileKind kind : kKinds) {

@@ -209,8 +209,9 @@ bool write_msr(Cpu& cpu, uint32_t number, uint64_t value) {
 }
 
 // Advertises what is implemented, and nothing else: fpu de pse tsc msr pae cx8 apic pge cmov pat mmx fxsr sse
-// sse2; syscall nx lm. The vendor is one for which kernels neither probe registers nor work around mistakes, but
-// which the GNU C library knows: of vendors it does not know it takes the CPU to lack what it was built for.
+// sse2; syscall nx lm. The vendor is one for which kernels neither probe registers nor work around mistakes,
+// but which the GNU C library knows: of vendors it does not know it takes the CPU to lack what it was built
+// for.
 void cpuid(const Cpu& cpu, uint32_t leaf, uint32_t, uint32_t out[4]) {
   out[0] = out[1] = out[2] = out[3] = 0;
   const auto text = [&](uint32_t& a, uint32_t& b, uint32_t& c, const char* s) {

@@ -142,8 +142,9 @@ struct Cpu {
   Block** link = nullptr;          // where the block that comes next may be noted
   bool window = false;             // interrupts must be looked at before the next instruction
   bool paused = false;
-  bool interrupted = false;  // the last instruction went through the interrupt table
-  bool step_waits = false;   // the last instruction keeps a single step from trapping behind it
+  bool interrupted = false;    // the last instruction went through the interrupt table
+  bool switched_task = false;  // the last instruction, even if it faulted then, left another task running
+  bool step_waits = false;     // the last instruction keeps a single step from trapping behind it
   Fault fault;
   uint64_t linear = 0;                           // what legacy_address() found
   alignas(16) std::array<std::byte, 16> buffer;  // what the slow accesses read or write
@@ -189,6 +190,7 @@ struct Cpu {
 
   // cpu/run.cc
   Block* next_block();  // the one at rip; null: the fetch faulted
+  Block* within_limit(Block* whole);
   Block* shortened(const Block& whole, unsigned count);
   Block* alone(const Op& op);
   void deliver_trap();

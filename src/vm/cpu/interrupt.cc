@@ -1,6 +1,7 @@
 // Interrupts and exceptions: from a vector through the IDT to the first instruction of the handler.
 #include "vm/cpu/descriptor.h"
 #include "vm/cpu/handlers/stack.h"
+#include "vm/cpu/task.h"
 #include "vm/cpu/transfer.h"
 #include "vm/memory/mmu.h"
 
@@ -27,6 +28,12 @@ bool real_mode_interrupt(Cpu& cpu, uint8_t vector, uint64_t return_rip) {
   return true;
 }
 
+// A fault while something is delivered that no instruction asked for says so in its code. Always false.
+bool mark_external(Cpu& cpu, unsigned external) {
+  if (cpu.leave == Leave::Fault && cpu.fault.vector != kPageFault) cpu.fault.code |= external;
+  return false;
+}
+
 // Exceptions that together make a double fault.
 bool contributory(uint8_t vector) {
   return vector == kDivide || (vector >= kInvalidTss && vector <= kProtection);
@@ -51,24 +58,20 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
   if (soft && gate.dpl() < cpl) return raise(kProtection, entry_code);
   if (!gate.present()) return raise(kNotPresent, entry_code | external);
   if (type == 5) {
-    unknown = "a task gate in the interrupt descriptor table";
-    leave = Leave::Unknown;
-    return false;
+    interrupted = true;
+    return interrupt_to_task(*this, gate.gate_selector(), external, has_code, code, return_rip);
   }
   const uint16_t selector = gate.gate_selector();
   if ((selector & 0xfffc) == 0) return raise(kProtection, external);
   Descriptor descriptor;
-  if (!read_descriptor(*this, selector, kProtection, descriptor)) {
-    fault.code |= fault.vector == kPageFault ? 0 : external;
-    return false;
-  }
+  if (!read_descriptor(*this, selector, kProtection, descriptor)) return mark_external(*this, external);
   Segment target = descriptor.segment(selector);
   if (!target.is_code() || target.dpl() > cpl || (long_mode() && (!target.is_long() || target.big())))
     return raise(kProtection, (selector & 0xfffcu) | external);
   if (!target.present()) return raise(kNotPresent, (selector & 0xfffcu) | external);
   const unsigned privilege = target.conforming() ? cpl : target.dpl();
   const bool from_vm86 = vm86();
-  if (from_vm86 && privilege != 0) return raise(kProtection, selector & 0xfffcu);
+  if (from_vm86 && privilege != 0) return raise(kProtection, (selector & 0xfffcu) | external);
   const unsigned size = long_mode() ? 8 : wide ? 4 : 2;
   uint64_t offset = gate.gate_offset();
   if (!wide) offset &= 0xffff;
@@ -82,22 +85,18 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
   const bool switches = privilege != cpl;
   if (long_mode()) {
     uint16_t unused;
-    if (gate.gate_ist() != 0) {
-      if (!task_interrupt_stack(*this, gate.gate_ist(), pointer)) return false;
-    } else if (switches && !task_stack(*this, privilege, pointer, unused)) {
-      return false;
-    }
+    const bool found = gate.gate_ist() != 0 ? task_interrupt_stack(*this, gate.gate_ist(), pointer)
+                                            : !switches || task_stack(*this, privilege, pointer, unused);
+    if (!found) return mark_external(*this, external);
     pointer &= ~uint64_t{15};
     if (switches)
       new_stack = {.selector = static_cast<uint16_t>(privilege),
                    .attributes = static_cast<uint16_t>(privilege << 5)};
   } else if (switches) {
     uint16_t stack_selector;
-    if (!task_stack(*this, privilege, pointer, stack_selector)) return false;
-    if (!load_stack_segment(*this, stack_selector, privilege, kInvalidTss, new_stack)) {
-      fault.code |= fault.vector == kPageFault ? 0 : external;
-      return false;
-    }
+    if (!task_stack(*this, privilege, pointer, stack_selector) ||
+        !load_stack_segment(*this, stack_selector, privilege, kInvalidTss, new_stack))
+      return mark_external(*this, external);
   }
 
   // The frame is pushed with the rights of the handler.
@@ -116,7 +115,10 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
            stack.push(&none, size, regs.segments[kCs].selector) && stack.push(&none, size, return_rip) &&
            (!has_code || stack.push(&none, size, code));
   mode = old_mode;
-  if (!pushed) return false;
+  if (!pushed) {
+    if (fault.vector == kStackFault && switches && !long_mode()) fault.code = new_stack.selector & 0xfffc;
+    return mark_external(*this, external);
+  }
   if (!mark_accessed(*this, descriptor)) return false;
   target.attributes |= 1;
 
@@ -136,8 +138,8 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
 
 void Cpu::deliver_fault() {
   Fault first = fault;
-  const uint64_t rip = gpr(kRip);
   for (int attempt = 0;; ++attempt) {
+    const uint64_t rip = gpr(kRip);  // another task's, if the fault before went through a task gate
     if (first.vector == kPageFault) regs.cr2 = first.address;
     // Faults (not traps) restart their instruction without hitting its breakpoint again: the saved flags say
     // so.

@@ -50,6 +50,7 @@ static_assert(sizeof(Op) == 40 || sizeof(Op) == 32);
 struct CodeMode {
   uint8_t bits = 0;
   static constexpr uint8_t k16 = 0, k32 = 1, k64 = 2, kWidthMask = 3, kBigStack = 4;
+  static constexpr uint8_t kLimited = 8;  // the code segment ends early: every step must look
 
   unsigned width() const { return bits & kWidthMask; }
   bool is_long() const { return width() == k64; }

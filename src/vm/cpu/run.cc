@@ -38,11 +38,14 @@ void Cpu::choose_tlb() {
 void Cpu::registers_changed() {
   const Segment& code = regs.segments[kCs];
   CodeMode now;
-  if (long_mode() && code.is_long())
+  if (long_mode() && code.is_long()) {
     now.bits = CodeMode::k64;
-  else
+  } else {
+    const bool limited = code.limit < (code.big() ? 0xffffffff : 0xffff);
     now.bits = static_cast<uint8_t>((code.big() ? CodeMode::k32 : CodeMode::k16) |
-                                    (regs.segments[kSs].big() ? CodeMode::kBigStack : 0));
+                                    (regs.segments[kSs].big() ? CodeMode::kBigStack : 0) |
+                                    (limited ? CodeMode::kLimited : 0));
+  }
   // Jump caches know offsets only: other ways of reading the same bytes, or other bytes, must not meet there.
   const uint64_t base = now.is_long() ? 0 : code.base;
   if (now != mode || base != code_base) {
@@ -124,7 +127,12 @@ Block* Cpu::next_block() {
       }
       std::memcpy(bytes + first, rest, 15 - first);
       // Not kept in the jump cache: its bytes must be compared every time.
-      return system.blocks->straddling(system.ram.address_of(ram_page) + offset, bytes, 15, mode);
+      Block* both = system.blocks->straddling(system.ram.address_of(ram_page) + offset, bytes, 15, mode);
+      return mode.is_long() ? both : within_limit(both);
+    }
+    if (!mode.is_long()) {
+      Block* inside = within_limit(found);
+      if (inside != found || (mode.bits & CodeMode::kLimited)) return inside;
     }
     entry = {.tag = rip ^ jumps->salt, .block = found};
     if (static_cast<int64_t>(rip) >= 0) jumps->has_low = true;
@@ -133,12 +141,27 @@ Block* Cpu::next_block() {
   return found;
 }
 
+// What of a block lies before the end of the code segment: the rest must fault when it is reached. Never
+// linked to and never kept, since other segments may be longer.
+Block* Cpu::within_limit(Block* whole) {
+  const uint64_t room = uint64_t{regs.segments[kCs].limit} - gpr(kRip) + 1;
+  if (whole->bytes <= room) return whole;
+  unsigned count = 0;
+  while (count < whole->count && whole->ops[count].end() <= room) ++count;
+  if (count > 0) return shortened(*whole, count);
+  raise(kProtection, 0);
+  return nullptr;
+}
+
 Block* Cpu::shortened(const Block& whole, unsigned count) {
-  Block* part = new (scratch.get()) Block;
-  part->address = whole.address;
-  part->mode = whole.mode;
+  Block* part = reinterpret_cast<Block*>(scratch.get());
+  if (part != &whole) {
+    new (part) Block;
+    part->address = whole.address;
+    part->mode = whole.mode;
+    std::memcpy(static_cast<void*>(part->ops), whole.ops, count * sizeof(Op));
+  }
   part->count = static_cast<uint8_t>(count);
-  std::memcpy(static_cast<void*>(part->ops), whole.ops, count * sizeof(Op));
   const Op& last = part->ops[count - 1];
   part->ops[count] = end_of_block(static_cast<unsigned>(last.end()), count, false);
   return part;
@@ -182,7 +205,7 @@ Exit Cpu::run(uint64_t instructions) {
       block = next;
       left -= next->count;
       leave = Leave::Block;
-      interrupted = step_waits = false;
+      interrupted = step_waits = switched_task = false;
       const Op* op = next->ops;
 #if SLALOM_CHAINING
       op->handler(*this, op);
@@ -195,7 +218,7 @@ Exit Cpu::run(uint64_t instructions) {
           next = alone(*stopped_at);
           goto run_block;
         }
-        gpr(kRip) += stopped_at->offset;
+        if (!switched_task) gpr(kRip) += stopped_at->offset;
       }
     }
     if (leave == Leave::Fault) {

@@ -2,6 +2,7 @@
 
 #include "vm/cpu/descriptor.h"
 #include "vm/cpu/handlers/stack.h"
+#include "vm/cpu/task.h"
 #include "vm/memory/mmu.h"
 
 namespace slalom::vm {
@@ -63,10 +64,8 @@ bool direct_target(Cpu& cpu, Descriptor& descriptor, uint16_t selector, Segment&
   return true;
 }
 
-bool unsupported_task_switch(Cpu& cpu) {
-  cpu.unknown = "a hardware task switch";
-  cpu.leave = Leave::Unknown;
-  return false;
+bool leads_to_task(const Cpu& cpu, unsigned type) {
+  return !cpu.long_mode() && (type == 1 || type == 5 || type == 9);
 }
 
 struct CallGate {
@@ -100,7 +99,7 @@ bool read_gate(Cpu& cpu, Descriptor& gate, uint16_t selector, bool is_call, Call
 
 }  // namespace
 
-bool far_jump(Cpu& cpu, uint16_t selector, uint64_t offset, unsigned size) {
+bool far_jump(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsigned size) {
   if (size == 2) offset &= 0xffff;
   if (!cpu.protected_mode() || cpu.vm86()) {
     Segment segment = cpu.regs.segments[kCs];
@@ -123,7 +122,8 @@ bool far_jump(Cpu& cpu, uint16_t selector, uint64_t offset, unsigned size) {
       cpu.gpr(kRip) = gate.offset;
       return true;
     }
-    if (!cpu.long_mode() && (type == 1 || type == 5 || type == 9)) return unsupported_task_switch(cpu);
+    if (leads_to_task(cpu, type))
+      return transfer_to_task(cpu, descriptor, selector, TaskEntry::Jump, cpu.gpr(kRip) + op->end());
     return cpu.raise(kProtection, selector & 0xfffc);
   }
   Segment target;
@@ -169,7 +169,7 @@ bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsign
   }
   const unsigned type = descriptor.type();
   if (type != 12 && (type != 4 || cpu.long_mode())) {
-    if (!cpu.long_mode() && (type == 1 || type == 5 || type == 9)) return unsupported_task_switch(cpu);
+    if (leads_to_task(cpu, type)) return transfer_to_task(cpu, descriptor, selector, TaskEntry::Call, back);
     return cpu.raise(kProtection, selector & 0xfffc);
   }
   CallGate gate;
@@ -199,11 +199,15 @@ bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsign
       if (!from.pop(op, gate.size, parameters[i])) return false;
   // Pushes are checked at the new privilege.
   Stack stack(cpu, stack_segment, pointer, privilege);
-  if (!stack.push(op, gate.size, old_stack.selector) || !stack.push(op, gate.size, old_pointer)) return false;
+  bool pushed = stack.push(op, gate.size, old_stack.selector) && stack.push(op, gate.size, old_pointer);
   if (!cpu.long_mode())
-    for (unsigned i = gate.parameters; i-- > 0;)
-      if (!stack.push(op, gate.size, parameters[i])) return false;
-  if (!stack.push(op, gate.size, old_cs) || !stack.push(op, gate.size, back)) return false;
+    for (unsigned i = gate.parameters; i-- > 0;) pushed = pushed && stack.push(op, gate.size, parameters[i]);
+  pushed = pushed && stack.push(op, gate.size, old_cs) && stack.push(op, gate.size, back);
+  if (!pushed) {
+    const bool limit = cpu.leave == Leave::Fault && cpu.fault.vector == kStackFault && !cpu.long_mode();
+    if (limit) cpu.fault.code = stack_segment.selector & 0xfffc;
+    return false;
+  }
   set_code_segment(cpu, gate.code, privilege);
   set_segment(cpu, kSs, stack_segment);
   cpu.gpr(kRsp) = stack.pointer();
@@ -307,7 +311,7 @@ bool interrupt_return(Cpu& cpu, const Op* op, unsigned size) {
   if (cpu.vm86() && iopl < 3) return cpu.raise(kProtection, 0);
   if (cpu.protected_mode() && !cpu.vm86() && (cpu.regs.rflags & flag::kNested)) {
     if (cpu.long_mode()) return cpu.raise(kProtection, 0);
-    return unsupported_task_switch(cpu);
+    return return_to_task(cpu, cpu.gpr(kRip) + op->end());
   }
   Stack stack(cpu);
   uint64_t offset, selector, flags;

@@ -5,8 +5,9 @@
 
 namespace slalom::vm {
 
-// `size`: operand size in bytes. They set rip; false: cpu.fault is set and nothing changed.
-bool far_jump(Cpu& cpu, uint16_t selector, uint64_t offset, unsigned size);
+// `size`: operand size in bytes. They set rip; false: cpu.fault is set and nothing changed,
+// unless another task runs now (cpu/task.h).
+bool far_jump(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsigned size);
 bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsigned size);
 bool far_return(Cpu& cpu, const Op* op, unsigned size, uint64_t release);
 bool interrupt_return(Cpu& cpu, const Op* op, unsigned size);

@@ -17,13 +17,25 @@ namespace {
 constexpr uint64_t kMebibyte = 1 << 20;
 alignas(kPageSize) constexpr uint8_t kZeroPage[kPageSize] = {};
 
+// Nothing may be read or written beside guest memory: what lies there cannot be touched. As large as a huge
+// page, so that those still fit.
+constexpr uint64_t kGuard = 2 * kMebibyte;
+
 // Huge pages where the host has them: guest memory is read and written at random.
 uint8_t* map_zeros(uint64_t size) {
-  void* data =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) return nullptr;
+  void* all = mmap(nullptr, size + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  uint8_t* data = static_cast<uint8_t*>(all) + kGuard;
+  if (mprotect(data, size, PROT_READ | PROT_WRITE) != 0) {
+    munmap(all, size + 2 * kGuard);
+    return nullptr;
+  }
   madvise(data, size, MADV_HUGEPAGE);
-  return static_cast<uint8_t*>(data);
+  return data;
+}
+
+void unmap(uint8_t* data, uint64_t size) {
+  if (data != nullptr) munmap(data - kGuard, size + 2 * kGuard);
 }
 
 bool is_zero(const uint8_t* page) {
@@ -73,8 +85,8 @@ Result<std::unique_ptr<Ram>> Ram::make(uint64_t size) {
 }
 
 Ram::~Ram() {
-  if (data_) munmap(data_, size_);
-  if (base_) munmap(base_, size_);
+  unmap(data_, size_);
+  unmap(base_, size_);
 }
 
 bool Ram::read(Physical address, std::span<uint8_t> out) const {
@@ -138,7 +150,7 @@ void Ram::make_base() {
   for (uint64_t page = 0; page < pages(); ++page)
     if (flags_[page] & kUsed)
       if (!is_zero(page_data(page))) std::memcpy(base + (page << kPageShift), page_data(page), kPageSize);
-  if (base_) munmap(base_, size_);
+  unmap(base_, size_);
   base_ = base;
 
   for (const uint32_t page : dirty_) flags_[page] &= static_cast<uint8_t>(~kDirty);

@@ -17,7 +17,8 @@ using Bytes = std::vector<uint8_t>;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr FileKind kKinds[] = {FileKind::Schedule, FileKind::Trace, FileKind::Capsule, FileKind::SearchState};
+constexpr FileKind kKinds[] = {FileKind::Schedule, FileKind::Trace, FileKind::Capsule, FileKind::SearchState,
+                               FileKind::Snapshot};
 
 Bytes random_payload(Rng& rng, size_t size, uint64_t symbols) {
   Bytes payload(size);

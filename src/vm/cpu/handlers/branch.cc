@@ -189,12 +189,13 @@ const Op* software_interrupt(Cpu& cpu, const Op* op) {
 template <class T>
 const Op* bound(Cpu& cpu, const Op* op) {
   const T index = static_cast<T>(get<std::make_unsigned_t<T>>(cpu, op->dst));
-  T bounds[2];
+  T lower, upper;
   uint64_t address;
-  if (!address_of<AccessKind::Read>(cpu, op, sizeof bounds, address)) return stop(cpu, op);
-  if (!load_slow(cpu, op, address, sizeof bounds)) return stop(cpu, op);
-  std::memcpy(bounds, cpu.buffer.data(), sizeof bounds);
-  if (index < bounds[0] || index > bounds[1]) return raise(cpu, op, kBound);
+  if (!address_of<AccessKind::Read>(cpu, op, 2 * sizeof(T), address)) return stop(cpu, op);
+  if (!load(cpu, op, address, lower)) return stop(cpu, op);
+  if (index < lower) return raise(cpu, op, kBound);
+  if (!load(cpu, op, address + sizeof(T), upper)) return stop(cpu, op);
+  if (index > upper) return raise(cpu, op, kBound);
   return leave(cpu, next_rip(cpu, op));
 }
 

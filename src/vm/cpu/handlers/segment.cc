@@ -61,7 +61,8 @@ const Op* push_segment(Cpu& cpu, const Op* op) {
 const Op* pop_segment(Cpu& cpu, const Op* op) {
   Stack stack(cpu);
   uint64_t selector;
-  if (!stack.pop(op, op->extra, selector)) return stop(cpu, op);
+  if (!stack.pop(op, 2, selector)) return stop(cpu, op);
+  stack.skip(op->extra - 2u);
   const auto name = static_cast<SegmentName>(op->dst);
   if (!load_segment(cpu, name, static_cast<uint16_t>(selector))) return stop(cpu, op);
   stack.commit();
@@ -96,7 +97,8 @@ const Op* far_transfer(Cpu& cpu, const Op* op) {
   uint64_t offset = static_cast<uint64_t>(op->immediate);
   uint16_t selector = static_cast<uint16_t>(op->displacement);
   if (memory && !load_far_pointer(cpu, op, offset, selector)) return stop(cpu, op);
-  if (call ? !far_call(cpu, op, selector, offset, op->extra) : !far_jump(cpu, selector, offset, op->extra))
+  if (call ? !far_call(cpu, op, selector, offset, op->extra)
+           : !far_jump(cpu, op, selector, offset, op->extra))
     return stop(cpu, op);
   return leave_for_interrupts(cpu, cpu.gpr(kRip));
 }

@@ -1,0 +1,19 @@
+// The table of forms that real kernels and programs were seen to use (forms.txt).
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "forms.h"
+
+namespace slalom::vm::diff {
+
+struct TableLine {
+  std::string text;
+  size_t form = 0;  // which one it is
+};
+
+// Finds each line among the forms. Lines with a prefix that makes no form of its own (a segment, 67) add one.
+Result<std::vector<TableLine>> read_table(std::string_view text, std::vector<Form>& forms);
+
+}  // namespace slalom::vm::diff
