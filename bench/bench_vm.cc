@@ -55,10 +55,12 @@ void restore(benchmark::State& state) {
   const Pc::Checkpoint start = pc.take();
   const uint64_t pages = static_cast<uint64_t>(state.range(0));
   const std::vector<uint8_t> byte = {1};
-  for (auto _ : state) {
+  const auto there_and_back = [&] {
     for (uint64_t i = 0; i < pages; ++i) pc.ram().write((i * 37 % 60'000) * kPageSize + 5, byte);
     pc.restore(start);
-  }
+  };
+  there_and_back();  // the host gives out its memory the first time
+  for (auto _ : state) there_and_back();
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(restore)->ArgName("pages")->Arg(10)->Arg(300)->Arg(3000)->Unit(benchmark::kMicrosecond);

@@ -187,7 +187,7 @@ std::vector<Difference> compare(const Case& one, const Outcome& guest, const Out
   // A mask that is all zero may fault or not.
   if (in &&
       (in->info.mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU || in->info.mnemonic == ZYDIS_MNEMONIC_MASKMOVQ) &&
-      guest.vector == 3 && faulted_on_access(host))
+      guest.state.rip != one.state.rip && faulted_on_access(host))
     return {};
   if (in && reads_in_pieces(*in) && guest.vector != host.vector && faulted_on_access(guest) &&
       faulted_on_access(host))
