@@ -1,6 +1,7 @@
 #include "favour.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "vm/cpu/registers.h"
 
@@ -182,6 +183,37 @@ void put_return_frame(Case& one, const Decoded& in, Values& values) {
   put(one, one.state.gpr[kRsp], bytes, 5 * width);
 }
 
+// The 16 bits at an address, where they do not come from a background.
+std::optional<uint16_t> known_word(const Case& one, uint64_t address) {
+  for (unsigned i = 0; i < one.patches; ++i) {
+    const uint64_t start = kData + one.patch[i].offset;
+    if (address < start || address + 2 > start + one.patch[i].size) continue;
+    uint16_t word;
+    std::memcpy(&word, one.patch[i].bytes.data() + (address - start), 2);
+    return word;
+  }
+  return std::nullopt;
+}
+
+// The host's descriptor table has entries of its own that a program may use: for threads, and for the number
+// of the CPU.
+bool meets_host_descriptor(const Case& one, const Decoded& in) {
+  if (!takes_selector(in)) return false;
+  std::optional<uint16_t> selector;
+  if (const int reg = whole_register(in.operands[in.info.operand_count_visible - 1u]); reg >= 0) {
+    selector = static_cast<uint16_t>(one.state.gpr[static_cast<size_t>(reg)]);
+  } else {
+    const bool pops = in.info.mnemonic == ZYDIS_MNEMONIC_POP;
+    const ZydisDecodedOperand* memory = memory_of(in);
+    if (!pops && memory == nullptr) return false;
+    const uint64_t address = pops ? one.state.gpr[kRsp] : effective_address(one, in, *memory);
+    selector = known_word(one, address);
+    // Whatever lies there: a background, or the page that can only be read.
+    if (!selector) return address + 1 >= kData && address < kData + kDataSize;
+  }
+  return *selector >= 0x60 && *selector < 0x80 && (*selector & 4) == 0;
+}
+
 }  // namespace
 
 uint64_t segment_base(const Case& one, ZydisRegister segment) {
@@ -294,6 +326,7 @@ void favour_memory(Case& one, const Decoded& in, Values& values) {
 }
 
 bool harmless(const Case& one, const Decoded& in) {
+  if (meets_host_descriptor(one, in)) return false;
   // Far calls to 32-bit code: whether the stack is that of the old or of the new mode is up to the CPU.
   if (is_far(in) && one.mode == Mode::k64 && one.state.gpr[kRsp] >> 32 != 0) return false;
   if (in.locks())

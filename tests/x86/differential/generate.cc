@@ -119,7 +119,9 @@ void Generator::fill_state(Case& one, const Decoded& in) {
   favour_registers(one, in, values_);
   for (unsigned i = 0; i < in.info.operand_count; ++i)
     if (in.operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) aim(one, in, in.operands[i]);
-  favour_memory(one, in, values_);
+  // Aiming may have changed a displacement.
+  const auto aimed = decode(one.mode, {one.bytes.data(), one.length});
+  favour_memory(one, aimed ? *aimed : in, values_);
   if (one.mode == Mode::k32)
     for (size_t i = 0; i < 8; ++i) s.gpr[i] = static_cast<uint32_t>(s.gpr[i]);
 }
