@@ -180,8 +180,8 @@ Handler select(Instruction& in, Op& op) {
   // Most frequent first.
   constexpr Handler (*families[])(Instruction&, Op&) = {
       select_move,     select_arithmetic, select_branch, select_stack,  select_shift,
-      select_multiply, select_bits,       select_string, select_system, select_segment,
-      select_sse,      select_x87,        select_mmx};
+      select_multiply, select_bits,       select_string, select_system, select_ports,
+      select_segment,  select_sse,        select_x87,    select_mmx};
   for (const auto family : families) {
     Op attempt = op;
     if (const Handler handler = family(in, attempt); handler != nullptr) {

@@ -50,10 +50,11 @@ Handler select_bits(Instruction& in, Op& op);        // bt, bts, bsf, bsr
 Handler select_stack(Instruction& in, Op& op);       // push, pop, pusha, enter, leave, pushf, popf
 Handler select_branch(Instruction& in, Op& op);      // jcc, jmp, call, ret, loop, int, iret
 Handler select_string(Instruction& in, Op& op);      // movs, stos, lods, cmps, scas, ins, outs
-Handler select_system(Instruction& in, Op& op);   // control registers, descriptor tables, msr, in, out, hlt
-Handler select_segment(Instruction& in, Op& op);  // segment loads, far transfers, verr, lar
-Handler select_sse(Instruction& in, Op& op);      // SSE, SSE2 (cpu/handlers/sse_*.cc)
-Handler select_x87(Instruction& in, Op& op);      // x87 (cpu/handlers/x87_*.cc)
+Handler select_ports(Instruction& in, Op& op);       // in, out, ins, outs
+Handler select_system(Instruction& in, Op& op);      // control registers, descriptor tables, msr, hlt
+Handler select_segment(Instruction& in, Op& op);     // segment loads, far transfers, verr, lar
+Handler select_sse(Instruction& in, Op& op);         // SSE, SSE2 (cpu/handlers/sse_*.cc)
+Handler select_x87(Instruction& in, Op& op);         // x87 (cpu/handlers/x87_*.cc)
 Handler select_mmx(Instruction& in, Op& op);
 
 }  // namespace slalom::vm

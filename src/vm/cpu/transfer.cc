@@ -7,10 +7,6 @@
 
 namespace slalom::vm {
 
-bool is_canonical(uint64_t address) {
-  return static_cast<uint64_t>(static_cast<int64_t>(address << 16) >> 16) == address;
-}
-
 bool task_stack(Cpu& cpu, unsigned privilege, uint64_t& pointer, uint16_t& selector) {
   const Segment& task = cpu.regs.tr;
   const uint16_t code = task.selector & 0xfffc;

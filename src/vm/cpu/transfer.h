@@ -12,7 +12,9 @@ bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsign
 bool far_return(Cpu& cpu, const Op* op, unsigned size, uint64_t release);
 bool interrupt_return(Cpu& cpu, const Op* op, unsigned size);
 
-bool is_canonical(uint64_t address);
+inline bool is_canonical(uint64_t address) {
+  return static_cast<uint64_t>(static_cast<int64_t>(address << 16) >> 16) == address;
+}
 
 // The stack pointer (and segment) for a privilege level or interrupt stack from the task state segment.
 bool task_stack(Cpu& cpu, unsigned privilege, uint64_t& pointer, uint16_t& selector);

@@ -4,6 +4,7 @@
 #include "vm/cpu/handlers/forms.h"
 #include "vm/cpu/handlers/stack.h"
 #include "vm/cpu/instruction.h"
+#include "vm/cpu/transfer.h"
 
 namespace slalom::vm {
 namespace {
@@ -29,15 +30,11 @@ const Op* jmp_far_page(Cpu& cpu, const Op* op) {
   return jump_to(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
 }
 
-bool canonical(uint64_t address) {
-  return static_cast<uint64_t>(static_cast<int64_t>(address << 16) >> 16) == address;
-}
-
 template <Source source>
 const Op* jmp_indirect64(Cpu& cpu, const Op* op) {
   uint64_t target;
   if (!load_source<uint64_t, source>(cpu, op, target)) return stop(cpu, op);
-  if (!canonical(target)) return raise(cpu, op, kProtection, 0);
+  if (!is_canonical(target)) return raise(cpu, op, kProtection, 0);
   return jump_to(cpu, target);
 }
 
@@ -54,7 +51,7 @@ const Op* call_indirect64(Cpu& cpu, const Op* op) {
   if (!load_source<uint64_t, source>(cpu, op, target)) return stop(cpu, op);
   const uint64_t sp = cpu.gpr(kRsp) - 8;
   if (!store(cpu, op, sp, next_rip(cpu, op))) return stop_at_stack(cpu, op);
-  if (!canonical(target)) return raise(cpu, op, kProtection, 0);
+  if (!is_canonical(target)) return raise(cpu, op, kProtection, 0);
   cpu.gpr(kRsp) = sp;
   return jump_to(cpu, target);
 }
@@ -62,7 +59,7 @@ const Op* call_indirect64(Cpu& cpu, const Op* op) {
 const Op* ret64(Cpu& cpu, const Op* op) {
   uint64_t target;
   if (!load(cpu, op, cpu.gpr(kRsp), target)) return stop_at_stack(cpu, op);
-  if (!canonical(target)) return raise(cpu, op, kProtection, 0);
+  if (!is_canonical(target)) return raise(cpu, op, kProtection, 0);
   cpu.gpr(kRsp) += 8 + static_cast<uint64_t>(op->immediate);
   return jump_to(cpu, target);
 }

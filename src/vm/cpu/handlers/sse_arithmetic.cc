@@ -33,19 +33,9 @@ HOST_INSTRUCTION(sqrtpd);
 HOST_INSTRUCTION(sqrtss);
 HOST_INSTRUCTION(sqrtsd);
 
-template <class F, unsigned bytes, bool memory>
-const Op* arithmetic(Cpu& cpu, const Op* op) {
-  __m128i b;
-  if (!sse_ready(cpu) || !load_xmm_source<bytes, memory>(cpu, op, b)) return stop(cpu, op);
-  __m128i a = get_xmm(cpu, op->dst);
-  if (!compute<F>(cpu, a, b)) return stop(cpu, op);
-  set_xmm(cpu, op->dst, a);
-  NEXT;
-}
-
 template <class F, unsigned bytes>
 Handler pick(bool memory) {
-  return memory ? arithmetic<F, bytes, true> : arithmetic<F, bytes, false>;
+  return memory ? on_host<F, bytes, true> : on_host<F, bytes, false>;
 }
 
 }  // namespace

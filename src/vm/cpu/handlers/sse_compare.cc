@@ -42,16 +42,6 @@ HOST_ORDER(ucomiss);
 HOST_ORDER(ucomisd);
 
 template <class F, unsigned bytes, bool memory>
-const Op* mask(Cpu& cpu, const Op* op) {
-  __m128i b;
-  if (!sse_ready(cpu) || !load_xmm_source<bytes, memory>(cpu, op, b)) return stop(cpu, op);
-  __m128i a = get_xmm(cpu, op->dst);
-  if (!compute<F>(cpu, a, b)) return stop(cpu, op);
-  set_xmm(cpu, op->dst, a);
-  NEXT;
-}
-
-template <class F, unsigned bytes, bool memory>
 const Op* order(Cpu& cpu, const Op* op) {
   __m128i b;
   if (!sse_ready(cpu) || !load_xmm_source<bytes, memory>(cpu, op, b)) return stop(cpu, op);
@@ -65,21 +55,21 @@ template <template <unsigned> class F, unsigned bytes>
 Handler pick_mask(bool memory, unsigned predicate) {
   switch (predicate) {  // bits above are ignored
     case 0:
-      return memory ? mask<F<0>, bytes, true> : mask<F<0>, bytes, false>;
+      return memory ? on_host<F<0>, bytes, true> : on_host<F<0>, bytes, false>;
     case 1:
-      return memory ? mask<F<1>, bytes, true> : mask<F<1>, bytes, false>;
+      return memory ? on_host<F<1>, bytes, true> : on_host<F<1>, bytes, false>;
     case 2:
-      return memory ? mask<F<2>, bytes, true> : mask<F<2>, bytes, false>;
+      return memory ? on_host<F<2>, bytes, true> : on_host<F<2>, bytes, false>;
     case 3:
-      return memory ? mask<F<3>, bytes, true> : mask<F<3>, bytes, false>;
+      return memory ? on_host<F<3>, bytes, true> : on_host<F<3>, bytes, false>;
     case 4:
-      return memory ? mask<F<4>, bytes, true> : mask<F<4>, bytes, false>;
+      return memory ? on_host<F<4>, bytes, true> : on_host<F<4>, bytes, false>;
     case 5:
-      return memory ? mask<F<5>, bytes, true> : mask<F<5>, bytes, false>;
+      return memory ? on_host<F<5>, bytes, true> : on_host<F<5>, bytes, false>;
     case 6:
-      return memory ? mask<F<6>, bytes, true> : mask<F<6>, bytes, false>;
+      return memory ? on_host<F<6>, bytes, true> : on_host<F<6>, bytes, false>;
     case 7:
-      return memory ? mask<F<7>, bytes, true> : mask<F<7>, bytes, false>;
+      return memory ? on_host<F<7>, bytes, true> : on_host<F<7>, bytes, false>;
     default:
       return nullptr;
   }

@@ -15,16 +15,6 @@ HOST_INSTRUCTION(cvtdq2pd);
 HOST_INSTRUCTION(cvtpd2dq);
 HOST_INSTRUCTION(cvttpd2dq);
 
-template <class F, unsigned bytes, bool memory>
-const Op* between_xmm(Cpu& cpu, const Op* op) {
-  __m128i b;
-  if (!sse_ready(cpu) || !load_xmm_source<bytes, memory>(cpu, op, b)) return stop(cpu, op);
-  __m128i a = get_xmm(cpu, op->dst);
-  if (!compute<F>(cpu, a, b)) return stop(cpu, op);
-  set_xmm(cpu, op->dst, a);
-  NEXT;
-}
-
 // A general register on either side; the integer travels in the low part of a vector.
 #define HOST_FROM_GENERAL(name, suffix, Integer)              \
   struct Host_##name##suffix {                                \
@@ -123,7 +113,7 @@ const Op* to_mmx(Cpu& cpu, const Op* op) {
 
 template <class F, unsigned bytes>
 Handler pick(bool memory) {
-  return memory ? between_xmm<F, bytes, true> : between_xmm<F, bytes, false>;
+  return memory ? on_host<F, bytes, true> : on_host<F, bytes, false>;
 }
 template <class Narrow, class Wide>
 Handler pick_from_general(bool wide, bool memory) {

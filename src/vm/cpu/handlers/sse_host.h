@@ -61,6 +61,17 @@ inline bool compute(Cpu& cpu, __m128i& a, __m128i b) {
   return true;
 }
 
+// A handler: the destination becomes F of itself and the source.
+template <class F, unsigned bytes, bool memory>
+const Op* on_host(Cpu& cpu, const Op* op) {
+  __m128i b;
+  if (!sse_ready(cpu) || !load_xmm_source<bytes, memory>(cpu, op, b)) return stop(cpu, op);
+  __m128i a = get_xmm(cpu, op->dst);
+  if (!compute<F>(cpu, a, b)) return stop(cpu, op);
+  set_xmm(cpu, op->dst, a);
+  NEXT;
+}
+
 // A host instruction of the shape `name source, destination`. What follows its name are more members.
 #define HOST_INSTRUCTION(name, ...)                           \
   struct Host_##name {                                        \
