@@ -22,7 +22,7 @@ using vm::Bytes;
 constexpr uint64_t kUnpacked = 4 << 20;  // small, so that bombs cost no time
 
 Bytes with_length(Bytes packed, size_t length) {
-  vm::append_le<uint32_t>(packed, static_cast<uint32_t>(length));
+  append_le<uint32_t>(packed, static_cast<uint32_t>(length));
   return packed;
 }
 
@@ -53,7 +53,7 @@ Bytes lz4(const Bytes& plain) {
       LZ4_compress_default(reinterpret_cast<const char*>(plain.data()), reinterpret_cast<char*>(block.data()),
                            static_cast<int>(plain.size()), static_cast<int>(block.size()))));
   Bytes packed = {0x02, 0x21, 0x4c, 0x18};
-  vm::append_le<uint32_t>(packed, static_cast<uint32_t>(block.size()));
+  append_le<uint32_t>(packed, static_cast<uint32_t>(block.size()));
   packed.insert(packed.end(), block.begin(), block.end());
   return with_length(std::move(packed), plain.size());
 }

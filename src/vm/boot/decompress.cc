@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "vm/boot/little_endian.h"
+#include "base/little_endian.h"
 
 namespace slalom::vm {
 namespace {

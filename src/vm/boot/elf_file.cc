@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "vm/boot/little_endian.h"
+#include "base/little_endian.h"
 
 namespace slalom::vm {
 namespace {

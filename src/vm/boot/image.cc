@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/little_endian.h"
 #include "vm/boot/decompress.h"
 #include "vm/boot/elf_file.h"
-#include "vm/boot/little_endian.h"
 #include "vm/boot/multiboot.h"
 
 namespace slalom::vm {

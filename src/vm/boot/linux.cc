@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/hash.h"
-#include "vm/boot/little_endian.h"
+#include "base/little_endian.h"
 #include "vm/boot/placement.h"
 #include "vm/devices/acpi.h"
 

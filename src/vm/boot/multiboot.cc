@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/little_endian.h"
 #include "vm/boot/elf_file.h"
-#include "vm/boot/little_endian.h"
 #include "vm/boot/placement.h"
 
 namespace slalom::vm {

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/little_endian.h"
 #include "vm/boot/elf_file.h"
-#include "vm/boot/little_endian.h"
 
 namespace slalom::vm {
 namespace {

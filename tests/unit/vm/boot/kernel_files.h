@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vm/boot/little_endian.h"
+#include "base/little_endian.h"
 
 namespace slalom::vm {
 

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-namespace slalom::vm {
+namespace slalom {
 
 // Nothing if it does not lie within `bytes`.
 template <std::unsigned_integral T>
@@ -42,4 +42,4 @@ inline std::optional<std::span<const uint8_t>> part_of(std::span<const uint8_t> 
   return bytes.subspan(offset, size);
 }
 
-}  // namespace slalom::vm
+}  // namespace slalom
