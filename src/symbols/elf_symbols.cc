@@ -1,0 +1,158 @@
+#include "symbols/elf_symbols.h"
+
+#include <gelf.h>
+#include <libelf.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/little_endian.h"
+#include "symbols/kallsyms.h"
+
+namespace slalom {
+namespace {
+
+struct CloseElf {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+
+// libelf takes memory that it may write to, but does so only when asked to update a file.
+class ElfInMemory {
+ public:
+  static Result<ElfInMemory> open(std::span<const uint8_t> file) {
+    elf_version(EV_CURRENT);
+    Elf* elf = elf_memory(reinterpret_cast<char*>(const_cast<uint8_t*>(file.data())), file.size());
+    std::unique_ptr<Elf, CloseElf> handle(elf);
+    if (elf == nullptr || elf_kind(elf) != ELF_K_ELF)
+      return error("not an ELF file; give a vmlinux, a module or a program");
+    return ElfInMemory(file, std::move(handle));
+  }
+
+  Elf* get() const { return elf_.get(); }
+  std::optional<std::span<const uint8_t>> bytes(uint64_t offset, uint64_t size) const {
+    return part_of(file_, offset, size);
+  }
+  std::string_view name_of(const GElf_Shdr& header) const {
+    size_t names = 0;
+    if (elf_getshdrstrndx(elf_.get(), &names) != 0) return {};
+    const char* name = elf_strptr(elf_.get(), names, header.sh_name);
+    return name != nullptr ? name : std::string_view{};
+  }
+
+ private:
+  ElfInMemory(std::span<const uint8_t> file, std::unique_ptr<Elf, CloseElf> elf)
+      : file_(file), elf_(std::move(elf)) {}
+
+  std::span<const uint8_t> file_;
+  std::unique_ptr<Elf, CloseElf> elf_;
+};
+
+// As nm prints them, as far as functions and variables go.
+char type_letter(const ElfInMemory& elf, const GElf_Sym& symbol) {
+  const bool global = GELF_ST_BIND(symbol.st_info) != STB_LOCAL;
+  if (GELF_ST_BIND(symbol.st_info) == STB_WEAK) return 'W';
+  GElf_Shdr section;
+  Elf_Scn* scn = elf_getscn(elf.get(), symbol.st_shndx);
+  char letter = 'd';
+  if (symbol.st_shndx == SHN_ABS || scn == nullptr || gelf_getshdr(scn, &section) == nullptr) {
+    letter = 'a';
+  } else if ((section.sh_flags & SHF_EXECINSTR) != 0) {
+    letter = 't';
+  } else if (section.sh_type == SHT_NOBITS) {
+    letter = 'b';
+  } else if ((section.sh_flags & SHF_WRITE) == 0) {
+    letter = 'r';
+  }
+  return global ? static_cast<char>(letter - 'a' + 'A') : letter;
+}
+
+std::vector<Symbol> symbols_of(const ElfInMemory& elf, Elf_Scn* section, uint64_t bias,
+                               std::string_view module) {
+  GElf_Shdr header;
+  Elf_Data* data = elf_getdata(section, nullptr);
+  std::vector<Symbol> symbols;
+  if (data == nullptr || gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0) return symbols;
+  const uint64_t count = std::min<uint64_t>(data->d_size / header.sh_entsize, INT32_MAX);
+  for (uint64_t i = 0; i < count; ++i) {
+    GElf_Sym symbol;
+    if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
+    const int type = GELF_ST_TYPE(symbol.st_info);
+    if (symbol.st_shndx == SHN_UNDEF ||
+        (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE && type != STT_GNU_IFUNC))
+      continue;
+    const char* name = elf_strptr(elf.get(), header.sh_link, symbol.st_name);
+    if (name == nullptr || *name == 0) continue;
+    const char letter = type_letter(elf, symbol);
+    const bool is_offset = letter == 'a' || letter == 'A';
+    symbols.push_back({.address = symbol.st_value + (is_offset ? 0 : bias),
+                       .size = symbol.st_size,
+                       .name = name,
+                       .module = std::string(module),
+                       .type = letter,
+                       .is_offset = is_offset});
+  }
+  return symbols;
+}
+
+}  // namespace
+
+Result<std::vector<ElfPiece>> loaded_pieces(std::span<const uint8_t> file) {
+  TRY_ASSIGN(const ElfInMemory elf, ElfInMemory::open(file));
+  size_t count = 0;
+  if (elf_getphdrnum(elf.get(), &count) != 0)
+    return error("malformed ELF file: its program headers lie outside of it");
+  std::vector<ElfPiece> pieces;
+  for (size_t i = 0; i < std::min<size_t>(count, INT32_MAX); ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf.get(), static_cast<int>(i), &header) == nullptr)
+      return error("malformed ELF file: its program headers lie outside of it");
+    if (header.p_type != PT_LOAD) continue;
+    const auto bytes = elf.bytes(header.p_offset, header.p_filesz);
+    if (!bytes) return error("malformed ELF file: a segment lies outside of it; was it cut short?");
+    pieces.push_back({header.p_vaddr, *bytes});
+  }
+  return pieces;
+}
+
+Result<ElfPiece> elf_section(std::span<const uint8_t> file, std::string_view name) {
+  TRY_ASSIGN(const ElfInMemory elf, ElfInMemory::open(file));
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf.get(), section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || elf.name_of(header) != name) continue;
+    if (header.sh_type == SHT_NOBITS) return ElfPiece{header.sh_addr, {}};
+    const auto bytes = elf.bytes(header.sh_offset, header.sh_size);
+    if (!bytes) return error("malformed ELF file: {} lies outside of it; was it cut short?", name);
+    return ElfPiece{header.sh_addr, *bytes};
+  }
+  return ElfPiece{};
+}
+
+Result<SymbolTable> read_elf_symbols(std::span<const uint8_t> file, uint64_t bias, std::string_view module) {
+  TRY_ASSIGN(const ElfInMemory elf, ElfInMemory::open(file));
+  std::vector<Symbol> found;
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf.get(), section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr) continue;
+    if (header.sh_type != SHT_SYMTAB && (header.sh_type != SHT_DYNSYM || !found.empty())) continue;
+    found = symbols_of(elf, section, bias, module);
+    if (header.sh_type == SHT_SYMTAB) break;
+  }
+  return SymbolTable(std::move(found));
+}
+
+Result<SymbolTable> read_vmlinux_symbols(std::span<const uint8_t> vmlinux) {
+  TRY_ASSIGN(SymbolTable own, read_elf_symbols(vmlinux));
+  if (own.size() != 0) return own;
+  TRY_ASSIGN(const std::vector<ElfPiece> pieces, loaded_pieces(vmlinux));
+  Error last = error("this kernel has no loaded segments; give a vmlinux");
+  for (const ElfPiece& piece : pieces) {
+    Result<SymbolTable> symbols = read_kallsyms(piece.bytes, piece.address);
+    if (symbols.ok()) return symbols;
+    last = symbols.error();
+  }
+  return last;
+}
+
+}  // namespace slalom
