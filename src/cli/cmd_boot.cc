@@ -7,6 +7,8 @@
 #include "cli/console.h"
 #include "finding/finding_json.h"
 #include "vm/boot/boot.h"
+#include "vm/gdb/natural_run.h"
+#include "vm/gdb/server.h"
 #include "vm/snapshot/snapshot_file.h"
 
 namespace slalom {
@@ -21,6 +23,7 @@ struct Arguments {
   uint64_t save_at = 0;  // 0: when the run ends
   uint64_t hash_every = 0;
   uint64_t limit = 0;
+  std::optional<uint16_t> gdb;  // the port; 0: any that is free
   bool screen = false;
   bool json = false;
 };
@@ -71,6 +74,14 @@ std::string_view stop_name(vm::PcStop stop) {
       return "idle";
     case vm::PcStop::Unknown:
       return "not implemented";
+    case vm::PcStop::Place:
+    case vm::PcStop::Access:
+    case vm::PcStop::Halted:
+    case vm::PcStop::Paused:
+    case vm::PcStop::Event:
+    case vm::PcStop::Hypercall:
+    case vm::PcStop::Window:
+      return "stopped";
   }
   return "";
 }
@@ -89,6 +100,14 @@ std::string_view stop_sentence(vm::PcStop stop) {
       return "every CPU waits, and nothing is left that could wake one";
     case vm::PcStop::Unknown:
       return "the guest needs something that slalom does not have";
+    case vm::PcStop::Place:
+    case vm::PcStop::Access:
+    case vm::PcStop::Halted:
+    case vm::PcStop::Paused:
+    case vm::PcStop::Event:
+    case vm::PcStop::Hypercall:
+    case vm::PcStop::Window:
+      return "stopped where it was told to";
   }
   return "";
 }
@@ -107,21 +126,29 @@ struct HashAt {
 class Session {
  public:
   Session(const Arguments& arguments, vm::Booted machine)
-      : arguments_(arguments), machine_(std::move(machine)), pc_(*machine_.pc), console_(!arguments.json) {}
+      : arguments_(arguments),
+        machine_(std::move(machine)),
+        pc_(*machine_.pc),
+        run_(pc_),
+        console_(!arguments.json) {}
 
   Result<Exit> run() {
     const auto start = std::chrono::steady_clock::now();
     vm::PcStop stop = vm::PcStop::Budget;
-    while (stop == vm::PcStop::Budget && !interrupted() && !console_.ended() && !limit_reached()) {
+    bool goes_on = true;
+    if (arguments_.gdb) {
+      TRY_ASSIGN(goes_on, debug(*arguments_.gdb));
+    }
+    while (goes_on && stop == vm::PcStop::Budget && !interrupted() && !console_.ended() && !limit_reached()) {
       const uint64_t time = pc_.time(), executed = pc_.executed();
-      stop = pc_.run(slice());
+      stop = run_.forward(slice());
       show_output();
       if (arguments_.hash_every != 0 && pc_.executed() % arguments_.hash_every == 0)
         hashes_.push_back({pc_.executed(), pc_.state_hash()});
       if (save_is_due()) TRY(save());
       // Mostly idle: time flew, but little was done. Then there is time to wait for the user.
       const bool idle = pc_.time() - time > 16 * vm::kNanosecondsPerInstruction * (pc_.executed() - executed);
-      pc_.devices().push_console_input(console_.input(idle && stop == vm::PcStop::Budget));
+      run_.type(console_.input(idle && stop == vm::PcStop::Budget));
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     console_.restore();
@@ -130,6 +157,27 @@ class Session {
   }
 
  private:
+  // The machine is gdb's until it lets go. False: it, or the user, wants no more of the machine.
+  Result<bool> debug(uint16_t port) {
+    TRY_ASSIGN(vm::GdbServer server, vm::GdbServer::listen(port));
+    std::cerr << fmt::format("waiting for gdb: target remote 127.0.0.1:{}\n", server.port());
+    std::string typed;  // waits until the machine goes on where it has not been yet
+    const auto ended = [&] {
+      show_output();
+      typed += console_.input(false);
+      return interrupted() || console_.ended();
+    };
+    const auto between = [&] {
+      const bool stops = ended() || server.stop_requested();
+      if (run_.at_furthest()) run_.type(std::exchange(typed, {}));
+      return stops;
+    };
+    vm::Debugger debugger(run_, {.between = between});
+    vm::GdbStub stub(debugger);
+    server.serve(stub, ended);
+    return stub.detached();
+  }
+
   bool limit_reached() const { return arguments_.limit != 0 && pc_.executed() >= arguments_.limit; }
 
   // Up to the next place where something is to be done. Results do not depend on it.
@@ -161,7 +209,7 @@ class Session {
   }
 
   void show_output() {
-    const std::string text = pc_.devices().take_console_output();
+    const std::string text = run_.take_output();
     if (arguments_.json)
       output_ += text;
     else
@@ -209,6 +257,7 @@ class Session {
   const Arguments& arguments_;
   vm::Booted machine_;
   vm::Pc& pc_;
+  vm::NaturalRun run_;
   Console console_;
   std::string output_;
   std::vector<HashAt> hashes_;
@@ -286,6 +335,13 @@ void add_boot(CLI::App& app, Run& run) {
   for (const char* option : {"--kernel", "--initrd", "--append", "--run", "--module", "--file",
                              "--multiboot-module", "--cpus", "--memory", "--seed"})
     load->excludes(verb->get_option(option));
+  CLI::Option* gdb =
+      verb->add_option("--gdb", a->gdb,
+                       "wait for a debugger on this port of the loopback interface, 0 for any that is free; "
+                       "it can also go backward")
+          ->type_name("PORT");
+  for (const char* option : {"--limit", "--state-hash-every", "--save"})
+    gdb->excludes(verb->get_option(option));
   verb->add_flag("--screen", a->screen, "show the text screen at the end");
   verb->add_flag("--json", a->json, "what happened, the console included, as JSON on standard output");
   verb->callback([a, &run] { run = [a] { return boot(*a); }; });

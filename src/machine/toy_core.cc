@@ -362,11 +362,12 @@ void ToyCore::record(const ToyAgent& me, OpKind kind, ObjectId address, int64_t 
   if (accesses_.empty()) batch_ = {me.id, 0, Step{state_.steps}};
   accesses_.push_back({.pc_bits = toy_place(me.pc).raw,
                        .op_bits = static_cast<uint64_t>(kind),
-                       .size = 8,
+                       .modify_bits = 0,
                        .address_bits = address.raw,
                        .retired = state_.steps - batch_.first_step.raw,
                        .value = static_cast<uint64_t>(value),
                        .physical = address.raw,
+                       .size = 8,
                        .ring = 0,
                        .wrote = wrote,
                        .unused = 0});

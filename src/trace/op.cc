@@ -52,6 +52,13 @@ constexpr std::array<OpFacts, kOpKinds> kFacts = {{
     {"note", Effect::None},
     {"fail", Effect::None},
     {"interrupt take", Effect::Write},
+    {"go on", Effect::None},
+    {"call", Effect::None},
+    {"return", Effect::None},
+    {"system call", Effect::None},
+    {"system call returns", Effect::None},
+    {"thread switch", Effect::None},
+    {"console", Effect::None},
 }};
 
 }  // namespace

@@ -69,8 +69,16 @@ enum class OpKind : uint8_t {
   Fail,
   // at the end: files hold these numbers
   IrqTake,  // a delivery, as the interrupt sees it: pending once less. The object is the interrupt
+  GoOn,     // an agent starts, or goes on after another one has completed its operation
+  // what only CPUs do
+  Call,
+  Return,
+  SyscallEnter,  // the value is its number
+  SyscallExit,   // the value is its result
+  ThreadSwitch,  // the object is the thread that runs now
+  Console,       // a line of text
 };
-inline constexpr int kOpKinds = static_cast<int>(OpKind::IrqTake) + 1;
+inline constexpr int kOpKinds = static_cast<int>(OpKind::Console) + 1;
 
 std::string_view name(OpKind kind);  // "load", "lock", ...
 

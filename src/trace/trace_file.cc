@@ -41,15 +41,21 @@ constexpr uint64_t page_of(uint64_t address) {
 }
 
 // The first byte of an access: operation (3 bits), log2 of the size (2), ring (2), wrote (1). kOther
-// announces two more bytes, for an operation or size that has no short form.
-constexpr uint8_t kOther = 7;
+// announces two more bytes, for an operation or size that has no short form; kModifies in the first of them
+// announces what is modified and a size of any length instead of the second.
+constexpr uint8_t kOther = 7, kModifies = 0x80;
 constexpr uint64_t kFirstShort = static_cast<uint64_t>(OpKind::Load);
 constexpr uint64_t kLastShort = static_cast<uint64_t>(OpKind::CompareExchange);
 
 void encode(ByteWriter& out, const Access& access, uint64_t agent, uint64_t& retired, Predictions& known) {
   const uint64_t tail = access.ring << 5 | access.wrote << 7;
-  if (access.op_bits >= kFirstShort && access.op_bits <= kLastShort && access.size <= 8 &&
-      std::has_single_bit(uint64_t{access.size})) {
+  if (access.modify_bits != 0 || access.size > 255) {
+    out.u8(static_cast<uint8_t>(kOther | tail));
+    out.u8(static_cast<uint8_t>(access.op_bits | kModifies));
+    out.u8(static_cast<uint8_t>(access.modify_bits));
+    out.u64(access.size);
+  } else if (access.op_bits >= kFirstShort && access.op_bits <= kLastShort && access.size <= 8 &&
+             std::has_single_bit(uint64_t{access.size})) {
     const auto log_size = static_cast<uint64_t>(std::countr_zero(uint64_t{access.size}));
     out.u8(static_cast<uint8_t>((access.op_bits - kFirstShort) | log_size << 3 | tail));
   } else {
@@ -70,8 +76,16 @@ Access decode_access(ByteReader& in, uint64_t agent, uint64_t& retired, Predicti
   Access access = {};
   const uint8_t head = in.u8();
   if ((head & 7) == kOther) {
-    access.op_bits = in.u8();
-    access.size = in.u8();
+    const uint8_t op = in.u8();
+    access.op_bits = op & ~kModifies;
+    if (op & kModifies) {
+      access.modify_bits = in.u8();
+      const uint64_t size = in.u64();
+      if (size > 0xffff || access.modify_bits > static_cast<uint64_t>(Modify::Other)) in.fail();
+      access.size = size;
+    } else {
+      access.size = in.u8();
+    }
   } else {
     access.op_bits = kFirstShort + (head & 7u);
     access.size = 1u << ((head >> 3) & 3u);

@@ -148,11 +148,76 @@ void Pc::deliver_interrupts(Cpu& cpu) {
   } else {
     return;
   }
-  r.activity = Activity::Running;
+  enter_interrupt(cpu, vector);
+}
+
+bool Pc::enter_interrupt(Cpu& cpu, uint8_t vector) {
+  const uint64_t from = cpu.gpr(kRip);
+  cpu.regs.activity = Activity::Running;
   cpu.leave = Leave::Block;
-  if (!cpu.interrupt(vector, false, false, 0, cpu.gpr(kRip)) && cpu.leave == Leave::Fault)
+  cpu.moved();
+  if (cpu.tap != nullptr) cpu.tap->base_step = state_.executed - cpu.executed();
+  if (cpu.interrupt(vector, false, false, 0, from))
+    cpu.tell({.kind = CpuEvent::Kind::Interrupt, .pc = from, .number = vector});
+  else if (cpu.leave == Leave::Fault)
     cpu.deliver_fault();
   cpu.settle();
+  return true;
+}
+
+bool Pc::can_deliver(unsigned id) const {
+  const Registers& r = system_.cpus[id]->regs;
+  return !r.interrupt_shadow && (((r.rflags & flag::kInterrupt) && devices_.interrupt_pending(id)) ||
+                                 (devices_.nmi_pending(id) && !r.nmi_blocked));
+}
+
+bool Pc::deliver(unsigned id) {
+  if (!can_deliver(id)) return false;
+  deliver_interrupts(*system_.cpus[id]);
+  return true;
+}
+
+bool Pc::deliver(unsigned id, uint8_t vector) {
+  Cpu& cpu = *system_.cpus[id];
+  if (vector == kNmi) {
+    if (!devices_.nmi_pending(id) || cpu.regs.nmi_blocked) return false;
+    return deliver(id);
+  }
+  if (!can_deliver(id) || !(cpu.regs.rflags & flag::kInterrupt)) return false;
+  if (!devices_.acknowledge(id, vector)) return false;
+  return enter_interrupt(cpu, vector);
+}
+
+bool Pc::skip_to_timer() {
+  const uint64_t deadline = devices_.next_deadline();
+  if (deadline == ~uint64_t{0}) return false;
+  state_.time = std::max(state_.time, deadline);
+  devices_.advance(state_.time);
+  return true;
+}
+
+void Pc::attach(Tap* tap) {
+  if (system_.tap != nullptr) system_.tap->flush();
+  system_.tap = tap;
+  for (const auto& cpu : system_.cpus) cpu->attach(tap);
+  system_.blocks->drop_observed(system_);
+}
+
+void Pc::set_remembers(bool remembers) {
+  system_.remembers = remembers;
+  forget_all(system_);
+}
+
+void Pc::set_places(Places places) {
+  const bool all =
+      places.where != system_.places.where || places.page_offsets != system_.places.page_offsets;
+  std::vector<Physical> changed;
+  std::ranges::set_symmetric_difference(places.listed, system_.places.listed, std::back_inserter(changed));
+  system_.places = std::move(places);
+  if (all)
+    system_.blocks->drop_observed(system_);
+  else
+    for (const Physical place : changed) system_.blocks->drop_observed_at(system_, place);
 }
 
 PcStop Pc::stop_for_power() {
@@ -183,26 +248,89 @@ PcStop Pc::run(uint64_t instructions) {
       return PcStop::Unknown;
     }
 
-    uint64_t budget = std::min<uint64_t>(state_.quantum, target - state_.executed);
-    planned_ = devices_.next_deadline();
-    if (planned_ != ~uint64_t{0})
-      budget = std::min(
-          budget, (planned_ - state_.time + kNanosecondsPerInstruction - 1) / kNanosecondsPerInstruction);
-    running_ = &cpu;
-    const Exit exit = cpu.run(budget);
-    running_ = nullptr;
-    const uint64_t done = cpu.executed();
-    state_.executed += done;
-    state_.time += done * kNanosecondsPerInstruction;
-    state_.quantum -= static_cast<uint32_t>(std::min<uint64_t>(done, state_.quantum));
+    const uint64_t budget = std::min<uint64_t>(state_.quantum, target - state_.executed);
+    const Exit exit = run_slice(cpu, budget);
+    state_.quantum -= static_cast<uint32_t>(std::min<uint64_t>(cpu.executed(), state_.quantum));
     if (exit == Exit::Paused) state_.quantum = 0;
-    if (exit == Exit::Shutdown) return PcStop::Reset;
-    if (exit == Exit::Unknown) {
-      trouble_ = describe_trouble(cpu);
-      return PcStop::Unknown;
+    if (const auto stop = stop_for(cpu, exit)) return *stop;
+  }
+  if (system_.tap != nullptr) system_.tap->flush();
+  return power_ ? stop_for_power() : PcStop::Budget;
+}
+
+Exit Pc::run_slice(Cpu& cpu, uint64_t instructions) {
+  planned_ = devices_.next_deadline();
+  if (planned_ != ~uint64_t{0})
+    instructions = std::min(
+        instructions, (planned_ - state_.time + kNanosecondsPerInstruction - 1) / kNanosecondsPerInstruction);
+  running_ = &cpu;
+  if (system_.tap != nullptr) system_.tap->base_step = state_.executed;
+  const Exit exit = cpu.run(instructions);
+  running_ = nullptr;
+  state_.executed += cpu.executed();
+  state_.time += cpu.executed() * kNanosecondsPerInstruction;
+  return exit;
+}
+
+// What ends any run.
+std::optional<PcStop> Pc::stop_for(Cpu& cpu, Exit exit) {
+  if ((cpu.happened & Cpu::kHypercall) && (hypercalls_ == nullptr || hypercalls_->on_hypercall(cpu)))
+    cpu.happened &= static_cast<uint8_t>(~Cpu::kHypercall);
+  const bool asked = (cpu.happened & Cpu::kHypercall) != 0;
+  if (!asked && exit != Exit::Shutdown && exit != Exit::Unknown && exit != Exit::Place &&
+      exit != Exit::Access)
+    return std::nullopt;
+  if (system_.tap != nullptr) system_.tap->flush();
+  if (exit == Exit::Shutdown) return PcStop::Reset;
+  if (exit == Exit::Unknown) {
+    trouble_ = describe_trouble(cpu);
+    return PcStop::Unknown;
+  }
+  return asked ? PcStop::Hypercall : exit == Exit::Place ? PcStop::Place : PcStop::Access;
+}
+
+PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
+  Cpu& cpu = *system_.cpus[id];
+  CHECK(cpu.regs.activity == Activity::Running, "CPU {} cannot run", id);
+  if (state_.current != id) {
+    state_.current = id;
+    state_.quantum = kQuantum;
+  }
+  const uint64_t target =
+      options.instructions > ~state_.executed ? ~uint64_t{0} : state_.executed + options.instructions;
+  cpu.passes = options.passes;
+  cpu.stop_on = options.stop_on | Cpu::kHypercall;
+  PcStop why = PcStop::Budget;
+  while (true) {
+    if (devices_.next_deadline() <= state_.time) devices_.advance(state_.time);
+    take_signals();
+    if (power_) {
+      why = stop_for_power();
+      break;
+    }
+    if (options.stop_at_window && can_deliver(id)) {
+      why = PcStop::Window;
+      break;
+    }
+    if (state_.executed >= target) break;
+    const Exit exit = run_slice(cpu, target - state_.executed);
+    if (const auto stop = stop_for(cpu, exit)) {
+      why = *stop;
+      break;
+    }
+    if (exit == Exit::Halted || exit == Exit::Paused) {
+      why = exit == Exit::Halted ? PcStop::Halted : PcStop::Paused;
+      break;
+    }
+    if (cpu.happened & options.stop_on) {
+      why = PcStop::Event;
+      break;
     }
   }
-  return power_ ? stop_for_power() : PcStop::Budget;
+  cpu.stop_on = Cpu::kHypercall;
+  cpu.passes = 0;
+  if (system_.tap != nullptr) system_.tap->flush();
+  return why;
 }
 
 uint64_t Pc::state_hash() {
@@ -241,6 +369,9 @@ Result<void> Pc::set_rest(const Rest& rest) {
     cpu.registers_changed();
     cpu.forget_translations();
     cpu.leave = Leave::Block;
+    cpu.moved();
+    cpu.transfer = 0;
+    cpu.came_from = cpu.last_stack = 0;
   }
   power_.reset();
   trouble_.clear();

@@ -35,6 +35,30 @@ enum class PcStop : uint8_t {
   Exit,      // the guest ended with a code (debug exit port)
   Idle,      // every CPU waits for an interrupt that no device will send
   Unknown,   // something that is not implemented: Pc::trouble() tells
+  // While observed or under control, all before the next instruction of Pc::current():
+  Place,      // a place to stop at
+  Access,     // a watched access: Cpu::hit
+  Halted,     // HLT
+  Paused,     // PAUSE
+  Event,      // what was asked for with StopOn: Cpu::happened
+  Hypercall,  // which the Hypercalls did not answer by themselves
+  Window,     // an interrupt has become deliverable
+};
+
+// Whoever answers the guest's hypercalls (guest/slalom.h). Called between instructions.
+class Hypercalls {
+ public:
+  virtual ~Hypercalls() = default;
+  // False: the machine stops, with PcStop::Hypercall.
+  virtual bool on_hypercall(Cpu& cpu) = 0;
+};
+
+// What ends a controlled run besides its budget.
+struct RunOptions {
+  uint64_t instructions = ~uint64_t{0};
+  uint64_t passes = 0;  // places that are passed before one stops
+  uint8_t stop_on = 0;  // of Cpu::kIret, kFault
+  bool stop_at_window = false;
 };
 
 class Pc final : public Bus {
@@ -44,6 +68,25 @@ class Pc final : public Bus {
 
   void enter(const EntryState& entry);  // CPU 0 there, the others wait to be started
   PcStop run(uint64_t instructions);
+
+  // --- control: one CPU at a time, as told ---
+  // Runs only that CPU, which must be able to run. No interrupt is delivered; timers become pending when
+  // their time comes.
+  PcStop run_cpu(unsigned cpu, const RunOptions& options);
+  bool runnable(unsigned cpu) const;     // runs, or has an interrupt that would wake it
+  bool can_deliver(unsigned cpu) const;  // IF, priority and the shadow of STI allow some interrupt
+  // Delivers a pending interrupt, or the one that a CPU would take first. False: not now.
+  bool deliver(unsigned cpu, uint8_t vector);
+  bool deliver(unsigned cpu);
+  // Lets virtual time pass up to the next timer. False: none is set.
+  bool skip_to_timer();
+  unsigned current() const { return state_.current; }
+  // Kept as long as it is attached; null: nobody observes. What is in its batch is told before every return.
+  void attach(Tap* tap);
+  void set_places(Places places);
+  // False: every instruction is translated and decoded anew. Slow; for comparing with.
+  void set_remembers(bool remembers);
+  void set_hypercalls(Hypercalls* hypercalls) { hypercalls_ = hypercalls; }
 
   unsigned cpu_count() const { return static_cast<unsigned>(system_.cpus.size()); }
   Cpu& cpu(unsigned i) { return *system_.cpus[i]; }
@@ -109,11 +152,13 @@ class Pc final : public Bus {
 
  private:
   Pc(const PcOptions& options, std::unique_ptr<Ram> ram);
-  bool runnable(unsigned cpu) const;
   bool next_turn();  // false: nobody can run
   void take_signals();
   PcStop stop_for_power();
   void deliver_interrupts(Cpu& cpu);
+  bool enter_interrupt(Cpu& cpu, uint8_t vector);
+  Exit run_slice(Cpu& cpu, uint64_t instructions);
+  std::optional<PcStop> stop_for(Cpu& cpu, Exit exit);
   std::string describe_trouble(Cpu& cpu) const;
 
   struct Saved;
@@ -126,6 +171,7 @@ class Pc final : public Bus {
   std::optional<PowerEvent> power_;
   std::string trouble_;
   int exit_code_ = 0;
+  Hypercalls* hypercalls_ = nullptr;
   std::vector<std::unique_ptr<Saved>> saved_;  // by Ram::Checkpoint
 };
 

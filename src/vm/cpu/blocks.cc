@@ -6,21 +6,64 @@
 
 #include "base/check.h"
 #include "vm/cpu/cpu.h"
+#include "vm/cpu/hooks.h"
 #include "vm/memory/mmu.h"
 
 namespace slalom::vm {
 namespace {
 
-Block* make_block(Physical address, CodeMode mode, const Op* ops, unsigned count, unsigned stored,
-                  unsigned bytes) {
-  void* memory = std::malloc(sizeof(Block) + stored * sizeof(Op));
+// Ops on their way into a block, with hooks where they are wanted.
+struct Draft {
+  Op ops[Block::kRoom];
+  uint8_t modifies[Block::kMaxOps];
+  unsigned stored = 0, count = 0, bytes = 0;
+  bool ended = false;
+
+  void add(const System& system, CodeMode mode, Physical block, Decoded& one) {
+    if (mode.observed()) add_hooks(system, block, one);
+    one.op.number = static_cast<uint8_t>(count);
+    modifies[count++] = one.modifies;
+    ops[stored++] = one.op;
+    bytes += one.length;
+    ended = one.ends_block;
+  }
+  void end(bool within_page) {
+    if (!ended) ops[stored++] = end_of_block(bytes, count, within_page);
+  }
+
+ private:
+  void add_hooks(const System& system, Physical block, const Decoded& one) {
+    const TapFilter& filter = system.tap->filter;
+    const auto hook = [&](Hook kind) { ops[stored++] = make_hook(kind, bytes, count); };
+    if (count == 0 && (filter.edges || filter.calls || filter.events)) hook(Hook::Block);
+    if (stops_at(system.places, block + bytes, one)) hook(Hook::Place);
+    if (!filter.calls && !filter.events) return;
+    if (one.flow == Decoded::Flow::Call) hook(Hook::Call);
+    if (one.flow == Decoded::Flow::Return) hook(Hook::Return);
+  }
+  static bool stops_at(const Places& places, Physical address, const Decoded& one) {
+    if (places.where == Places::Where::Locked && (one.modifies & Block::kLocked)) return true;
+    if (places.where == Places::Where::Memory && one.shares_memory) return true;
+    return places.listed.contains(address) ||
+           places.page_offsets.contains(static_cast<uint16_t>(address % kPageSize));
+  }
+};
+
+Block* make_block(Physical address, CodeMode mode, const Draft& draft, void* memory = nullptr) {
+  const size_t extra = mode.observed() ? draft.count : 0;
+  if (memory == nullptr) memory = std::malloc(sizeof(Block) + draft.stored * sizeof(Op) + extra);
   CHECK(memory != nullptr, "out of memory for decoded code");
   Block* block = new (memory) Block;
   block->address = address;
   block->mode = mode;
-  block->count = static_cast<uint8_t>(count);
-  block->bytes = static_cast<uint16_t>(bytes);
-  std::memcpy(static_cast<void*>(block->ops), ops, stored * sizeof(Op));
+  block->count = static_cast<uint8_t>(draft.count);
+  block->bytes = static_cast<uint16_t>(draft.bytes);
+  std::memcpy(static_cast<void*>(block->ops), draft.ops, draft.stored * sizeof(Op));
+  if (extra > 0) {
+    auto* modifies = reinterpret_cast<uint8_t*>(block->ops + draft.stored);
+    std::memcpy(modifies, draft.modifies, extra);
+    block->modifies = modifies;
+  }
   return block;
 }
 
@@ -57,26 +100,20 @@ Block* Blocks::find(uint64_t ram_page, unsigned offset, CodeMode mode) const {
 
 Block* Blocks::decode(System& system, uint64_t ram_page, const uint8_t* code, unsigned offset,
                       CodeMode mode) {
-  Op ops[Block::kMaxOps + 1];
-  unsigned count = 0, bytes = 0;
-  bool ended = false;
-  while (count < Block::kMaxOps && offset + bytes < kPageSize) {
-    Decoded one = decode_instruction(code + offset + bytes, static_cast<unsigned>(kPageSize - offset - bytes),
-                                     mode, offset, bytes);
+  Draft draft;
+  const Physical address = system.ram.address_of(ram_page) + offset;
+  while (draft.count < Block::kMaxOps && offset + draft.bytes < kPageSize && !draft.ended) {
+    const unsigned at = offset + draft.bytes;
+    Decoded one =
+        decode_instruction(code + at, static_cast<unsigned>(kPageSize - at), mode, offset, draft.bytes);
     if (one.length == 0) break;
-    if (one.stands_alone && count > 0) break;
-    one.op.number = static_cast<uint8_t>(count);
-    ops[count++] = one.op;
-    bytes += one.length;
-    if (one.ends_block) {
-      ended = true;
-      break;
-    }
+    if (one.stands_alone && draft.count > 0) break;
+    draft.add(system, mode, address, one);
   }
-  if (count == 0) return nullptr;
-  if (!ended) ops[count] = end_of_block(bytes, count, offset + bytes < kPageSize);
-  Block* block = make_block(system.ram.address_of(ram_page) + offset, mode, ops, count,
-                            ended ? count : count + 1, bytes);
+  if (draft.count == 0) return nullptr;
+  const unsigned bytes = draft.bytes;
+  draft.end(offset + bytes < kPageSize);
+  Block* block = make_block(address, mode, draft);
 
   auto& page = pages_[ram_page];
   if (page == nullptr) page = std::make_unique<Page>();
@@ -91,7 +128,8 @@ Block* Blocks::decode(System& system, uint64_t ram_page, const uint8_t* code, un
   return block;
 }
 
-Block* Blocks::straddling(Physical address, const uint8_t* bytes, unsigned available, CodeMode mode) {
+Block* Blocks::straddling(const System& system, Physical address, const uint8_t* bytes, unsigned available,
+                          CodeMode mode) {
   Straddler& slot = straddlers_[(address >> 12) % straddlers_.size()];
   if (slot.block != nullptr && slot.address == address && slot.block->mode == mode &&
       slot.length == available && std::memcmp(slot.bytes.data(), bytes, available) == 0) {
@@ -99,16 +137,28 @@ Block* Blocks::straddling(Physical address, const uint8_t* bytes, unsigned avail
     slot.block->taken = slot.block->fallthrough = nullptr;
     return slot.block;
   }
-  const Decoded one = decode_instruction(bytes, available, mode, kPageSize, 0);
+  Decoded one = decode_instruction(bytes, available, mode, kPageSize, 0);
   if (one.length == 0) return nullptr;
-  Op ops[2] = {one.op, end_of_block(one.length, 1, false)};
+  Draft draft;
+  draft.add(system, mode, address, one);
+  draft.end(false);
   if (slot.block != nullptr) dead_.push_back(slot.block);
-  slot.block = make_block(address, mode, ops, 1, one.ends_block ? 1 : 2, one.length);
+  slot.block = make_block(address, mode, draft);
   slot.address = address;
   // All of them: that bytes are no instruction may depend on the last.
   slot.length = available;
   std::copy_n(bytes, available, slot.bytes.begin());
   return slot.block;
+}
+
+Block* Blocks::decode_one(const System& system, std::byte* memory, Physical address, const uint8_t* bytes,
+                          unsigned available, CodeMode mode) {
+  Decoded one = decode_instruction(bytes, available, mode, address & (kPageSize - 1), 0);
+  if (one.length == 0) return nullptr;
+  Draft draft;
+  draft.add(system, mode, address, one);
+  draft.end(false);
+  return make_block(address, mode, draft, memory);
 }
 
 bool Blocks::overlaps(uint64_t ram_page, unsigned offset, unsigned size) const {
@@ -117,6 +167,43 @@ bool Blocks::overlaps(uint64_t ram_page, unsigned offset, unsigned size) const {
   for (unsigned chunk = offset / kChunk; chunk <= (offset + size - 1) / kChunk; ++chunk)
     if (page->decoded & (uint64_t{1} << chunk)) return true;
   return false;
+}
+
+void Blocks::drop_observed_in(Page& page) {
+  for (Block*& bucket : page.buckets) {
+    Block** at = &bucket;
+    while (*at != nullptr) {
+      Block* block = *at;
+      if (block->mode.observed()) {
+        *at = block->next_in_page;
+        dead_.push_back(block);
+      } else {
+        at = &block->next_in_page;
+      }
+    }
+  }
+}
+
+void Blocks::drop_observed(System& system) {
+  for (const auto& page : pages_)
+    if (page != nullptr) drop_observed_in(*page);
+  for (Straddler& one : straddlers_)
+    if (one.block != nullptr && one.block->mode.observed()) {
+      dead_.push_back(one.block);
+      one = Straddler{};
+    }
+  system.forget_jumps();
+}
+
+void Blocks::drop_observed_at(System& system, Physical address) {
+  const uint64_t ram_page = system.ram.page_of(address);
+  if (ram_page != Ram::kNoPage && pages_[ram_page] != nullptr) drop_observed_in(*pages_[ram_page]);
+  Straddler& one = straddlers_[(address >> 12) % straddlers_.size()];
+  if (one.block != nullptr && one.block->mode.observed()) {
+    dead_.push_back(one.block);
+    one = Straddler{};
+  }
+  system.forget_jumps();
 }
 
 void Blocks::drop_page(System& system, uint64_t ram_page) {

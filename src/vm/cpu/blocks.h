@@ -24,7 +24,16 @@ class Blocks {
   // Decodes from `code`, the contents of the page. Null: the first instruction reaches into the next page.
   Block* decode(System& system, uint64_t ram_page, const uint8_t* code, unsigned offset, CodeMode mode);
   // One instruction that lies in two pages. Kept as long as its bytes are the same.
-  Block* straddling(Physical address, const uint8_t* bytes, unsigned available, CodeMode mode);
+  Block* straddling(const System& system, Physical address, const uint8_t* bytes, unsigned available,
+                    CodeMode mode);
+
+  // Observed code is decoded anew: who observes, or the places to stop at, have changed.
+  void drop_observed(System& system);
+  void drop_observed_at(System& system, Physical address);
+
+  // The same in memory of the caller's (room for Block::kRoom ops, and a byte for each), remembering nothing.
+  static Block* decode_one(const System& system, std::byte* memory, Physical address, const uint8_t* bytes,
+                           unsigned available, CodeMode mode);
 
   bool overlaps(uint64_t ram_page, unsigned offset, unsigned size) const;
   void drop_page(System& system, uint64_t ram_page);
@@ -46,6 +55,7 @@ class Blocks {
     Block* block = nullptr;
   };
   void free_dead();
+  void drop_observed_in(Page& page);
 
   std::vector<std::unique_ptr<Page>> pages_;
   std::vector<Block*> dead_;
@@ -54,10 +64,15 @@ class Blocks {
 
 // Decodes one instruction; `length` 0: more than `available` bytes are needed.
 struct Decoded {
+  enum class Flow : uint8_t { Other, Call, Return };
   Op op;
   unsigned length = 0;
   bool ends_block = false;
   bool stands_alone = false;
+  // For hooks.
+  Flow flow = Flow::Other;
+  uint8_t modifies = 0;        // as in Block::modifies
+  bool shares_memory = false;  // an operand lies in memory, and the stack pointer does not say where
 };
 // block_in_page: where in its page the block starts; offset: of the instruction within the block.
 Decoded decode_instruction(const uint8_t* bytes, unsigned available, CodeMode mode, unsigned block_in_page,

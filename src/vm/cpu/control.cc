@@ -95,6 +95,10 @@ bool write_cr(Cpu& cpu, unsigned number, uint64_t value) {
       if (three_levels && !load_pdptes(cpu, value)) return false;
       cpu.regs.cr3 = value;
       if (old != value || !cpu.long_mode()) address_space_changed(cpu, old);
+      if (cpu.tap != nullptr) {
+        cpu.choose_tlb();
+        cpu.tell({.kind = CpuEvent::Kind::AddressSpace, .pc = cpu.gpr(kRip), .value = value});
+      }
       return true;
     }
     case 4:

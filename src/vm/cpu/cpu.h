@@ -7,12 +7,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "vm/cpu/flags.h"
 #include "vm/cpu/op.h"
 #include "vm/cpu/registers.h"
+#include "vm/cpu/tap.h"
 #include "vm/memory/ram.h"
 #include "vm/memory/tlb.h"
 
@@ -72,6 +74,8 @@ enum class Leave : uint8_t {
   Fault,    // an op raised Cpu::fault
   Replay,   // an op must run in a block of its own
   Unknown,  // an op stands for something not implemented
+  Place,    // a hook wants to stop before its instruction
+  Access,   // before a watched access
 };
 
 // Why Cpu::run returned.
@@ -82,6 +86,9 @@ enum class Exit : uint8_t {
   Paused,    // PAUSE
   Shutdown,  // triple fault
   Unknown,   // something not implemented: Cpu::unknown says what
+  Place,     // before an instruction that was asked for
+  Access,    // before or after a watched access: Cpu::hit
+  Event,     // something of Cpu::stop_on: Cpu::happened
 };
 
 struct JumpCache {
@@ -113,6 +120,18 @@ struct TableUse {
   uint16_t writes = 0;     // since it was last walked through
 };
 
+// Which instructions of observed code have a hook before them at which a CPU can stop.
+struct Places {
+  enum class Where : uint8_t {
+    Listed,  // only the listed ones
+    Locked,  // those that synchronise: LOCK, and XCHG with memory
+    Memory,  // those with an operand in memory that the stack pointer does not address
+  };
+  Where where = Where::Listed;
+  std::set<Physical> listed;
+  std::set<uint16_t> page_offsets;  // in every page: for addresses whose page is not known yet
+};
+
 struct System {
   System(Ram& memory, Bus& outside);
   ~System();
@@ -122,6 +141,10 @@ struct System {
   std::unique_ptr<Blocks> blocks;
   std::vector<std::unique_ptr<Cpu>> cpus;
   std::vector<TableUse> tables;  // by page
+
+  Tap* tap = nullptr;     // who observes, if anybody does
+  bool remembers = true;  // else every instruction is translated and decoded anew: slow, to compare with
+  Places places;          // where observed code has hooks that may stop
 
   void forget_jumps();  // everywhere: some virtual address leads to other code now
 };
@@ -146,6 +169,30 @@ struct Cpu {
   bool switched_task = false;  // the last instruction, even if it faulted then, left another task running
   bool step_waits = false;     // the last instruction keeps a single step from trapping behind it
   Fault fault;
+
+  // While observed: see cpu/tap.h.
+  Tap* tap = nullptr;
+  bool recording = false;     // accesses go the slow way
+  bool aligned_only = false;  // the same, since alignment is checked
+  uint8_t transfer = 0;       // OpKind of the call or return that leads to the next block
+  uint64_t transfer_from = 0;
+  uint64_t came_from = 0;   // the block before
+  uint64_t last_stack = 0;  // the stack pointer at the last block
+  // Where to stop.
+  uint64_t passes = 0;    // so many hooks are passed before one stops
+  bool at_place = false;  // it stopped there, and has not moved since
+  static constexpr uint8_t kIret = 1, kFault = 2, kHypercall = 4;
+  uint8_t stop_on = kHypercall;  // of these
+  uint8_t happened = 0;          // since run began
+  bool watches_off = false;
+  bool stop_behind = false;  // a watched access wants to stop behind its instruction
+  AccessHit hit;
+  uint64_t watched_at =
+      ~uint64_t{0};  // the instruction (as executed() counts) whose accesses are counted here
+  unsigned watched_seen = 0;
+  unsigned watched_skip = 0;  // watched accesses of the first instruction that may pass
+  unsigned resume_skip = 0;   // the same for the next run, as long as the CPU stays where it is
+
   uint64_t linear = 0;                           // what legacy_address() found
   alignas(16) std::array<std::byte, 16> buffer;  // what the slow accesses read or write
   int64_t slice = 0;                             // what `left` was when run began
@@ -180,7 +227,20 @@ struct Cpu {
   // After regs was replaced, or cr0, cr4, efer or segments changed: what follows from them.
   void registers_changed();
   void set_cpl(unsigned value);
-  void choose_tlb();  // by privilege, and by whether alignment is checked
+  void choose_tlb();  // by privilege, and by whether alignment is checked or somebody observes
+  void attach(Tap* observer);
+  void tell(const CpuEvent& event) {
+    if (tap != nullptr) tap->event(*this, event, executed());
+  }
+  // It goes on somewhere else than where it stopped.
+  void moved() {
+    at_place = false;
+    resume_skip = 0;
+  }
+  // Instructions of this run that were complete before `op`.
+  uint64_t executed_before(const Op* op) const {
+    return executed() - (block == nullptr ? 0 : block->count - op->number);
+  }
   void forget_translations();
 
   // Faults: set `fault` and return false, so that a helper can `return raise_...`.
@@ -189,7 +249,8 @@ struct Cpu {
   bool raise_page_fault(uint64_t address, uint32_t code);
 
   // cpu/run.cc
-  Block* next_block();  // the one at rip; null: the fetch faulted
+  Block* next_block();   // the one at rip; null: the fetch faulted
+  Block* fresh_block();  // the same, one instruction of it, without looking at what is remembered
   Block* within_limit(Block* whole);
   Block* shortened(const Block& whole, unsigned count);
   Block* alone(const Op& op);

@@ -176,6 +176,81 @@ bool promised(const Instruction& in) {
   }
 }
 
+Modify modify_of(ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_ADD:
+      return Modify::Add;
+    case ZYDIS_MNEMONIC_OR:
+      return Modify::Or;
+    case ZYDIS_MNEMONIC_ADC:
+      return Modify::Adc;
+    case ZYDIS_MNEMONIC_SBB:
+      return Modify::Sbb;
+    case ZYDIS_MNEMONIC_AND:
+      return Modify::And;
+    case ZYDIS_MNEMONIC_SUB:
+      return Modify::Sub;
+    case ZYDIS_MNEMONIC_XOR:
+      return Modify::Xor;
+    case ZYDIS_MNEMONIC_INC:
+      return Modify::Inc;
+    case ZYDIS_MNEMONIC_DEC:
+      return Modify::Dec;
+    case ZYDIS_MNEMONIC_NOT:
+      return Modify::Not;
+    case ZYDIS_MNEMONIC_NEG:
+      return Modify::Neg;
+    case ZYDIS_MNEMONIC_XCHG:
+      return Modify::Exchange;
+    case ZYDIS_MNEMONIC_XADD:
+      return Modify::ExchangeAdd;
+    case ZYDIS_MNEMONIC_CMPXCHG:
+    case ZYDIS_MNEMONIC_CMPXCHG8B:
+    case ZYDIS_MNEMONIC_CMPXCHG16B:
+      return Modify::CompareExchange;
+    case ZYDIS_MNEMONIC_BTS:
+      return Modify::BitSet;
+    case ZYDIS_MNEMONIC_BTR:
+      return Modify::BitReset;
+    case ZYDIS_MNEMONIC_BTC:
+      return Modify::BitComplement;
+    case ZYDIS_MNEMONIC_SHL:
+    case ZYDIS_MNEMONIC_SHR:
+    case ZYDIS_MNEMONIC_SAR:
+    case ZYDIS_MNEMONIC_ROL:
+    case ZYDIS_MNEMONIC_ROR:
+    case ZYDIS_MNEMONIC_RCL:
+    case ZYDIS_MNEMONIC_RCR:
+    case ZYDIS_MNEMONIC_SHLD:
+    case ZYDIS_MNEMONIC_SHRD:
+      return Modify::Shift;
+    default:
+      return Modify::Other;
+  }
+}
+
+bool is_stack_pointer(ZydisRegister reg) {
+  return reg == ZYDIS_REGISTER_RSP || reg == ZYDIS_REGISTER_ESP || reg == ZYDIS_REGISTER_SP;
+}
+
+void fill_hook_facts(const Instruction& in, Decoded& out) {
+  bool modified = false;
+  for (unsigned i = 0; i < in.info.operand_count; ++i) {
+    const ZydisDecodedOperand& operand = in.operands[i];
+    if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY || operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) continue;
+    if (!is_stack_pointer(operand.mem.base) && in.mnemonic() != ZYDIS_MNEMONIC_NOP) out.shares_memory = true;
+    modified |= (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0 &&
+                (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
+  }
+  if (modified) {
+    out.modifies = static_cast<uint8_t>(modify_of(in.mnemonic()));
+    if ((in.info.attributes & ZYDIS_ATTRIB_HAS_LOCK) || in.mnemonic() == ZYDIS_MNEMONIC_XCHG)
+      out.modifies |= Block::kLocked;
+  }
+  if (in.info.meta.category == ZYDIS_CATEGORY_CALL) out.flow = Decoded::Flow::Call;
+  if (in.mnemonic() == ZYDIS_MNEMONIC_RET) out.flow = Decoded::Flow::Return;
+}
+
 Handler select(Instruction& in, Op& op) {
   // Most frequent first.
   constexpr Handler (*families[])(Instruction&, Op&) = {
@@ -239,6 +314,7 @@ Decoded decode_instruction(const uint8_t* bytes, unsigned available, CodeMode mo
   out.length = op.length;
   out.ends_block = in.ends_block;
   out.stands_alone = in.stands_alone;
+  if (mode.observed()) fill_hook_facts(in, out);
   return out;
 }
 

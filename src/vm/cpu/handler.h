@@ -135,7 +135,7 @@ inline bool load(Cpu& cpu, const Op* op, uint64_t address, T& value) {
     std::memcpy(&value, reinterpret_cast<const void*>(address + entry.addend), sizeof(T));
     return true;
   }
-  if (!load_slow(cpu, op, address, sizeof(T))) return false;
+  if (!load_missed<sizeof(T)>(cpu, op, address)) return false;
   std::memcpy(&value, cpu.buffer.data(), sizeof(T));
   return true;
 }
@@ -148,7 +148,7 @@ inline bool store(Cpu& cpu, const Op* op, uint64_t address, T value) {
     return true;
   }
   std::memcpy(cpu.buffer.data(), &value, sizeof(T));
-  return store_slow(cpu, op, address, sizeof(T));
+  return store_missed<sizeof(T)>(cpu, op, address);
 }
 
 // The first half of a read-modify-write: faults as a write would. store() then cannot fail.
@@ -159,7 +159,7 @@ inline bool load_for_write(Cpu& cpu, const Op* op, uint64_t address, T& value) {
     std::memcpy(&value, reinterpret_cast<const void*>(address + entry.addend), sizeof(T));
     return true;
   }
-  if (!load_for_write_slow(cpu, op, address, sizeof(T))) return false;
+  if (!load_for_write_missed<sizeof(T)>(cpu, op, address)) return false;
   std::memcpy(&value, cpu.buffer.data(), sizeof(T));
   return true;
 }

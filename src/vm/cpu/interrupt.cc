@@ -133,6 +133,8 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
   gpr(kRsp) = wide_stack ? stack.pointer() : (gpr(kRsp) & ~uint64_t{0xffff}) | (stack.pointer() & 0xffff);
   gpr(kRip) = offset;
   interrupted = true;
+  transfer = 0;
+  came_from = last_stack = 0;
   return true;
 }
 
@@ -146,6 +148,7 @@ void Cpu::deliver_fault() {
     if (first.vector != kDebug) regs.rflags |= flag::kResume;
     leave = Leave::Fault;
     if (interrupt(first.vector, false, first.has_code && protected_mode(), first.code, rip)) {
+      tell({.kind = CpuEvent::Kind::Exception, .pc = rip, .number = first.vector, .value = first.code});
       window = true;
       return;
     }

@@ -50,15 +50,18 @@ static_assert(sizeof(Op) == 40 || sizeof(Op) == 32);
 struct CodeMode {
   uint8_t bits = 0;
   static constexpr uint8_t k16 = 0, k32 = 1, k64 = 2, kWidthMask = 3, kBigStack = 4;
-  static constexpr uint8_t kLimited = 8;  // the code segment ends early: every step must look
+  static constexpr uint8_t kLimited = 8;    // the code segment ends early: every step must look
+  static constexpr uint8_t kObserved = 16;  // with hooks: see cpu/tap.h
 
   unsigned width() const { return bits & kWidthMask; }
   bool is_long() const { return width() == k64; }
+  bool observed() const { return (bits & kObserved) != 0; }
   bool operator==(const CodeMode&) const = default;
 };
 
 struct Block {
-  static constexpr unsigned kMaxOps = 48;
+  static constexpr unsigned kMaxOps = 48;             // instructions
+  static constexpr unsigned kRoom = 3 * kMaxOps + 2;  // ops, with hooks and what ends the block
 
   Block* taken = nullptr;  // where its last op leads, when that is a block of the same page
   Block* fallthrough = nullptr;
@@ -67,7 +70,13 @@ struct Block {
   uint8_t count = 0;  // instructions; one more op follows where the last of them is no jump
   uint16_t bytes = 0;
   Block* next_in_page = nullptr;
-  Op ops[];
+  struct Edge {  // of an observed block: the last one that led to it, in which round of coverage
+    uint64_t from = 0, to = 0, round = 0;
+    bool operator==(const Edge&) const = default;
+  } edge;
+  const uint8_t* modifies = nullptr;  // of an observed block: for each instruction what it does to memory
+  static constexpr uint8_t kLocked = 0x80;  // of those, besides a Modify
+  Op ops[];  // hooks have the number of the instruction behind them, and length 0
 };
 
 }  // namespace slalom::vm

@@ -1,4 +1,5 @@
 // The run loop: finds the block at rip, runs it, and deals with whatever made it stop.
+#include <algorithm>
 #include <cstring>
 
 #include "vm/cpu/blocks.h"
@@ -20,7 +21,9 @@ void System::forget_jumps() {
 }
 
 Cpu::Cpu(System& all, unsigned number)
-    : system(all), id(number), scratch(new std::byte[sizeof(Block) + (Block::kMaxOps + 1) * sizeof(Op)]) {
+    : system(all),
+      id(number),
+      scratch(new std::byte[sizeof(Block) + Block::kRoom * sizeof(Op) + Block::kMaxOps]) {
   set_cpl(0);
 }
 
@@ -31,8 +34,25 @@ void Cpu::set_cpl(unsigned value) {
 }
 
 void Cpu::choose_tlb() {
-  const bool aligned_only = cpl == 3 && (regs.rflags & flag::kAlignment) && (regs.cr0 & cr0::kAm);
-  tlb = (aligned_only ? empty_tlb : tlbs[cpl == 3]).entries.data();
+  aligned_only = cpl == 3 && (regs.rflags & flag::kAlignment) && (regs.cr0 & cr0::kAm);
+  mode.bits &= static_cast<uint8_t>(~CodeMode::kObserved);
+  recording = false;
+  if (tap != nullptr && tap->filter.observes(cpl)) {
+    mode.bits |= CodeMode::kObserved;
+    const uint64_t space = tap->filter.address_space;
+    recording = (tap->filter.accesses || !tap->watches.empty()) &&
+                (space == 0 || space == (regs.cr3 & ~uint64_t{0xfff}));
+  }
+  tlb = (aligned_only || recording ? empty_tlb : tlbs[cpl == 3]).entries.data();
+}
+
+void Cpu::attach(Tap* observer) {
+  tap = observer;
+  transfer = 0;
+  came_from = last_stack = 0;
+  at_place = false;
+  for (JumpCache& cache : jump_caches) cache.forget();
+  choose_tlb();
 }
 
 void Cpu::registers_changed() {
@@ -48,6 +68,8 @@ void Cpu::registers_changed() {
   }
   // Jump caches know offsets only: other ways of reading the same bytes, or other bytes, must not meet there.
   const uint64_t base = now.is_long() ? 0 : code.base;
+  // Each privilege has its own jump cache, and is observed or not as a whole.
+  now.bits |= mode.bits & CodeMode::kObserved;
   if (now != mode || base != code_base) {
     for (JumpCache& cache : jump_caches) cache.forget();
     mode = now;
@@ -84,7 +106,42 @@ bool Cpu::raise_page_fault(uint64_t address, uint32_t code) {
   return false;
 }
 
+Block* Cpu::fresh_block() {
+  forget_translations();
+  const uint64_t rip = gpr(kRip);
+  if (!mode.is_long() && rip > regs.segments[kCs].limit) {
+    raise(kProtection, 0);
+    return nullptr;
+  }
+  const uint64_t linear = mode.is_long() ? rip : static_cast<uint32_t>(regs.segments[kCs].base + rip);
+  uint8_t bytes[15];
+  Physical start = 0;
+  unsigned available = 0;
+  while (available < sizeof bytes) {
+    uint64_t ram_page, at = linear + available;
+    bool no_ram;
+    if (!mode.is_long()) at = static_cast<uint32_t>(at);
+    const uint8_t* page = fetch_page(*this, at, ram_page, no_ram);
+    if (page == nullptr) {
+      if (no_ram) {
+        unknown = "code outside of RAM";
+        leave = Leave::Unknown;
+      }
+      return nullptr;
+    }
+    const unsigned offset = at & (kPageSize - 1);
+    if (available == 0) start = system.ram.address_of(ram_page) + offset;
+    const auto size = std::min<unsigned>(sizeof bytes - available, static_cast<unsigned>(kPageSize) - offset);
+    std::memcpy(bytes + available, page + offset, size);
+    available += size;
+    Block* block = Blocks::decode_one(system, scratch.get(), start, bytes, available, mode);
+    if (block != nullptr) return mode.is_long() ? block : within_limit(block);
+  }
+  return nullptr;
+}
+
 Block* Cpu::next_block() {
+  if (!system.remembers) return fresh_block();
   const uint64_t rip = gpr(kRip);
   JumpCache::Entry& entry = jumps->at(rip);
   Block* found = entry.tag == (rip ^ jumps->salt) ? entry.block : nullptr;
@@ -127,7 +184,8 @@ Block* Cpu::next_block() {
       }
       std::memcpy(bytes + first, rest, 15 - first);
       // Not kept in the jump cache: its bytes must be compared every time.
-      Block* both = system.blocks->straddling(system.ram.address_of(ram_page) + offset, bytes, 15, mode);
+      Block* both =
+          system.blocks->straddling(system, system.ram.address_of(ram_page) + offset, bytes, 15, mode);
       return mode.is_long() ? both : within_limit(both);
     }
     if (!mode.is_long()) {
@@ -147,7 +205,8 @@ Block* Cpu::within_limit(Block* whole) {
   const uint64_t room = uint64_t{regs.segments[kCs].limit} - gpr(kRip) + 1;
   if (whole->bytes <= room) return whole;
   unsigned count = 0;
-  while (count < whole->count && whole->ops[count].end() <= room) ++count;
+  for (const Op* op = whole->ops; count < whole->count && op->end() <= room; ++op)
+    if (op->length > 0) ++count;
   if (count > 0) return shortened(*whole, count);
   raise(kProtection, 0);
   return nullptr;
@@ -155,23 +214,28 @@ Block* Cpu::within_limit(Block* whole) {
 
 Block* Cpu::shortened(const Block& whole, unsigned count) {
   Block* part = reinterpret_cast<Block*>(scratch.get());
+  unsigned ops = 0;
+  while (whole.ops[ops].number < count) ++ops;
   if (part != &whole) {
     new (part) Block;
     part->address = whole.address;
     part->mode = whole.mode;
-    std::memcpy(static_cast<void*>(part->ops), whole.ops, count * sizeof(Op));
+    part->modifies = whole.modifies;
+    std::memcpy(static_cast<void*>(part->ops), whole.ops, ops * sizeof(Op));
   }
   part->count = static_cast<uint8_t>(count);
-  const Op& last = part->ops[count - 1];
-  part->ops[count] = end_of_block(static_cast<unsigned>(last.end()), count, false);
+  const Op& last = part->ops[ops - 1];
+  part->ops[ops] = end_of_block(static_cast<unsigned>(last.end()), count, false);
   return part;
 }
 
 Block* Cpu::alone(const Op& op) {
   const Op copy = op;  // it may lie in scratch itself
+  const uint8_t* modifies = block->modifies;
   Block* part = new (scratch.get()) Block;
   part->mode = mode;
   part->count = 1;
+  if (modifies != nullptr) part->modifies = modifies + copy.number;
   part->ops[0] = copy;
   part->ops[0].number = 0;
   part->ops[1] = end_of_block(static_cast<unsigned>(copy.end()), 1, false);
@@ -191,7 +255,15 @@ Exit Cpu::run(uint64_t instructions) {
     instructions = instructions == 0 ? 0 : 1;
   }
   slice = left = static_cast<int64_t>(instructions);
-  window = paused = false;
+  window = paused = stop_behind = watches_off = false;
+  happened = 0;
+  watched_at = ~uint64_t{0};
+  // What it was stopped at is passed.
+  if (instructions > 0) {
+    if (at_place) ++passes;
+    watched_skip = resume_skip;
+    moved();
+  }
   link = nullptr;
   Exit exit = Exit::Budget;
   while (left > 0) {
@@ -214,15 +286,24 @@ Exit Cpu::run(uint64_t instructions) {
 #endif
       if (leave != Leave::Block) {
         left += block->count - stopped_at->number;
+        if (leave >= Leave::Replay && tap != nullptr) tap->take_back(*this, tap->base_step + executed());
         if (leave == Leave::Replay) {
+          watched_at = ~uint64_t{0};
           next = alone(*stopped_at);
           goto run_block;
         }
         if (!switched_task) gpr(kRip) += stopped_at->offset;
       }
     }
+    if (leave == Leave::Place || leave == Leave::Access) {
+      at_place = leave == Leave::Place;
+      if (!at_place) resume_skip = hit.ordinal + 1;
+      exit = at_place ? Exit::Place : Exit::Access;
+      break;
+    }
     if (leave == Leave::Fault) {
       block = nullptr;
+      happened |= kFault;
       deliver_fault();
       --left;  // so that a guest which only faults cannot go on for ever
       if (regs.activity == Activity::Shutdown) {
@@ -236,8 +317,16 @@ Exit Cpu::run(uint64_t instructions) {
     }
     // INT n drops the pending step.
     if (steps && leave == Leave::Block && !interrupted && !step_waits) deliver_trap();
+    if (stop_behind) {
+      exit = Exit::Access;
+      break;
+    }
     if (regs.activity == Activity::Halted) {
       exit = Exit::Halted;
+      break;
+    }
+    if (happened & stop_on) {
+      exit = Exit::Event;
       break;
     }
     if (paused) {

@@ -89,6 +89,8 @@ class Devices {
   bool signal_pending(unsigned cpu) const { return (interrupts_.attention(cpu) & Interrupts::kSignal) != 0; }
   bool needs_attention(unsigned cpu) const { return interrupts_.attention(cpu) != 0; }
   std::optional<uint8_t> acknowledge(unsigned cpu) { return interrupts_.acknowledge(cpu); }
+  // That one, if priority allows it: whatever outranks it counts as not yet come. False: not now.
+  bool acknowledge(unsigned cpu, uint8_t vector) { return interrupts_.acknowledge(cpu, vector); }
   bool take_nmi(unsigned cpu) { return interrupts_.take_nmi(cpu); }
   CpuSignal take_signal(unsigned cpu);
   std::optional<PendingInterrupt> next_interrupt(unsigned cpu) const { return interrupts_.next(cpu); }

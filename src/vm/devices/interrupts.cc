@@ -179,6 +179,18 @@ std::optional<uint8_t> Interrupts::acknowledge(unsigned cpu) {
   return vector;
 }
 
+bool Interrupts::acknowledge(unsigned cpu, uint8_t vector) {
+  bool taken = local_[cpu].acknowledge(vector);
+  if (!taken)
+    for (const PendingInterrupt& one : pending(cpu))
+      if (one.source == PendingInterrupt::Source::Pic && one.vector == vector && one.deliverable) {
+        pic_.acknowledge();
+        taken = true;
+      }
+  refresh();
+  return taken;
+}
+
 bool Interrupts::take_nmi(unsigned cpu) {
   const bool was = local_[cpu].take_nmi();
   refresh();

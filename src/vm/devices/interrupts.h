@@ -67,6 +67,7 @@ class Interrupts {
   static constexpr uint8_t kVector = 1, kNmi = 2, kSignal = 4;
   uint8_t attention(unsigned cpu) const { return attention_[cpu]; }
   std::optional<uint8_t> acknowledge(unsigned cpu);
+  bool acknowledge(unsigned cpu, uint8_t vector);  // that one, though others may come first; false: not now
   bool take_nmi(unsigned cpu);
   CpuSignal take_signal(unsigned cpu);
   std::optional<PendingInterrupt> next(unsigned cpu) const;

@@ -347,6 +347,14 @@ uint8_t LocalApic::acknowledge() {
   return vector;
 }
 
+bool LocalApic::acknowledge(uint8_t vector) {
+  if (!accepts_interrupts() || !is_requested(vector) || !outranks(vector)) return false;
+  clear_bit(state_.request, vector);
+  set_bit(state_.in_service, vector);
+  refresh();
+  return true;
+}
+
 bool LocalApic::take_nmi() {
   const bool was = state_.nmi;
   state_.nmi = false;

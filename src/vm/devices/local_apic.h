@@ -86,6 +86,7 @@ class LocalApic {
   int ready_vector() const { return ready_; }  // the request that priority lets through; -1: none
   bool passes_external() const { return external_; }
   uint8_t acknowledge();  // moves the ready request into service; the spurious vector if there is none
+  bool acknowledge(uint8_t vector);  // a request that is not the first; false: priority holds it back
   bool take_nmi();
   CpuSignal take_signal();  // Init comes before Startup, and resets all but the identity
   bool is_requested(uint8_t vector) const { return (state_.request[vector / 32] >> (vector % 32)) & 1; }

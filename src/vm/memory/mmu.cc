@@ -5,6 +5,7 @@
 
 #include "vm/cpu/blocks.h"
 #include "vm/cpu/transfer.h"
+#include "vm/memory/record.h"
 #include "vm/memory/walk.h"
 
 namespace slalom::vm {
@@ -187,7 +188,7 @@ void write_piece(Cpu& cpu, const Piece& piece, unsigned size, const std::byte* i
 }
 
 bool store_with(Cpu& cpu, const Op* op, uint64_t address, unsigned size, unsigned privilege,
-                const std::byte* in) {
+                const std::byte* in, uint8_t modifies) {
   Split split;
   if (!find_all(cpu, op, address, size, AccessKind::Write, privilege, split)) return false;
   const unsigned rest = size - split.first;
@@ -195,51 +196,150 @@ bool store_with(Cpu& cpu, const Op* op, uint64_t address, unsigned size, unsigne
   if (rest > 0 && !before_write(cpu, op, split.pieces[1], rest)) return false;
   write_piece(cpu, split.pieces[0], split.first, in);
   if (rest > 0) write_piece(cpu, split.pieces[1], rest, in + split.first);
+  if (cpu.recording)
+    record(cpu, op, address, split.pieces[0].physical, size, fold_value(in, size), true, modifies);
   return true;
 }
 
 // Where alignment is checked at all: only then accesses of ring 3 find no TLB entry ever. Vectors have checks
 // of their own.
 bool aligned_enough(Cpu& cpu, uint64_t address, unsigned size) {
-  const bool checks = cpu.tlb == cpu.empty_tlb.entries.data();
-  return !checks || size > 8 || (size & (size - 1)) != 0 || (address & (size - 1)) == 0 ||
+  return !cpu.aligned_only || size > 8 || (size & (size - 1)) != 0 || (address & (size - 1)) == 0 ||
          cpu.raise(kAlignmentCheck, 0);
+}
+
+// The TLB's entry for an access of an observed CPU, if that has one.
+const TlbEntry* observed_entry(Cpu& cpu, uint64_t address, unsigned size, uint64_t TlbEntry::*tag) {
+  const TlbEntry& entry = cpu.tlbs[cpu.cpl == 3].at(address);
+  return entry.*tag == ((address + size - 1) & kPageMask) && !cpu.aligned_only ? &entry : nullptr;
+}
+
+Physical physical_behind(const Cpu& cpu, const uint8_t* host) {
+  const auto offset = static_cast<uint64_t>(host - cpu.system.ram.page_data(0));
+  return offset < kLowRamEnd ? offset : offset - kLowRamEnd + kHighRamStart;
+}
+
+uint64_t buffered_value(const Cpu& cpu, unsigned size) {
+  return fold_value(cpu.buffer.data(), size);
+}
+
+void record_split(Cpu& cpu, const Op* op, uint64_t address, const Split& split, unsigned size, bool wrote,
+                  uint8_t modifies) {
+  if (cpu.recording)
+    record(cpu, op, address, split.pieces[0].physical, size, buffered_value(cpu, size), wrote, modifies);
+}
+
+// The first halves of the slow accesses, for CPUs that are observed: true if the TLB answers. The value stays
+// in a register, since reading back from the buffer what was just written there in another size would wait.
+template <unsigned size, uint64_t TlbEntry::*tag>
+[[gnu::always_inline]] inline bool load_observed(Cpu& cpu, const Op* op, uint64_t address, uint8_t modifies) {
+  const TlbEntry* entry = observed_entry(cpu, address, size, tag);
+  if (entry == nullptr || !cpu.tap->watches.empty()) return false;
+  const auto* host = reinterpret_cast<const uint8_t*>(address + entry->addend);
+  uint64_t value = 0;
+  std::memcpy(&value, host, std::min(size, 8u));
+  if constexpr (size > 8) {
+    std::memcpy(cpu.buffer.data(), host, size);
+    value = fold_value(host, size);
+  } else {
+    std::memcpy(cpu.buffer.data(), &value, size);
+  }
+  record(cpu, op, address, physical_behind(cpu, host), size, value, false, modifies);
+  return true;
+}
+
+template <unsigned size>
+[[gnu::always_inline]] inline bool store_observed(Cpu& cpu, const Op* op, uint64_t address) {
+  const TlbEntry* entry = observed_entry(cpu, address, size, &TlbEntry::write);
+  if (entry == nullptr || !cpu.tap->watches.empty()) return false;
+  auto* host = reinterpret_cast<uint8_t*>(address + entry->addend);
+  uint64_t value = 0;
+  std::memcpy(&value, cpu.buffer.data(), std::min(size, 8u));
+  if constexpr (size > 8) {
+    std::memcpy(host, cpu.buffer.data(), size);
+    value = fold_value(host, size);
+  } else {
+    std::memcpy(host, &value, size);
+  }
+  record(cpu, op, address, physical_behind(cpu, host), size, value, true, modifies_of(cpu, op));
+  return true;
 }
 
 const Op kNoOp{.handler = nullptr, .base = kZero, .index = kZero};
 
 }  // namespace
 
+template <unsigned size>
+bool load_missed(Cpu& cpu, const Op* op, uint64_t address) {
+  return (cpu.recording && load_observed<size, &TlbEntry::read>(cpu, op, address, 0)) ||
+         load_slow(cpu, op, address, size);
+}
+template <unsigned size>
+bool store_missed(Cpu& cpu, const Op* op, uint64_t address) {
+  return (cpu.recording && store_observed<size>(cpu, op, address)) || store_slow(cpu, op, address, size);
+}
+template <unsigned size>
+bool load_for_write_missed(Cpu& cpu, const Op* op, uint64_t address) {
+  return (cpu.recording && load_observed<size, &TlbEntry::write>(cpu, op, address, modifies_of(cpu, op))) ||
+         load_for_write_slow(cpu, op, address, size);
+}
+#define SLALOM_SIZE(size)                                      \
+  template bool load_missed<size>(Cpu&, const Op*, uint64_t);  \
+  template bool store_missed<size>(Cpu&, const Op*, uint64_t); \
+  template bool load_for_write_missed<size>(Cpu&, const Op*, uint64_t);
+SLALOM_SIZE(1)
+SLALOM_SIZE(2)
+SLALOM_SIZE(4)
+SLALOM_SIZE(8)
+SLALOM_SIZE(10)
+SLALOM_SIZE(16)
+#undef SLALOM_SIZE
+
 bool load_slow(Cpu& cpu, const Op* op, uint64_t address, unsigned size) {
+  if (cpu.recording && watch(cpu, op, address, size, false)) return false;
   Split split;
   if (!aligned_enough(cpu, address, size)) return false;
   if (!find_all(cpu, op, address, size, AccessKind::Read, cpu.cpl == 3, split)) return false;
-  return read_pieces(cpu, op, split, size, cpu.buffer.data());
+  if (!read_pieces(cpu, op, split, size, cpu.buffer.data())) return false;
+  record_split(cpu, op, address, split, size, false, 0);
+  return true;
 }
 
 bool store_slow(Cpu& cpu, const Op* op, uint64_t address, unsigned size) {
+  const uint8_t modifies = cpu.recording ? modifies_of(cpu, op) : 0;
+  if (cpu.recording && modifies == 0 && watch(cpu, op, address, size, true)) return false;
   return aligned_enough(cpu, address, size) &&
-         store_with(cpu, op, address, size, cpu.cpl == 3, cpu.buffer.data());
+         store_with(cpu, op, address, size, cpu.cpl == 3, cpu.buffer.data(), modifies);
 }
 
 bool load_for_write_slow(Cpu& cpu, const Op* op, uint64_t address, unsigned size) {
+  const uint8_t modifies = cpu.recording ? modifies_of(cpu, op) : 0;
+  // A read-modify-write that must stop before its write must not begin.
+  if (cpu.recording && (watch(cpu, op, address, size, false) || watch(cpu, op, address, size, true)))
+    return false;
   Split split;
   if (!aligned_enough(cpu, address, size)) return false;
   if (!find_all(cpu, op, address, size, AccessKind::Write, cpu.cpl == 3, split)) return false;
   // The store that follows must not find a reason to stop.
   if (!before_write(cpu, op, split.pieces[0], split.first)) return false;
   if (split.first < size && !before_write(cpu, op, split.pieces[1], size - split.first)) return false;
-  return read_pieces(cpu, op, split, size, cpu.buffer.data());
+  if (!read_pieces(cpu, op, split, size, cpu.buffer.data())) return false;
+  record_split(cpu, op, address, split, size, false, modifies);
+  return true;
 }
 
 bool load_system(Cpu& cpu, uint64_t address, unsigned size, void* out) {
   Split split;
-  return find_all(cpu, &kNoOp, address, size, AccessKind::Read, 0, split) &&
-         read_pieces(cpu, &kNoOp, split, size, static_cast<std::byte*>(out));
+  if (!find_all(cpu, &kNoOp, address, size, AccessKind::Read, 0, split) ||
+      !read_pieces(cpu, &kNoOp, split, size, static_cast<std::byte*>(out)))
+    return false;
+  if (cpu.recording)
+    record(cpu, &kNoOp, address, split.pieces[0].physical, size, fold_value(out, size), false, 0);
+  return true;
 }
 
 bool store_system(Cpu& cpu, uint64_t address, unsigned size, const void* value) {
-  return store_with(cpu, &kNoOp, address, size, 0, static_cast<const std::byte*>(value));
+  return store_with(cpu, &kNoOp, address, size, 0, static_cast<const std::byte*>(value), 0);
 }
 
 bool check_writable(Cpu& cpu, uint64_t address, unsigned size) {
@@ -253,7 +353,7 @@ const uint8_t* fetch_page(Cpu& cpu, uint64_t address, uint64_t& ram_page, bool& 
     cpu.raise(kProtection, 0);
     return nullptr;
   }
-  const TlbEntry& entry = cpu.tlb[Tlb::index(address)];
+  const TlbEntry& entry = cpu.tlbs[cpu.cpl == 3].at(address);
   const uint64_t page = address & kPageMask;
   if (entry.execute == page) {
     const uint8_t* host = reinterpret_cast<const uint8_t*>(page + entry.addend);

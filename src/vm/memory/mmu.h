@@ -15,6 +15,13 @@ enum class AccessKind : uint8_t { Read, Write, Execute };
 bool load_slow(Cpu& cpu, const Op* op, uint64_t address, unsigned size);
 bool store_slow(Cpu& cpu, const Op* op, uint64_t address, unsigned size);
 bool load_for_write_slow(Cpu& cpu, const Op* op, uint64_t address, unsigned size);
+// The same for handlers, who know the size: quicker while somebody observes.
+template <unsigned size>
+bool load_missed(Cpu& cpu, const Op* op, uint64_t address);
+template <unsigned size>
+bool store_missed(Cpu& cpu, const Op* op, uint64_t address);
+template <unsigned size>
+bool load_for_write_missed(Cpu& cpu, const Op* op, uint64_t address);
 
 // The same for what the CPU does by itself with supervisor rights (descriptor tables, task state, gates).
 bool load_system(Cpu& cpu, uint64_t address, unsigned size, void* out);

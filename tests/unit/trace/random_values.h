@@ -123,7 +123,8 @@ inline Access random_access(Rng& rng, uint64_t retired) {
   Access access = {};
   access.pc_bits = random_number(rng);
   access.op_bits = rng.below(4) == 0 ? rng.below(kOpKinds) : 1 + rng.below(6);
-  access.size = rng.below(4) == 0 ? rng.below(256) : 1u << rng.below(4);
+  access.modify_bits = rng.below(3) == 0 ? rng.below(1 + static_cast<uint64_t>(Modify::Other)) : 0;
+  access.size = rng.below(4) == 0 ? rng.below(65536) : 1u << rng.below(4);
   access.address_bits = random_number(rng);
   access.retired = retired;
   access.value = random_number(rng);

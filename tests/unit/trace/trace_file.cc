@@ -17,8 +17,8 @@ class Transcript : public EventSink {
     text_ += fmt::format("batch {} {} {} of {}\n", header.agent.raw, header.thread, header.first_step.raw,
                          accesses.size());
     for (const Access& a : accesses)
-      text_ += fmt::format("  {:x} {} {} {:x} {} {:x} {:x} {} {}\n", a.pc().raw, uint64_t{a.op_bits},
-                           uint64_t{a.size}, a.address().raw, uint64_t{a.retired}, a.value,
+      text_ += fmt::format("  {:x} {} {} {} {:x} {} {:x} {:x} {} {}\n", a.pc().raw, uint64_t{a.op_bits},
+                           name(a.modify()), uint64_t{a.size}, a.address().raw, uint64_t{a.retired}, a.value,
                            uint64_t{a.physical}, uint64_t{a.ring}, uint64_t{a.wrote});
   }
   void on_event(const Event& e) override {

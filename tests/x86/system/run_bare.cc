@@ -48,8 +48,16 @@ std::string stop_text(Pc& pc, PcStop stop) {
       return "idle";
     case PcStop::Unknown:
       return "not implemented: " + pc.trouble();
+    case PcStop::Place:
+    case PcStop::Access:
+    case PcStop::Halted:
+    case PcStop::Paused:
+    case PcStop::Event:
+    case PcStop::Hypercall:
+    case PcStop::Window:
+      break;  // only where somebody asks for them
   }
-  return "";
+  return "stopped";
 }
 
 Result<Ran> run(const Wanted& wanted, const std::vector<uint64_t>& slices) {

@@ -120,8 +120,8 @@ const Op* cmpxchg(Cpu& cpu, const Op* op) {
     T found;
     if (!address_of<AccessKind::Write>(cpu, op, sizeof(T), address)) return stop(cpu, op);
     if (!load_for_write(cpu, op, address, found)) return stop(cpu, op);
-    // The destination is written in any case; on failure with what was there.
-    if (!store(cpu, op, address, found == accumulator ? desired : found)) return stop(cpu, op);
+    // A failed one writes back what was there, which nobody can see.
+    if (found == accumulator && !store(cpu, op, address, desired)) return stop(cpu, op);
     cpu.flags.subtract(accumulator, found);
     if (found != accumulator) set<T>(cpu, kRax, found);
   } else {
@@ -141,7 +141,7 @@ const Op* cmpxchg8b(Cpu& cpu, const Op* op) {
   if (!load_for_write(cpu, op, address, found)) return stop(cpu, op);
   const uint64_t expected = uint64_t{get<uint32_t>(cpu, kRdx)} << 32 | get<uint32_t>(cpu, kRax);
   const uint64_t desired = uint64_t{get<uint32_t>(cpu, kRcx)} << 32 | get<uint32_t>(cpu, kRbx);
-  if (!store(cpu, op, address, found == expected ? desired : found)) return stop(cpu, op);
+  if (found == expected && !store(cpu, op, address, desired)) return stop(cpu, op);
   if (found != expected) {
     set<uint32_t>(cpu, kRax, static_cast<uint32_t>(found));
     set<uint32_t>(cpu, kRdx, static_cast<uint32_t>(found >> 32));

@@ -179,6 +179,9 @@ const Op* software_interrupt(Cpu& cpu, const Op* op) {
     return raise(cpu, op, kProtection, 0);
   if (!cpu.interrupt(static_cast<uint8_t>(op->immediate), true, false, 0, next_rip(cpu, op)))
     return stop(cpu, op);
+  cpu.tell({.kind = CpuEvent::Kind::Interrupt,
+            .pc = cpu.gpr(kRip),
+            .number = static_cast<uint64_t>(op->immediate)});
   return leave_for_interrupts(cpu, cpu.gpr(kRip));
 }
 

@@ -116,8 +116,25 @@ const Op* nop(Cpu& cpu, const Op* op) {
 }
 
 // Ends the block: whoever waits in a loop gives way.
+// A NOP that no compiler makes: `nopl kHypercallMark(%rax,%rax,1)`. Whoever runs the machine
+// answers before
+// the next instruction (see guest/slalom.h).
+constexpr int64_t kHypercallMark = 0x6c616c73;
+
+const Op* hypercall(Cpu& cpu, const Op* op) {
+  cpu.happened |= Cpu::kHypercall;
+  return leave_for_interrupts(cpu, next_rip(cpu, op));
+}
+
+bool is_hypercall(const Instruction& in) {
+  return in.info.opcode_map == ZYDIS_OPCODE_MAP_0F && in.info.opcode == 0x1f && in.visible() > 0 &&
+         in.is_memory(0) && in.operand(0).mem.disp.has_displacement &&
+         in.operand(0).mem.disp.value == kHypercallMark;
+}
+
 const Op* pause(Cpu& cpu, const Op* op) {
   cpu.paused = true;
+  cpu.tell({.kind = CpuEvent::Kind::Pause, .pc = cpu.gpr(kRip) + op->offset});
   return leave(cpu, next_rip(cpu, op));
 }
 
@@ -259,6 +276,11 @@ Handler select_move(Instruction& in, Op& op) {
       op.dst = in.register_number(0);
       return by_wide_size(in.size(0), [&]<class T>(T) -> Handler { return bswap<T>; });
     case ZYDIS_MNEMONIC_NOP:
+      if (is_hypercall(in)) {
+        in.ends_block = true;
+        return hypercall;
+      }
+      return nop;
     case ZYDIS_MNEMONIC_ENDBR64:
     case ZYDIS_MNEMONIC_ENDBR32:
     case ZYDIS_MNEMONIC_PREFETCH:

@@ -109,7 +109,11 @@ const Op* return_far(Cpu& cpu, const Op* op) {
 }
 
 const Op* iret(Cpu& cpu, const Op* op) {
+  const uint64_t from = cpu.gpr(kRip) + op->offset;
   if (!interrupt_return(cpu, op, op->extra)) return stop(cpu, op);
+  cpu.happened |= Cpu::kIret;
+  cpu.tell(
+      {.kind = CpuEvent::Kind::InterruptReturn, .pc = cpu.gpr(kRip), .number = from, .value = cpu.gpr(kRax)});
   return leave_for_interrupts(cpu, cpu.gpr(kRip));
 }
 

@@ -8,6 +8,7 @@
 #include "vm/cpu/handler.h"
 #include "vm/cpu/handlers/forms.h"
 #include "vm/cpu/instruction.h"
+#include "vm/memory/record.h"
 
 namespace slalom::vm {
 namespace {
@@ -72,13 +73,40 @@ bool one(Cpu& cpu, const Op* op) {
   return true;
 }
 
+// A repeated instruction stops before all of its accesses, or before none: partial steps would be counted in
+// another way than whole ones.
+template <class T, String string>
+bool stops_before_any(Cpu& cpu, const Op* op, uint64_t count) {
+  if (!cpu.recording || cpu.tap->watches.empty()) return false;
+  const uint64_t size = std::min(count, kStep) * sizeof(T);
+  const bool down = (cpu.regs.rflags & flag::kDirection) != 0;
+  const auto start = [&](uint64_t address) { return down ? address + sizeof(T) - size : address; };
+  uint64_t address;
+  if constexpr (string != String::Stos && string != String::Scas)
+    if (source_address(cpu, op, sizeof(T), address) && watch(cpu, op, start(address), size, false))
+      return true;
+  if constexpr (string != String::Lods) {
+    constexpr bool writes = string == String::Movs || string == String::Stos;
+    if (destination_address(cpu, op, sizeof(T), writes ? AccessKind::Write : AccessKind::Read, address) &&
+        watch(cpu, op, start(address), size, writes))
+      return true;
+  }
+  return false;
+}
+
+bool can_do_many(const Cpu& cpu, const Op* op) {
+  return cpu.mode.is_long() && !(op->bits & Op::kAddress32) && !(cpu.regs.rflags & flag::kDirection) &&
+         !cpu.aligned_only;
+}
+
 // Does as many iterations at once as the pages of both ends allow; 0: do one the slow way.
 template <class T, String string>
 uint64_t many(Cpu& cpu, const Op* op, uint64_t count) {
-  if (!cpu.mode.is_long() || (op->bits & Op::kAddress32) || (cpu.regs.rflags & flag::kDirection)) return 0;
+  if (!can_do_many(cpu, op)) return 0;
+  Tlb& tlb = cpu.tlbs[cpu.cpl == 3];
   const uint64_t to = cpu.gpr(kRdi);
   count = std::min(count, ((to | ~kPageMask) + 1 - to) / sizeof(T));
-  const TlbEntry& target = cpu.tlb[Tlb::index(to)];
+  const TlbEntry& target = tlb.at(to);
   if (target.write != (to & kPageMask)) return 0;
   uint8_t* out = reinterpret_cast<uint8_t*>(to + target.addend);
   if constexpr (string == String::Stos) {
@@ -87,7 +115,7 @@ uint64_t many(Cpu& cpu, const Op* op, uint64_t count) {
   } else {
     const uint64_t from = cpu.gpr(kRsi) + cpu.segment_base[op->segment];
     count = std::min(count, ((from | ~kPageMask) + 1 - from) / sizeof(T));
-    const TlbEntry& source = cpu.tlb[Tlb::index(from)];
+    const TlbEntry& source = tlb.at(from);
     if (source.read != (from & kPageMask)) return 0;
     const uint8_t* in = reinterpret_cast<const uint8_t*>(from + source.addend);
     // Overlapping forward copies repeat a pattern: element by element.
@@ -108,14 +136,8 @@ const Op* once(Cpu& cpu, const Op* op) {
 }
 
 template <class T, String string>
-const Op* repeated(Cpu& cpu, const Op* op) {
+const Op* repeat_step(Cpu& cpu, const Op* op) {
   const uint64_t mask = address_mask(op);
-  if (mask == 0xffffffff && cpu.mode.is_long()) {
-    // Upper halves go even when nothing is done.
-    cpu.gpr(kRcx) &= mask;
-    if constexpr (string == String::Movs || string == String::Stos) cpu.gpr(kRdi) &= mask;
-    if constexpr (string == String::Movs) cpu.gpr(kRsi) &= mask;
-  }
   constexpr bool compares = string == String::Cmps || string == String::Scas;
   const LazyFlags before = cpu.flags;  // comparing shows no flags before its end
   uint64_t budget = (cpu.regs.rflags & flag::kTrap) ? 1 : kStep;
@@ -142,6 +164,46 @@ const Op* repeated(Cpu& cpu, const Op* op) {
     if constexpr (compares)
       if (cpu.flags.zero() != ((op->bits & Op::kRep) != 0)) return leave(cpu, next_rip(cpu, op));
   }
+}
+
+// Of an observed CPU. Moving and filling is recorded in whole runs of bytes, whichever way it was done: what
+// lies in one page is one access. Every element is stored once, so the bytes read are those at the
+// destination.
+template <class T, String string>
+const Op* observed_step(Cpu& cpu, const Op* op) {
+  const uint64_t mask = address_mask(op), count = cpu.gpr(kRcx) & mask;
+  if (count != 0 && stops_before_any<T, string>(cpu, op, count)) return stop(cpu, op);
+  constexpr bool in_runs = string == String::Movs || string == String::Stos;
+  cpu.watches_off = true;
+  const Op* result = nullptr;
+  if (in_runs && can_do_many(cpu, op)) {
+    const uint64_t to = cpu.gpr(kRdi), from = cpu.gpr(kRsi) + cpu.segment_base[op->segment];
+    const uint64_t start = cpu.gpr(kRip);  // of the block: where records find their place
+    cpu.recording = false;
+    result = repeat_step<T, string>(cpu, op);
+    cpu.recording = true;
+    const uint64_t size = (count - (cpu.gpr(kRcx) & mask)) * sizeof(T);
+    const uint64_t end = std::exchange(cpu.gpr(kRip), start);
+    if (string == String::Movs) record_run(cpu, op, from, to, size, false);
+    record_run(cpu, op, to, to, size, true);
+    cpu.gpr(kRip) = end;
+  } else {
+    result = repeat_step<T, string>(cpu, op);
+  }
+  cpu.watches_off = false;
+  return result;
+}
+
+template <class T, String string>
+const Op* repeated(Cpu& cpu, const Op* op) {
+  const uint64_t mask = address_mask(op);
+  if (mask == 0xffffffff && cpu.mode.is_long()) {
+    // Upper halves go even when nothing is done.
+    cpu.gpr(kRcx) &= mask;
+    if constexpr (string == String::Movs || string == String::Stos) cpu.gpr(kRdi) &= mask;
+    if constexpr (string == String::Movs) cpu.gpr(kRsi) &= mask;
+  }
+  return cpu.recording ? observed_step<T, string>(cpu, op) : repeat_step<T, string>(cpu, op);
 }
 
 template <String string>

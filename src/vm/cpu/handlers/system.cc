@@ -22,6 +22,7 @@ bool privileged(Cpu& cpu) {
 const Op* hlt(Cpu& cpu, const Op* op) {
   if (!privileged(cpu)) return stop(cpu, op);
   cpu.regs.activity = Activity::Halted;
+  cpu.tell({.kind = CpuEvent::Kind::Halt, .pc = cpu.gpr(kRip) + op->offset});
   return done_for_interrupts(cpu, op);
 }
 
@@ -257,6 +258,10 @@ const Op* syscall(Cpu& cpu, const Op* op) {
     set_segment(cpu, kSs, flat_segment(static_cast<uint16_t>(selector + 8), false, false, 0));
     return leave_for_interrupts(cpu, static_cast<uint32_t>(cpu.regs.star));
   }
+  cpu.tell({.kind = CpuEvent::Kind::SystemCall,
+            .pc = cpu.gpr(kRip) + op->offset,
+            .number = cpu.gpr(kRax),
+            .arguments = {cpu.gpr(kRdi), cpu.gpr(kRsi), cpu.gpr(kRdx), cpu.gpr(10), cpu.gpr(8), cpu.gpr(9)}});
   const uint64_t flags = cpu.rflags() & ~flag::kResume;
   const uint64_t target = cpu.mode.is_long() ? cpu.regs.lstar : cpu.regs.cstar;
   cpu.gpr(kRcx) = next_rip(cpu, op);
@@ -281,6 +286,7 @@ const Op* sysret(Cpu& cpu, const Op* op) {
   } else {
     cpu.set_rflags(cpu.rflags() | flag::kInterrupt);
   }
+  cpu.tell({.kind = CpuEvent::Kind::SystemReturn, .pc = target, .value = cpu.gpr(kRax)});
   const uint16_t code = static_cast<uint16_t>((to_64bit ? selector + 16 : selector) | 3);
   set_code_segment(cpu, flat_segment(code, true, to_64bit, 3), 3);
   set_segment(cpu, kSs, flat_segment(static_cast<uint16_t>((selector + 8) | 3), false, false, 3));

@@ -1,0 +1,98 @@
+#include "vm/cpu/hooks.h"
+
+#include <utility>
+
+#include "vm/cpu/handler.h"
+#include "vm/memory/record.h"
+
+namespace slalom::vm {
+namespace {
+
+// After a call or return: an entry of the batch, and perhaps another stack.
+void arrive(Cpu& cpu, const Op* op) {
+  Tap& tap = *cpu.tap;
+  const uint64_t stack = cpu.gpr(kRsp);
+  const uint8_t transfer = std::exchange(cpu.transfer, uint8_t{0});
+  if (cpu.cpl == 0 && (stack ^ cpu.last_stack) >= kKernelStack) {
+    if (cpu.last_stack != 0)
+      tap.event(cpu, {.kind = CpuEvent::Kind::Stack, .pc = cpu.gpr(kRip), .value = stack},
+                cpu.executed_before(op));
+    cpu.last_stack = stack;
+  }
+  if (!tap.filter.calls) return;
+  const uint64_t step = tap.base_step + cpu.executed_before(op) - 1;  // made by the instruction before
+  if (tap.next == tap.end || tap.owner != &cpu || step - tap.first_step > 0xffff) tap.make_room(cpu, step);
+  *tap.next++ = {.pc_bits = cpu.transfer_from,
+                 .op_bits = transfer,
+                 .modify_bits = 0,
+                 .address_bits = cpu.gpr(kRip),
+                 .retired = step - tap.first_step,
+                 .value = cpu.gpr(kRsp),
+                 .physical = 0,
+                 .size = 0,
+                 .ring = cpu.cpl,
+                 .wrote = 0,
+                 .unused = 0};
+}
+
+void enter_block(Cpu& cpu, const Op* op) {
+  Tap& tap = *cpu.tap;
+  const uint64_t rip = cpu.gpr(kRip);
+  if (tap.filter.edges) {
+    Block& block = *cpu.block;
+    const uint64_t from = std::exchange(cpu.came_from, rip);
+    const Block::Edge edge{from, rip, tap.coverage.round()};
+    if (from != 0 && block.edge != edge) {
+      block.edge = edge;
+      tap.coverage.add(from, rip);
+    }
+  }
+  if (cpu.transfer != 0) arrive(cpu, op);
+}
+
+const Op* at_block(Cpu& cpu, const Op* op) {
+  enter_block(cpu, op);
+  NEXT;
+}
+
+template <OpKind kind>
+const Op* at_transfer(Cpu& cpu, const Op* op) {
+  cpu.transfer = static_cast<uint8_t>(kind);
+  cpu.transfer_from = cpu.gpr(kRip) + op->offset;
+  NEXT;
+}
+
+const Op* at_place(Cpu& cpu, const Op* op) {
+  if (cpu.passes == 0) {
+    cpu.leave = Leave::Place;
+    return stop(cpu, op);
+  }
+  --cpu.passes;
+  NEXT;
+}
+
+Handler handler_of(Hook hook) {
+  switch (hook) {
+    case Hook::Block:
+      return at_block;
+    case Hook::Call:
+      return at_transfer<OpKind::Call>;
+    case Hook::Return:
+      return at_transfer<OpKind::Return>;
+    case Hook::Place:
+      return at_place;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Op make_hook(Hook hook, unsigned offset, unsigned number) {
+  return {.handler = handler_of(hook),
+          .base = kZero,
+          .index = kZero,
+          .number = static_cast<uint8_t>(number),
+          .offset = static_cast<uint16_t>(offset)};
+}
+
+}  // namespace slalom::vm

@@ -1,0 +1,18 @@
+// Hooks: ops of observed blocks that are no instructions (see cpu/tap.h). They come before the instruction
+// whose number they have.
+#pragma once
+
+#include "vm/cpu/op.h"
+
+namespace slalom::vm {
+
+enum class Hook : uint8_t {
+  Block,   // the first of every block, if edges, calls or stacks matter
+  Call,    // before a call
+  Return,  // before a return
+  Place,   // where the CPU may stop
+};
+
+Op make_hook(Hook hook, unsigned offset, unsigned number);
+
+}  // namespace slalom::vm

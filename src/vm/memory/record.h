@@ -1,0 +1,58 @@
+// Recording accesses, and stopping at watched ones: for whoever makes an access that no TLB entry answers.
+#pragma once
+
+#include <cstring>
+
+#include "vm/cpu/cpu.h"
+
+namespace slalom::vm {
+
+// Ring 0's stacks are as large and as aligned as this, on every kernel that slalom knows.
+inline constexpr uint64_t kKernelStack = 16384;
+
+// The access has been made. `op`: who made it, or an op without a handler for what the CPU does by itself.
+// `modifies`: as in Block::modifies.
+[[gnu::always_inline]] inline void record(Cpu& cpu, const Op* op, uint64_t address, Physical physical,
+                                          unsigned size, uint64_t value, bool wrote, uint8_t modifies) {
+  Tap& tap = *cpu.tap;
+  const TapFilter& filter = tap.filter;
+  if (address - filter.first > filter.last - filter.first || !filter.accesses) return;
+  if (!filter.own_stack && cpu.cpl == 0 && (address ^ cpu.gpr(kRsp)) < kKernelStack) return;
+  const bool by_itself = op->handler == nullptr || cpu.block == nullptr;
+  const uint64_t step = tap.base_step + (by_itself ? cpu.executed() : cpu.executed_before(op));
+  if (__builtin_expect(tap.next == tap.end || tap.owner != &cpu || step - tap.first_step > 0xffff, 0))
+    tap.make_room(cpu, step);
+  const uint64_t pc = cpu.gpr(kRip) + (by_itself ? 0 : op->offset);
+  OpKind kind = wrote ? OpKind::Store : OpKind::Load;
+  const auto modify = static_cast<uint8_t>(modifies & ~Block::kLocked);
+  if (modifies & Block::kLocked)
+    kind = modify == static_cast<uint8_t>(Modify::CompareExchange) ? OpKind::CompareExchange
+                                                                   : OpKind::ReadModifyWrite;
+  // As the fields of Access lie, and word by word: anything else makes the next load wait for these stores.
+  constexpr uint64_t k48 = (uint64_t{1} << 48) - 1, k40 = (uint64_t{1} << 40) - 1;
+  char* const out = reinterpret_cast<char*>(tap.next);
+  const auto put = [out](unsigned word, uint64_t bits) { std::memcpy(out + 8 * word, &bits, 8); };
+  put(0, (pc & k48) | static_cast<uint64_t>(kind) << 48 | uint64_t{modify} << 56);
+  put(1, (address & k48) | (step - tap.first_step) << 48);
+  put(2, value);
+  put(3, (physical & k40) | uint64_t{size} << 40 | uint64_t{cpu.cpl} << 56 | uint64_t{wrote} << 58);
+  ++tap.next;
+}
+
+inline uint8_t modifies_of(const Cpu& cpu, const Op* op) {
+  return op->handler != nullptr && cpu.block != nullptr && cpu.block->modifies != nullptr
+             ? cpu.block->modifies[op->number]
+             : 0;
+}
+
+// A run of bytes at `address`, whose value lies at `data` (both virtual), as one access for each page.
+void record_run(Cpu& cpu, const Op* op, uint64_t address, uint64_t data, uint64_t size, bool wrote);
+
+// Must the CPU stop before this access of an instruction? Then cpu.hit and cpu.leave say so. Whoever asks
+// must be able to start again from the beginning of the instruction.
+bool stops_before(Cpu& cpu, const Op* op, uint64_t address, uint64_t size, bool write);
+inline bool watch(Cpu& cpu, const Op* op, uint64_t address, uint64_t size, bool write) {
+  return !cpu.tap->watches.empty() && !cpu.watches_off && stops_before(cpu, op, address, size, write);
+}
+
+}  // namespace slalom::vm
