@@ -111,11 +111,15 @@ bool Pc::runnable(unsigned id) const {
          (devices_.nmi_pending(id) && !r.nmi_blocked);
 }
 
+void Pc::park(unsigned cpu, bool parked) {
+  state_.parked = parked ? state_.parked | 1u << cpu : state_.parked & ~(1u << cpu);
+}
+
 bool Pc::next_turn() {
   const unsigned count = cpu_count();
   for (unsigned step = 1; step <= count; ++step) {
     const unsigned candidate = (state_.current + step) % count;
-    if (!runnable(candidate)) continue;
+    if (parked(candidate) || !runnable(candidate)) continue;
     state_.current = candidate;
     state_.quantum = kQuantum;
     return true;
@@ -209,8 +213,7 @@ void Pc::set_remembers(bool remembers) {
 }
 
 void Pc::set_places(Places places) {
-  const bool all =
-      places.where != system_.places.where || places.page_offsets != system_.places.page_offsets;
+  const bool all = places.where != system_.places.where || places.page_offsets != system_.places.page_offsets;
   std::vector<Physical> changed;
   std::ranges::set_symmetric_difference(places.listed, system_.places.listed, std::back_inserter(changed));
   system_.places = std::move(places);
@@ -234,7 +237,7 @@ PcStop Pc::run(uint64_t instructions) {
     if (devices_.next_deadline() <= state_.time) devices_.advance(state_.time);
     take_signals();
     if (power_) return stop_for_power();
-    if ((state_.quantum == 0 || !runnable(state_.current)) && !next_turn()) {
+    if ((state_.quantum == 0 || parked(state_.current) || !runnable(state_.current)) && !next_turn()) {
       const uint64_t deadline = devices_.next_deadline();
       if (deadline == ~uint64_t{0}) return PcStop::Idle;
       state_.time = std::max(state_.time, deadline);
@@ -352,7 +355,8 @@ Pc::Rest Pc::rest() const {
 Result<void> Pc::set_rest(const Rest& rest) {
   if (rest.cpus.size() != cpu_count() || rest.privileges.size() != cpu_count())
     return error("the saved machine has {} CPUs, this one {}", rest.cpus.size(), cpu_count());
-  if (rest.turns.current >= cpu_count()) return error("the saved machine names a CPU that it does not have");
+  if (rest.turns.current >= cpu_count() || (rest.turns.parked >> cpu_count()) != 0)
+    return error("the saved machine names a CPU that it does not have");
   for (const Registers& r : rest.cpus)
     if (r.activity > Activity::Shutdown || r.gpr[kZero] != 0 || (r.rflags & flag::kFixed) == 0)
       return error("the saved machine holds registers that no CPU can have");

@@ -81,6 +81,9 @@ class Pc final : public Bus {
   // Lets virtual time pass up to the next timer. False: none is set.
   bool skip_to_timer();
   unsigned current() const { return state_.current; }
+  // A parked CPU does not take turns in run(); run_cpu() and deliver() do not care.
+  void park(unsigned cpu, bool parked);
+  bool parked(unsigned cpu) const { return (state_.parked >> cpu) & 1; }
   // Kept as long as it is attached; null: nobody observes. What is in its batch is told before every return.
   void attach(Tap* tap);
   void set_places(Places places);
@@ -112,11 +115,12 @@ class Pc final : public Bus {
     uint64_t time = 0;
     uint32_t current = 0;
     uint32_t quantum = 0;  // what is left of it
+    uint32_t parked = 0;   // a bit for each CPU that run() leaves alone, interrupts included
 
     bool operator==(const Turns&) const = default;
     template <class Self, class Visitor>
     static void fields(Self& s, Visitor& v) {
-      v(s.executed, s.time, s.current, s.quantum);
+      v(s.executed, s.time, s.current, s.quantum, s.parked);
     }
   };
   const Turns& turns() const { return state_; }
