@@ -4,6 +4,7 @@
 #include <libelf.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,26 +69,33 @@ char type_letter(const ElfInMemory& elf, const GElf_Sym& symbol) {
   return global ? static_cast<char>(letter - 'a' + 'A') : letter;
 }
 
-std::vector<Symbol> symbols_of(const ElfInMemory& elf, Elf_Scn* section, uint64_t bias,
-                               std::string_view module) {
+std::vector<GElf_Sym> entries_of(Elf_Scn* section) {
+  std::vector<GElf_Sym> entries;
   GElf_Shdr header;
   Elf_Data* data = elf_getdata(section, nullptr);
-  std::vector<Symbol> symbols;
-  if (data == nullptr || gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0) return symbols;
+  if (data == nullptr || gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0) return entries;
   const uint64_t count = std::min<uint64_t>(data->d_size / header.sh_entsize, INT32_MAX);
   for (uint64_t i = 0; i < count; ++i) {
-    GElf_Sym symbol;
-    if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
-    const int type = GELF_ST_TYPE(symbol.st_info);
-    if (symbol.st_shndx == SHN_UNDEF ||
-        (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE && type != STT_GNU_IFUNC))
-      continue;
-    const char* name = elf_strptr(elf.get(), header.sh_link, symbol.st_name);
+    GElf_Sym entry;
+    if (gelf_getsym(data, static_cast<int>(i), &entry) == nullptr) break;
+    entries.push_back(entry);
+  }
+  return entries;
+}
+
+std::vector<Symbol> symbols_of(const ElfInMemory& elf, Elf_Scn* section, uint64_t names, uint64_t bias,
+                               std::string_view module) {
+  std::vector<Symbol> symbols;
+  for (const GElf_Sym& entry : entries_of(section)) {
+    const int type = GELF_ST_TYPE(entry.st_info);
+    const bool wanted = type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE || type == STT_GNU_IFUNC;
+    if (entry.st_shndx == SHN_UNDEF || !wanted) continue;
+    const char* name = elf_strptr(elf.get(), names, entry.st_name);
     if (name == nullptr || *name == 0) continue;
-    const char letter = type_letter(elf, symbol);
+    const char letter = type_letter(elf, entry);
     const bool is_offset = letter == 'a' || letter == 'A';
-    symbols.push_back({.address = symbol.st_value + (is_offset ? 0 : bias),
-                       .size = symbol.st_size,
+    symbols.push_back({.address = entry.st_value + (is_offset ? 0 : bias),
+                       .size = entry.st_size,
                        .name = name,
                        .module = std::string(module),
                        .type = letter,
@@ -136,7 +144,7 @@ Result<SymbolTable> read_elf_symbols(std::span<const uint8_t> file, uint64_t bia
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr) continue;
     if (header.sh_type != SHT_SYMTAB && (header.sh_type != SHT_DYNSYM || !found.empty())) continue;
-    found = symbols_of(elf, section, bias, module);
+    found = symbols_of(elf, section, header.sh_link, bias, module);
     if (header.sh_type == SHT_SYMTAB) break;
   }
   return SymbolTable(std::move(found));
@@ -153,6 +161,31 @@ Result<SymbolTable> read_vmlinux_symbols(std::span<const uint8_t> vmlinux) {
     last = symbols.error();
   }
   return last;
+}
+
+Result<std::map<std::string, uint64_t>> locate_sections(std::span<const uint8_t> file,
+                                                        const std::vector<Symbol>& loaded) {
+  TRY_ASSIGN(const ElfInMemory elf, ElfInMemory::open(file));
+  std::map<std::string_view, std::optional<uint64_t>> addresses;  // nothing: the name is there twice
+  for (const Symbol& symbol : loaded) {
+    const auto [known, is_new] = addresses.try_emplace(symbol.name, symbol.address);
+    if (!is_new) known->second.reset();
+  }
+  std::map<std::string, uint64_t> sections;
+  for (Elf_Scn* table = nullptr; (table = elf_nextscn(elf.get(), table)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(table, &header) == nullptr || header.sh_type != SHT_SYMTAB) continue;
+    for (const GElf_Sym& symbol : entries_of(table)) {
+      const char* name = elf_strptr(elf.get(), header.sh_link, symbol.st_name);
+      GElf_Shdr section;
+      Elf_Scn* scn = symbol.st_shndx == SHN_UNDEF ? nullptr : elf_getscn(elf.get(), symbol.st_shndx);
+      if (name == nullptr || scn == nullptr || gelf_getshdr(scn, &section) == nullptr) continue;
+      const auto known = addresses.find(name);
+      if (known != addresses.end() && known->second)
+        sections.try_emplace(std::string(elf.name_of(section)), *known->second - symbol.st_value);
+    }
+  }
+  return sections;
 }
 
 }  // namespace slalom

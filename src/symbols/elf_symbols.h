@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,5 +34,10 @@ Result<SymbolTable> read_elf_symbols(std::span<const uint8_t> file, uint64_t bia
 
 // Of a vmlinux: its ELF symbols, or if it is stripped, its kallsyms.
 Result<SymbolTable> read_vmlinux_symbols(std::span<const uint8_t> vmlinux);
+
+// Where the sections of a module's file lie, from symbols that have the same name there and in the loaded
+// module. Sections of which no such symbol is known are left out.
+Result<std::map<std::string, uint64_t>> locate_sections(std::span<const uint8_t> file,
+                                                        const std::vector<Symbol>& loaded);
 
 }  // namespace slalom

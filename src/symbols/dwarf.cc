@@ -1,0 +1,190 @@
+#include "symbols/dwarf.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace slalom {
+namespace {
+
+struct EndDwfl {
+  void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
+};
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using Scopes = std::unique_ptr<Dwarf_Die, Free>;
+
+// libdw asks for the file of a module that was announced by its addresses only: one whose sections are
+// scattered.
+int find_scattered_file(Dwfl_Module*, void** userdata, const char*, Dwarf_Addr, char** file_name, Elf**) {
+  const auto* file = static_cast<const DebugFile*>(*userdata);
+  const int descriptor = ::open(file->path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor >= 0) *file_name = strdup(file->path.c_str());
+  return descriptor;
+}
+
+int find_section(Dwfl_Module*, void** userdata, const char*, Dwarf_Addr, const char* section, GElf_Word,
+                 const GElf_Shdr*, Dwarf_Addr* address) {
+  const auto* file = static_cast<const DebugFile*>(*userdata);
+  const auto known =
+      file == nullptr ? std::map<std::string, uint64_t>::const_iterator{} : file->sections.find(section);
+  *address = file == nullptr || known == file->sections.end() ? static_cast<Dwarf_Addr>(-1) : known->second;
+  return DWARF_CB_OK;
+}
+
+std::string name_of(Dwarf_Die* die) {
+  const char* name = dwarf_diename(die);
+  return name != nullptr ? name : "";
+}
+
+std::optional<uint64_t> number(Dwarf_Die* die, unsigned name) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word value = 0;
+  if (dwarf_formudata(dwarf_attr(die, name, &attribute), &value) != 0) return std::nullopt;
+  return value;
+}
+
+// Where the code of an inlined function was called.
+SourcePlace::Call call_of(Dwarf_Die* unit, Dwarf_Die* inlined) {
+  SourcePlace::Call call;
+  Dwarf_Files* files = nullptr;
+  size_t count = 0;
+  const std::optional<uint64_t> file = number(inlined, DW_AT_call_file);
+  if (file && dwarf_getsrcfiles(unit, &files, &count) == 0 && *file < count) {
+    const char* name = dwarf_filesrc(files, *file, nullptr, nullptr);
+    if (name != nullptr) call.file = name;
+  }
+  call.line = static_cast<int>(number(inlined, DW_AT_call_line).value_or(0));
+  return call;
+}
+
+// The functions around an address, from the innermost one outwards.
+void add_functions(Dwarf_Die* unit, Dwarf_Addr address, SourcePlace& place) {
+  Dwarf_Die* raw = nullptr;
+  if (dwarf_getscopes(unit, address, &raw) <= 0) return;
+  const Scopes innermost(raw);
+  // The above leaves the code at the first inlined function, for where that one was declared; this does not.
+  raw = nullptr;
+  const int count = dwarf_getscopes_die(innermost.get(), &raw);
+  const Scopes around(raw);
+  std::optional<SourcePlace::Call> call;
+  for (int i = 0; i < count; ++i) {
+    Dwarf_Die* die = raw + i;
+    const int tag = dwarf_tag(die);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram && tag != DW_TAG_entry_point) continue;
+    if (call) {
+      call->function = name_of(die);
+      place.inlined_into.push_back(*std::move(call));
+      call.reset();
+    } else {
+      place.function = name_of(die);
+    }
+    if (tag != DW_TAG_inlined_subroutine) return;
+    call = call_of(unit, die);
+  }
+}
+
+Error unreadable(const DebugFile& file) {
+  return error("cannot read {} for its debug information: {}", file.path.string(), dwfl_errmsg(-1));
+}
+
+}  // namespace
+
+std::string SourcePlace::text() const {
+  std::string text = fmt::format("{}:{}", file, line);
+  if (function.empty()) return text;
+  text += " (" + function;
+  for (const Call& call : inlined_into)
+    text += fmt::format(", inlined into {} at {}:{}", call.function, call.file, call.line);
+  return text + ")";
+}
+
+struct DebugInfo::State {
+  std::vector<DebugFile> files;  // never changed: libdw keeps pointers to them
+  std::vector<std::filesystem::path> without;
+  std::string search_path;
+  char* search_path_pointer = nullptr;
+  Dwfl_Callbacks callbacks = {};
+  std::unique_ptr<Dwfl, EndDwfl> dwfl;
+};
+
+DebugInfo::DebugInfo(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DebugInfo::~DebugInfo() = default;
+DebugInfo::DebugInfo(DebugInfo&&) noexcept = default;
+DebugInfo& DebugInfo::operator=(DebugInfo&&) noexcept = default;
+
+const std::vector<std::filesystem::path>& DebugInfo::without() const {
+  return state_->without;
+}
+
+Result<DebugInfo> DebugInfo::open(std::vector<DebugFile> files,
+                                  const std::vector<std::filesystem::path>& directories) {
+  auto state = std::make_unique<State>();
+  state->files = std::move(files);
+  // The first three are libdw's own default: beside the file, below it, and where packages put them.
+  state->search_path = ":.debug:/usr/lib/debug";
+  for (const auto& directory : directories) state->search_path += ":" + directory.string();
+  state->search_path_pointer = state->search_path.data();
+  state->callbacks = {.find_elf = find_scattered_file,
+                      .find_debuginfo = dwfl_standard_find_debuginfo,
+                      .section_address = find_section,
+                      .debuginfo_path = &state->search_path_pointer};
+  state->dwfl.reset(dwfl_begin(&state->callbacks));
+  if (!state->dwfl) return error("cannot read debug information: {}", dwfl_errmsg(-1));
+  Dwfl* dwfl = state->dwfl.get();
+  dwfl_report_begin(dwfl);
+  std::vector<Dwfl_Module*> modules;
+  for (DebugFile& file : state->files) {
+    if (::access(file.path.c_str(), R_OK) != 0)
+      return error("cannot read {}: {}", file.path.string(), std::strerror(errno));
+    Dwfl_Module* module = nullptr;
+    if (file.sections.empty()) {
+      module = dwfl_report_elf(dwfl, file.path.c_str(), file.path.c_str(), -1, file.bias, true);
+    } else {
+      // Sections may lie anywhere: all between the first and the last is taken for this file.
+      uint64_t low = UINT64_MAX, high = 0;
+      for (const auto& [name, address] : file.sections)
+        low = std::min(low, address), high = std::max(high, address);
+      constexpr uint64_t kLastSection = 1 << 20;  // its size is not known yet
+      module =
+          dwfl_report_module(dwfl, file.path.c_str(), low, high + std::min(kLastSection, UINT64_MAX - high));
+    }
+    if (module == nullptr) return unreadable(file);
+    void** userdata = nullptr;
+    dwfl_module_info(module, &userdata, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+    *userdata = &file;
+    modules.push_back(module);
+  }
+  dwfl_report_end(dwfl, nullptr, nullptr);
+  for (size_t i = 0; i < modules.size(); ++i) {
+    Dwarf_Addr bias = 0;
+    if (dwfl_module_getdwarf(modules[i], &bias) == nullptr) state->without.push_back(state->files[i].path);
+  }
+  return DebugInfo(std::move(state));
+}
+
+std::optional<SourcePlace> DebugInfo::at(uint64_t address) const {
+  Dwfl_Module* module = dwfl_addrmodule(state_->dwfl.get(), address);
+  if (module == nullptr) return std::nullopt;
+  SourcePlace place;
+  Dwfl_Line* line = dwfl_module_getsrc(module, address);
+  const char* file =
+      line == nullptr ? nullptr : dwfl_lineinfo(line, nullptr, &place.line, nullptr, nullptr, nullptr);
+  if (file == nullptr) return std::nullopt;
+  place.file = file;
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* unit = dwfl_module_addrdie(module, address, &bias);
+  if (unit != nullptr) add_functions(unit, address - bias, place);
+  return place;
+}
+
+}  // namespace slalom

@@ -1,0 +1,66 @@
+// DebugInfo: address -> source line and the functions inlined there, from DWARF.
+//
+// For a vmlinux, a program and its libraries, or kernel modules, as far as they were built with -g. Separate
+// debug files are found by build id and by debug link, beside the file and in /usr/lib/debug. Files without
+// any are no error: they are listed, and their addresses have no place. Reading is libdw's; it takes memory
+// for what is asked.
+//
+// Not for names of stripped code (symbol_table.h), nor for types (btf.h). Not for several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace slalom {
+
+struct SourcePlace {
+  struct Call {
+    std::string function;
+    std::string file;  // where in it the call was that became inline code
+    int line = 0;
+    bool operator==(const Call&) const = default;
+  };
+  std::string file;
+  int line = 0;
+  std::string function;            // whose source line that is; empty: unknown
+  std::vector<Call> inlined_into;  // innermost first: the last one is the function that exists as code
+
+  // "queue.c:12 (push, inlined into fill at main.c:40)"
+  std::string text() const;
+  bool operator==(const SourcePlace&) const = default;
+};
+
+struct DebugFile {
+  std::filesystem::path path;
+  uint64_t bias = 0;  // what loading added to the addresses of a position-independent program or library
+  // Of a relocatable file (a .ko): where its sections lie (locate_sections of elf_symbols.h).
+  std::map<std::string, uint64_t> sections;
+};
+
+class DebugInfo {
+ public:
+  // `directories` are searched for debug files besides the usual places.
+  static Result<DebugInfo> open(std::vector<DebugFile> files,
+                                const std::vector<std::filesystem::path>& directories = {});
+  ~DebugInfo();
+  DebugInfo(DebugInfo&&) noexcept;
+  DebugInfo& operator=(DebugInfo&&) noexcept;
+
+  std::optional<SourcePlace> at(uint64_t address) const;
+  // The files that have no debug information, here or elsewhere.
+  const std::vector<std::filesystem::path>& without() const;
+
+ private:
+  struct State;
+  explicit DebugInfo(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace slalom

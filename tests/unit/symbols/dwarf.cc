@@ -1,0 +1,152 @@
+// Lines and inlined functions of small programs that are compiled here, against where they were written;
+// against the addresses that the running program says it has; with debug files apart; and relocatable files,
+// as modules are.
+#include "symbols/dwarf.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/file.h"
+#include "symbols/elf_symbols.h"
+#include "unit/base/temporary_directory.h"
+
+namespace slalom {
+namespace {
+
+// The line numbers are part of the tests.
+constexpr const char* kProgram = R"(#include <stdio.h>
+volatile int sink;
+static inline __attribute__((always_inline)) void leaf(void) {
+  sink = 4;
+}
+static inline __attribute__((always_inline)) void middle(void) {
+  leaf();
+}
+// Its first statement begins where it does: at line 10.
+__attribute__((noinline)) void outer(void) { sink = 10;
+  middle();
+}
+int main(void) {
+  outer();
+  printf("%p\n", (void *)outer);
+}
+)";
+
+class Dwarf : public testing::Test {
+ protected:
+  void SetUp() override { std::ofstream(path("program.c")) << kProgram; }
+  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  void shell(const std::string& command) const {
+    ASSERT_EQ(std::system(("cd " + directory_.path().string() + " && " + command).c_str()), 0) << command;
+  }
+  std::vector<uint8_t> bytes(const std::string& name) const { return *read_file(path(name)); }
+
+  // Every place that some address of a function has, in the order of its code.
+  static std::vector<std::string> places(const DebugInfo& info, const Symbol& function, uint64_t bias = 0) {
+    std::vector<std::string> found;
+    for (uint64_t i = 0; i < function.size; ++i) {
+      const std::optional<SourcePlace> place = info.at(function.address + bias + i);
+      const std::string text = place ? place->text() : "nowhere";
+      if (std::ranges::find(found, text) == found.end()) found.push_back(text);
+    }
+    std::ranges::sort(found);
+    return found;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+// The names of the directory are taken out, so that the texts are known.
+constexpr std::string_view kCompile = "gcc -g -O1 -fno-pie -no-pie -ffile-prefix-map=$PWD=. program.c -o ";
+const std::vector<std::string> kOuter = {
+    "./program.c:10 (outer)",
+    "./program.c:12 (outer)",
+    "./program.c:4 (leaf, inlined into middle at ./program.c:7, inlined into outer at ./program.c:11)",
+};
+
+TEST_F(Dwarf, InlinedFunctionsAreSeenWithTheirCallers) {
+  shell(std::string(kCompile) + "program");
+  const SymbolTable symbols = *read_elf_symbols(bytes("program"));
+  const Result<DebugInfo> info = DebugInfo::open({{.path = path("program")}});
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_TRUE(info->without().empty());
+  EXPECT_EQ(places(*info, *symbols.named("outer")[0]), kOuter);
+  EXPECT_EQ(info->at(symbols.address_of("main").value())->text(), "./program.c:13 (main)");
+  EXPECT_EQ(info->at(0x10), std::nullopt);
+}
+
+TEST_F(Dwarf, APositionIndependentProgramIsReadWhereItWasLoaded) {
+  shell("gcc -g -O1 -fpie -pie -ffile-prefix-map=$PWD=. program.c -o program && ./program > said");
+  std::ifstream said(path("said"));
+  uint64_t address = 0;
+  ASSERT_TRUE(said >> std::hex >> address);
+  const SymbolTable symbols = *read_elf_symbols(bytes("program"));
+  const Symbol& outer = *symbols.named("outer")[0];
+  const uint64_t bias = address - outer.address;
+  EXPECT_NE(bias, 0u);
+  EXPECT_EQ(bias % 4096, 0u);
+  const Result<DebugInfo> info = DebugInfo::open({{.path = path("program"), .bias = bias}});
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_EQ(places(*info, outer, bias), kOuter);
+  EXPECT_EQ(info->at(outer.address), std::nullopt);
+  EXPECT_EQ((*read_elf_symbols(bytes("program"), bias, "lib")).describe(address + 1), "lib:outer+0x1");
+}
+
+TEST_F(Dwarf, DebugFilesApartAreFoundByLinkAndByBuildId) {
+  shell(std::string(kCompile) + "program -Wl,--build-id=0xabcdef0123456789 && cp program whole");
+  const SymbolTable symbols = *read_elf_symbols(bytes("whole"));
+  const Symbol& outer = *symbols.named("outer")[0];
+  // A link, to a file beside it.
+  shell(
+      "objcopy --only-keep-debug whole linked.debug && strip -g -o program whole && "
+      "objcopy --add-gnu-debuglink=linked.debug program");
+  Result<DebugInfo> info = DebugInfo::open({{.path = path("program")}});
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_EQ(places(*info, outer), kOuter);
+  // Neither: said, and no place has a name.
+  shell("rm linked.debug");
+  info = DebugInfo::open({{.path = path("program")}});
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_EQ(info->without(), std::vector<std::filesystem::path>{path("program")});
+  EXPECT_EQ(places(*info, outer), std::vector<std::string>{"nowhere"});
+  // The build id, in a directory of such files.
+  shell("mkdir -p ids/.build-id/ab && objcopy --only-keep-debug whole ids/.build-id/ab/cdef0123456789.debug");
+  info = DebugInfo::open({{.path = path("program")}}, {path("ids")});
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_TRUE(info->without().empty());
+  EXPECT_EQ(places(*info, outer), kOuter);
+}
+
+TEST_F(Dwarf, SectionsOfAModuleAreFoundByItsSymbols) {
+  shell("gcc -g -O1 -ffunction-sections -ffile-prefix-map=$PWD=. -c program.c -o module.o");
+  const SymbolTable own = *read_elf_symbols(bytes("module.o"));
+  // As if loaded: one section here, the other there.
+  const std::vector<Symbol> loaded = {
+      {.address = 0xffffffffc0000000 + own.address_of("outer").value(), .name = "outer"},
+      {.address = 0xffffffffc0008000 + own.address_of("main").value(), .name = "main"}};
+  const Result<std::map<std::string, uint64_t>> sections = locate_sections(bytes("module.o"), loaded);
+  ASSERT_TRUE(sections.ok()) << sections.error().message;
+  EXPECT_EQ(*sections, (std::map<std::string, uint64_t>{{".text.outer", 0xffffffffc0000000},
+                                                        {".text.main", 0xffffffffc0008000}}));
+  const Result<DebugInfo> info = DebugInfo::open({{.path = path("module.o"), .sections = *sections}});
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  Symbol outer = *own.named("outer")[0];
+  EXPECT_EQ(places(*info, outer, 0xffffffffc0000000), kOuter);
+  EXPECT_EQ(info->at(0xffffffffc0008000)->text(), "./program.c:13 (main)");
+}
+
+TEST_F(Dwarf, WhatCannotBeReadIsNamed) {
+  shell("echo no ELF file > text");
+  for (const char* name : {"none", "text"}) {
+    const Result<DebugInfo> info = DebugInfo::open({{.path = path(name)}});
+    ASSERT_FALSE(info.ok());
+    EXPECT_NE(info.error().message.find(path(name)), std::string::npos) << info.error().message;
+  }
+  EXPECT_FALSE(read_elf_symbols(bytes("text")).ok());
+}
+
+}  // namespace
+}  // namespace slalom
