@@ -23,6 +23,7 @@ using Run = std::function<Result<Exit>()>;
 
 // Each adds its verb to `app` and sets `run` when the verb is chosen.
 void add_explore(CLI::App& app, Run& run);
+void add_run(CLI::App& app, Run& run);
 void add_replay(CLI::App& app, Run& run);
 void add_findings(CLI::App& app, Run& run);
 void add_trace(CLI::App& app, Run& run);
@@ -32,7 +33,9 @@ void add_doctor(CLI::App& app, Run& run);
 
 // Targets: from what the user names, or from what a capsule holds.
 Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings);
-Result<Target> open_target(const TargetId& id);
+Result<Target> open_toy(const TargetId& id);
+Result<Target> open_program(const TargetId& id);
+Result<Target> open_target(const TargetId& id);  // of any kind
 
 // Values of options. Sizes and counts are checked by the parser, so that every wrong one is refused alike.
 CLI::Validator whole_number(uint64_t least, uint64_t most = UINT64_MAX);

@@ -11,7 +11,8 @@ namespace {
 constexpr const char* kTour =
     R"(slalom finds, explains and replays concurrency bugs.
 
-  slalom explore FILE      search the interleavings of a program for bugs
+  slalom run -- PROG ...   search the interleavings of a program for bugs
+  slalom explore FILE      the same for a toy program
   slalom replay CAPSULE    see a bug again, exactly as it was found
   slalom findings [DIR]    list the bugs that were found
   slalom trace FILE        print a saved trace
@@ -52,6 +53,7 @@ int main(int argc, char** argv) {
   app.add_flag("--version", version);
   app.require_subcommand(0, 1);
   slalom::Run run;
+  slalom::add_run(app, run);
   slalom::add_explore(app, run);
   slalom::add_replay(app, run);
   slalom::add_findings(app, run);

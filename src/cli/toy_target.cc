@@ -48,9 +48,7 @@ Result<Target> open_target(const std::string& path, const std::vector<std::strin
   return make_toy_target(std::move(id), std::move(program));
 }
 
-Result<Target> open_target(const TargetId& id) {
-  if (id.kind != "toy")
-    return error("this capsule is of a {} target, which this slalom cannot run; update slalom", id.kind);
+Result<Target> open_toy(const TargetId& id) {
   TRY_ASSIGN(ToyProgram program,
              parse_toy(id.content, id.name, ToySettings(id.params.begin(), id.params.end())));
   return make_toy_target(id, std::move(program));

@@ -77,6 +77,7 @@ std::string describe(OpKind kind, ObjectId object, AgentId other, const Names& n
       return "timer fires";
     case OpKind::None:
     case OpKind::Yield:
+    case OpKind::GoOn:
     case OpKind::Choose:
     case OpKind::Note:
     case OpKind::Fail:

@@ -1,0 +1,38 @@
+// A worker pool that is destroyed without waiting for its worker: the condition variable goes while the
+// worker waits on it. expect: crash
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+class Pool {
+ public:
+  Pool() : worker_([this] { work(); }) {}
+  ~Pool() {
+    {
+      std::lock_guard guard(lock_);
+      stop_ = true;
+      wake_.notify_all();
+    }
+#ifdef FIXED
+    worker_.join();
+#else
+    worker_.detach();
+#endif
+  }
+
+ private:
+  void work() {
+    std::unique_lock guard(lock_);
+    while (!stop_) wake_.wait(guard);
+  }
+  std::mutex lock_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread worker_;
+};
+
+int main() {
+  { Pool pool; }
+  std::thread other([] {});  // gives the worker time to meet what is left
+  other.join();
+}

@@ -1,0 +1,66 @@
+// slalom run: search the interleavings of an ordinary program for bugs.
+#include <iostream>
+
+#include "cli/program_target.h"
+#include "cli/search.h"
+
+namespace slalom {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> command;
+  std::string timeouts = "any";
+  bool any_status = false;
+  bool keep_going = false;
+  uint32_t patience = 5;
+  SearchArguments search;
+};
+
+Result<Exit> run_program(const Arguments& arguments) {
+  TRY_ASSIGN(Program program, find_program(arguments.command));
+  if (arguments.timeouts == "idle")
+    program.timeouts = Program::Timeouts::Idle;
+  else if (arguments.timeouts != "any")
+    return error("--timeouts is any or idle, not \"{}\"", arguments.timeouts);
+  if (arguments.any_status) program.statuses = Program::Statuses::AnyGood;
+  LaunchOptions launch;
+  launch.patience = arguments.patience;
+  launch.uncontrolled = std::make_shared<std::atomic<uint32_t>>(0);
+  TRY_ASSIGN(const Target target, make_program_target(program, launch));
+  SearchArguments search = arguments.search;
+  search.first = !arguments.keep_going;
+  TRY_ASSIGN(const Exit exit, run_search(target, search));
+  for (const std::string& warning : uncontrolled_in_words(*launch.uncontrolled))
+    std::cerr << "slalom: warning: " << warning << "\n";
+  return exit;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Run& run) {
+  auto a = std::make_shared<Arguments>();
+  a->search.strategy = "portfolio";
+  a->search.choices = "sync";
+  a->search.first = true;
+  CLI::App* verb = app.add_subcommand(
+      "run", "Explore the interleavings of a program's threads and report what breaks it.");
+  verb->add_option("COMMAND", a->command, "the program and its arguments, after --")
+      ->required()
+      ->type_name("");
+  verb->positionals_at_end();
+  add_search_options(*verb, a->search);
+  verb->add_flag("--keep-going", a->keep_going, "look for more after the first failure");
+  verb->add_option("--timeouts", a->timeouts,
+                   "when waits with a time limit run out: any (moment), idle (last)")
+      ->capture_default_str()
+      ->type_name("W");
+  verb->add_flag("--any-status", a->any_status, "an exit status other than 0 is no failure");
+  verb->add_option("--patience", a->patience, "seconds that a thread may compute without an operation")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(whole_number(1, 86'400));
+  verb->footer(search_catalogues);
+  verb->callback([a, &run] { run = [a] { return run_program(*a); }; });
+}
+
+}  // namespace slalom

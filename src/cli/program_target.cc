@@ -1,0 +1,81 @@
+#include "cli/program_target.h"
+
+#include <sched.h>
+
+#include <filesystem>
+
+#include "cli/command.h"
+#include "process/program_machine.h"
+
+namespace slalom {
+namespace {
+
+// Beside the command in a build directory, below lib/ where it is installed.
+std::string preload_library() {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  const std::filesystem::path installed = folder.parent_path() / "lib" / "slalom" / "libslalom_preload.so";
+  return std::filesystem::exists(installed, ignored) ? installed.string()
+                                                     : (folder / "libslalom_preload.so").string();
+}
+
+// The cores that this process may use, beginning with the one it is on.
+std::vector<int> usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {0};
+  std::vector<int> cores;
+  const int here = std::max(0, sched_getcpu());
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (const int core = (here + i) % CPU_SETSIZE; CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores.empty() ? std::vector<int>{0} : cores;
+}
+
+}  // namespace
+
+Result<Target> make_program_target(const Program& program, LaunchOptions options) {
+  options.library = preload_library();
+  struct Shared {
+    std::shared_ptr<ProgramNames> names = std::make_shared<ProgramNames>();
+    std::vector<int> cores = usable_cores();
+    std::atomic<size_t> machines{0};
+  };
+  auto shared = std::make_shared<Shared>();
+  Target target;
+  target.id = make_target("program", program.name(), to_text(program));
+  target.make_machine = [program, options, shared](bool) -> Result<std::unique_ptr<Machine>> {
+    LaunchOptions own = options;
+    own.core = shared->cores[shared->machines++ % shared->cores.size()];
+    TRY_ASSIGN(std::unique_ptr<ProgramMachine> machine, ProgramMachine::make(program, own, shared->names));
+    return std::unique_ptr<Machine>(std::move(machine));
+  };
+  target.yields = true;
+  return target;
+}
+
+Result<Target> open_program(const TargetId& id) {
+  TRY_ASSIGN(const Program program, parse_program(id.content));
+  TRY(check_unchanged(program));
+  return make_program_target(program, {});
+}
+
+Result<Target> open_target(const TargetId& id) {
+  if (id.kind == "toy") return open_toy(id);
+  if (id.kind == "program") return open_program(id);
+  return error("this capsule is of a {} target, which this slalom cannot run; update slalom", id.kind);
+}
+
+std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
+  using preload::Uncontrolled;
+  std::vector<std::string> words;
+  const auto add = [&](Uncontrolled what, const char* text) {
+    if (bits & static_cast<uint32_t>(what)) words.emplace_back(text);
+  };
+  add(Uncontrolled::Fork, "the program forks: what its children do is not controlled");
+  add(Uncontrolled::ForeignThread, "a library starts threads of its own: they are not controlled");
+  add(Uncontrolled::ThreadBeforeMain, "threads are started before main(): they are not controlled");
+  add(Uncontrolled::Blocking, "the program waits in system calls that slalom does not model");
+  return words;
+}
+
+}  // namespace slalom

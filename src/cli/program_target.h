@@ -1,0 +1,19 @@
+// Targets that are programs: launched, steered and named by process/.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "campaign/target.h"
+#include "process/program.h"
+#include "process/zygote.h"
+
+namespace slalom {
+
+// `options`: library and core are filled in.
+Result<Target> make_program_target(const Program& program, LaunchOptions options);
+
+// What the program did that slalom does not control, in words; `bits` as in preload/protocol.h.
+std::vector<std::string> uncontrolled_in_words(uint32_t bits);
+
+}  // namespace slalom

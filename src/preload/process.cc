@@ -1,0 +1,141 @@
+// The life of a target's process: it starts, warms up to the entry of main(), becomes the zygote that forks
+// executions, and each of those ends: by exit, by a signal, by a failed assertion.
+#include <assert.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "preload/raw.h"
+#include "preload/runtime.h"
+
+extern "C" {
+extern char** environ;
+int __libc_start_main(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*);
+}
+
+namespace slalom::preload {
+
+int run_main(int (*entry)(int, char**, char**), int argc, char** argv, char** environment);
+void use_signal_stack();
+
+namespace {
+
+using Main = int (*)(int, char**, char**);
+constinit Main target_main = nullptr;
+
+// Programs that the target starts are not controlled.
+void hide_from_environment() {
+  char** to = environ;
+  for (char** from = environ; *from != nullptr; ++from) {
+    const bool ours = strncmp(*from, kDescriptorVariable, strlen(kDescriptorVariable)) == 0 ||
+                      strncmp(*from, "LD_PRELOAD=", 11) == 0;
+    if (!ours) *to++ = *from;
+  }
+  *to = nullptr;
+}
+
+const char* describe(int signal, const siginfo_t& info, const ucontext_t& context) {
+  const auto address = reinterpret_cast<uint64_t>(info.si_addr);
+  const auto stack = static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RSP]);
+  switch (signal) {
+    case SIGSEGV:
+      if (address < 4096) return "segmentation fault: use of a null pointer";
+      if (address + 65536 > stack && address < stack + 65536) return "stack overflow";
+      return "segmentation fault";
+    case SIGBUS:
+      return "bus error";
+    case SIGFPE:
+      return "arithmetic error: division by zero or overflow";
+    case SIGILL:
+      return "illegal instruction";
+    case SIGTRAP:
+      return "trap instruction";
+    case SIGABRT:
+      return "abort";
+    default:
+      return "fatal signal";
+  }
+}
+
+void on_signal(int signal, siginfo_t* info, void* data) {
+  const auto& context = *static_cast<ucontext_t*>(data);
+  const auto pc = static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RIP]);
+  Runtime& rt = runtime();
+  if (!rt.controls()) {
+    struct sigaction standard = {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(signal, &standard, nullptr);
+    raise(signal);
+    return;
+  }
+  rt.fail(Ending::Kind::Crash, rt.place(reinterpret_cast<void*>(pc + 1)), describe(signal, *info, context));
+}
+
+void watch_signals() {
+  struct sigaction action = {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigaction(signal, &action, nullptr);
+}
+
+int zygote_main(int argc, char** argv, char** environment) {
+  Runtime& rt = runtime();
+  use_signal_stack();
+  watch_signals();
+  rt.serve();
+  exit(run_main(target_main, argc, argv, environment));
+}
+
+// Before the constructors of the program and its libraries; what exit() calls is called last, then.
+__attribute__((constructor(101))) void begin() {
+  if (!runtime().connect()) return;
+  hide_from_environment();
+  mallopt(M_ARENA_MAX, 1);  // an arena of its own for each thread would cost more than it tells
+  on_exit([](int status, void*) { runtime().process_ends(status); }, nullptr);
+}
+
+}  // namespace
+}  // namespace slalom::preload
+
+using namespace slalom;
+using namespace slalom::preload;
+
+SLALOM_EXPORT int __libc_start_main(int (*entry)(int, char**, char**), int argc, char** argv, void (*init)(),
+                                    void (*fini)(), void (*loader_fini)(), void* stack_end) {
+  if (runtime().connected()) {
+    target_main = entry;
+    entry = zygote_main;
+  }
+  return SLALOM_REAL(__libc_start_main)(entry, argc, argv, init, fini, loader_fini, stack_end);
+}
+
+SLALOM_EXPORT void exit(int status) noexcept {
+  if (runtime().controls()) runtime().pass(OpKind::GoOn, SLALOM_PLACE(), false);
+  SLALOM_REAL(exit)(status);
+  __builtin_unreachable();
+}
+SLALOM_EXPORT void _exit(int status) {
+  runtime().process_ends(status);
+  raw_syscall(SYS_exit_group, status);
+  __builtin_unreachable();
+}
+SLALOM_EXPORT void _Exit(int status) noexcept {
+  runtime().process_ends(status);
+  raw_syscall(SYS_exit_group, status);
+  __builtin_unreachable();
+}
+
+SLALOM_EXPORT void __assert_fail(const char* condition, const char* file, unsigned line,
+                                 const char* function) noexcept {
+  if (!runtime().controls()) SLALOM_REAL(__assert_fail)(condition, file, line, function);
+  char text[400];
+  snprintf(text, sizeof text, "%s", condition);
+  fflush(nullptr);
+  dprintf(STDERR_FILENO, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, condition);
+  runtime().fail(Ending::Kind::Assertion, SLALOM_PLACE(), text);
+}

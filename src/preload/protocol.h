@@ -1,0 +1,141 @@
+// Protocol: the memory that slalom and the runtime inside a target share, and the rules of handing over.
+//
+// One execution at a time, and one thread of slalom or of the target at a time: whoever hands over writes
+// everything first, then sets the other's word and wakes it. The words are the only things that two write:
+//
+//   parent_turn   set by the target when it has stopped (see Phase); cleared by slalom
+//   zygote_turn   set by slalom to have an execution forked; cleared by the zygote
+//   slot.turn     set by slalom to let that agent run; cleared by the agent
+//
+// The zygote is the target, warmed up to the entry of main(): every execution is a fork of it. The memory is
+// as untrusted as everything a target can write: slalom checks every index and count that it reads here.
+// Not for anything that is kept: no two builds of slalom need to agree on it, kVersion must just be equal.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "trace/op.h"
+
+namespace slalom::preload {
+
+inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kMostAgents = 1024;
+inline constexpr uint32_t kMostRecords = 2048;
+inline constexpr uint32_t kMostWrappers = 8192;
+inline constexpr uint32_t kMostModules = 64;
+inline constexpr uint32_t kMostHolders = 256;
+inline constexpr uint32_t kTextBytes = 4096;
+inline constexpr uint32_t kNobody = UINT32_MAX;
+inline constexpr char kDescriptorVariable[] =
+    "SLALOM_CHANNEL";  // the environment variable that names the memory
+
+enum class Phase : uint32_t {
+  Launching,
+  Ready,    // the zygote waits for zygote_turn
+  Running,  // an agent runs
+  Choice,   // `choice` asks
+  Drain,    // the records are full: read them, then let choice.current go on
+  Over,     // the execution has ended and nothing of it is left: `ending`, `wait_status`
+  Refused,  // the target cannot be controlled: `message`
+};
+
+enum class Turn : uint32_t { Wait, Go, Die };
+
+// What may happen when a thread waits with a time limit.
+enum class Timeouts : uint32_t {
+  Any,   // it may run out at any moment
+  Idle,  // it runs out only when nothing else can run
+};
+
+// Things met that slalom does not control; a bit each, in `uncontrolled`.
+enum class Uncontrolled : uint32_t { Fork = 1, ForeignThread = 2, ThreadBeforeMain = 4, Blocking = 8 };
+
+struct Slot {
+  uint64_t id;      // AgentId
+  uint64_t ops;     // retired
+  uint64_t entry;   // its start routine
+  uint64_t pc;      // of the operation it is about to do, or waits in
+  uint64_t object;  // of that operation
+  std::atomic<uint32_t> turn;
+  OpKind op;
+  enum class State : uint8_t { Enabled, Disabled, Parked, Ended } state;  // Parked: others must complete it
+  uint8_t leaked;  // at the end of the process: still there, not detached
+  uint8_t unused;
+};
+static_assert(sizeof(Slot) == 48);
+
+// An access (op is a memory one) or an event. `text` is an offset into Channel::texts plus 1; 0: none.
+struct Record {
+  uint64_t step;
+  uint64_t pc;
+  uint64_t object;
+  uint64_t state;
+  int64_t value;
+  uint32_t agent;
+  uint32_t other;
+  OpKind op;
+  uint8_t size;
+  uint8_t wrote;
+  uint8_t unused;
+  uint32_t text;
+};
+static_assert(sizeof(Record) == 56);
+
+struct Range {
+  uint64_t begin, end;
+};
+
+// How an execution ended, as far as the runtime could say; the rest is in wait_status.
+struct Ending {
+  enum class Kind : uint32_t { None, Exit, Assertion, Crash } kind;
+  uint32_t agent;
+  uint32_t status;  // of Exit
+  uint32_t text;    // as in Record
+  uint64_t pc;
+};
+
+struct Channel {
+  uint32_t version;
+  std::atomic<uint32_t> parent_turn;
+  std::atomic<uint32_t> zygote_turn;
+  std::atomic<Phase> phase;
+
+  // from slalom
+  Timeouts timeouts;
+  uint32_t skip_alone;  // an agent that is the only one left is not asked
+  uint64_t max_steps;
+  uint64_t stop_at;  // the running agent's count of operations at which it must stop
+  uint32_t value;    // the answer to a Data choice
+  uint32_t wrapper_count, user_count;
+
+  // from the target
+  uint32_t agent_count;
+  uint32_t record_count;
+  uint32_t text_used;
+  uint32_t uncontrolled;
+  uint64_t steps;
+  struct {
+    uint32_t kind;  // ChoiceKind
+    uint32_t current;
+    uint32_t arity;
+  } choice;
+  uint32_t holder_count;
+  Ending ending;
+  int32_t child;  // its pid, for slalom to end it
+  int32_t wait_status;
+  char message[512];
+
+  Slot slots[kMostAgents];
+  struct Holder {
+    uint32_t waiting, holder;
+  } holders[kMostHolders];  // of blocked operations, where somebody in particular could let them go on
+  Record records[kMostRecords];
+  char texts[kTextBytes];
+  // Code of the user's own modules, and the functions in it that are parts of the language's library (inlined
+  // or instantiated there): an operation's place is the nearest caller in the first but not in the second.
+  Range user[kMostModules];
+  Range wrappers[kMostWrappers];
+};
+
+}  // namespace slalom::preload

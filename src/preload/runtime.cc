@@ -1,0 +1,477 @@
+#include "preload/runtime.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "preload/raw.h"
+
+namespace slalom::preload {
+namespace {
+
+constexpr uint64_t kOperationTime = 1'000;  // virtual nanoseconds
+constexpr uint32_t kClockReads = 64;        // in a row: a loop that waits for time to pass
+
+// The runtime itself: the one mutable global of the library. Never destroyed, never constructed: zero.
+alignas(Runtime) constinit unsigned char storage[sizeof(Runtime)] = {};
+constinit thread_local uint32_t self_plus_one = 0;
+
+}  // namespace
+
+Runtime& runtime() {
+  return *reinterpret_cast<Runtime*>(storage);
+}
+
+bool Runtime::controls() const {
+  return on_ && self_plus_one != 0;
+}
+uint32_t Runtime::self() const {
+  return self_plus_one - 1;
+}
+
+uint32_t Runtime::find(pthread_t thread) const {
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    if (agents_[i].thread == thread) return i;
+  return kNobody;
+}
+
+bool Runtime::satisfied(uint32_t index) const {
+  const Agent& agent = agents_[index];
+  switch (agent.need) {
+    case Need::Nothing:
+      return true;
+    case Need::Mutex: {
+      const auto& mutex = static_cast<const pthread_mutex_t*>(agent.object)->__data;
+      const bool again =
+          static_cast<uint32_t>(mutex.__owner) == index + 1 &&
+          ((mutex.__kind & 3) == PTHREAD_MUTEX_RECURSIVE || (mutex.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK);
+      return mutex.__lock == 0 || again;
+    }
+    case Need::Spin:
+      return *static_cast<const volatile int*>(agent.object) == 1;
+    case Need::ReadLock:
+      return static_cast<const pthread_rwlock_t*>(agent.object)->__data.__writers == 0;
+    case Need::WriteLock: {
+      const auto& lock = static_cast<const pthread_rwlock_t*>(agent.object)->__data;
+      return lock.__writers == 0 && lock.__readers == 0;
+    }
+    case Need::Semaphore:
+      return *static_cast<const volatile uint32_t*>(agent.object) > 0;
+    case Need::AgentEnd:
+      return ended(agent.target);
+    case Need::Once:
+      return *static_cast<const volatile int*>(agent.object) != 1;
+    case Need::Wakeup:
+      return false;
+  }
+  return true;
+}
+
+void Runtime::refresh() {
+  using State = Slot::State;
+  bool any = false;
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    Slot& slot = channel_->slots[i];
+    if (slot.state == State::Ended) continue;
+    const bool timed = agents_[i].deadline != kNever && channel_->timeouts == Timeouts::Any;
+    slot.state = timed || satisfied(i)             ? State::Enabled
+                 : agents_[i].need == Need::Wakeup ? State::Parked
+                                                   : State::Disabled;
+    any = any || slot.state == State::Enabled;
+  }
+  if (any) return;
+  uint32_t first = kNobody;
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    if (!ended(i) && agents_[i].deadline != kNever &&
+        (first == kNobody || agents_[i].deadline < agents_[first].deadline))
+      first = i;
+  if (first != kNobody)
+    channel_->slots[first].state = State::Enabled;
+  else
+    list_holders();
+}
+
+// Nothing can run: slalom will want to know who waits for whom.
+void Runtime::list_holders() {
+  channel_->holder_count = 0;
+  const auto add = [this](uint32_t waiting, uint32_t holder) {
+    if (holder < agent_count() && channel_->holder_count < kMostHolders)
+      channel_->holders[channel_->holder_count++] = {waiting, holder};
+  };
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    if (ended(i)) continue;
+    const Agent& agent = agents_[i];
+    if (agent.need == Need::Mutex)
+      add(i, static_cast<uint32_t>(static_cast<const pthread_mutex_t*>(agent.object)->__data.__owner) - 1);
+    if (agent.need == Need::ReadLock || agent.need == Need::WriteLock) {
+      const auto& lock = static_cast<const pthread_rwlock_t*>(agent.object)->__data;
+      if (lock.__writers != 0) add(i, static_cast<uint32_t>(lock.__cur_writer) - 1);
+      for (uint32_t h = 0; h < read_hold_count_; ++h)
+        if (read_holds_[h].lock == agent.object) add(i, read_holds_[h].agent);
+    }
+    if (agent.need == Need::AgentEnd) add(i, agent.target);
+  }
+}
+
+bool Runtime::alone() const {
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    if (i != self() && !ended(i)) return false;
+  return true;
+}
+
+void Runtime::wait_turn(uint32_t index) {
+  Slot& slot = channel_->slots[index];
+  for (;;) {
+    const auto turn = static_cast<Turn>(slot.turn.load(std::memory_order_acquire));
+    if (turn == Turn::Go) break;
+    if (turn == Turn::Die) end_process();
+    futex_wait(slot.turn, static_cast<uint32_t>(Turn::Wait));
+  }
+  slot.turn.store(static_cast<uint32_t>(Turn::Wait), std::memory_order_relaxed);
+}
+
+void Runtime::hand_over(Phase phase) {
+  channel_->phase.store(phase, std::memory_order_relaxed);
+  channel_->parent_turn.store(1, std::memory_order_release);
+  futex_wake(channel_->parent_turn);
+  wait_turn(self());
+}
+
+void Runtime::stop(ChoiceKind kind, uint32_t arity) {
+  channel_->choice = {static_cast<uint32_t>(kind), self(), arity};
+  hand_over(Phase::Choice);
+}
+
+bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline) {
+  const uint32_t index = self();
+  Agent& agent = agents_[index];
+  Slot& slot = channel_->slots[index];
+  slot.op = op;
+  slot.object = object;
+  slot.pc = pc;
+  agent.need = need;
+  agent.object = at;
+  agent.deadline = deadline;
+  refresh();
+  const bool ready = satisfied(index);
+  ChoiceKind kind = ChoiceKind::Blocked;
+  if (slot.state == Slot::State::Enabled)
+    kind = ready && !agent.yielded ? ChoiceKind::Running : ChoiceKind::Yielded;
+  agent.yielded = false;
+  const bool unasked = kind == ChoiceKind::Running && channel_->skip_alone != 0 &&
+                       slot.ops != channel_->stop_at && channel_->steps < channel_->max_steps && alone();
+  if (!unasked) stop(kind, 0);
+  const bool can = satisfied(index);
+  if (!can) pass_time(deadline);
+  agent.need = Need::Nothing;
+  agent.deadline = kNever;
+  return can;
+}
+
+bool Runtime::park(OpKind op, const void* at, uint64_t pc, uint64_t deadline) {
+  Agent& agent = me();
+  agent.woken = false;
+  // A wait with a limit may end by itself, and that is then an operation of its own.
+  arrive(deadline == kNever ? op : OpKind::TimerFire, object_id(at), pc, Need::Wakeup, at, deadline);
+  return agent.woken;
+}
+
+void Runtime::wake(uint32_t other, uint64_t object) {
+  tell(OpKind::Wake, object, 0, 0, other);
+  Agent& agent = agents_[other];
+  Slot& slot = channel_->slots[other];
+  agent.woken = true;
+  agent.deadline = kNever;
+  if (agent.relock != nullptr) {
+    slot.op = OpKind::Lock;
+    slot.object = object_id(agent.relock);
+    agent.need = Need::Mutex;
+    agent.object = agent.relock;
+  } else {
+    slot.op = OpKind::GoOn;
+    slot.object = 0;
+    agent.need = Need::Nothing;
+  }
+}
+
+uint32_t Runtime::ask(uint32_t arity) {
+  if (arity <= 1) return 0;
+  stop(ChoiceKind::Data, arity);
+  return channel_->value < arity ? channel_->value : 0;
+}
+
+uint32_t Runtime::put_text(const char* text) {
+  if (text == nullptr) return 0;
+  const size_t length = strnlen(text, 512);
+  if (channel_->text_used + length + 1 > kTextBytes) return 0;
+  const uint32_t at = channel_->text_used;
+  memcpy(channel_->texts + at, text, length);
+  channel_->texts[at + length] = 0;
+  channel_->text_used += static_cast<uint32_t>(length) + 1;
+  return at + 1;
+}
+
+void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other,
+                   const char* text) {
+  Record& record = channel_->records[channel_->record_count];
+  const uint32_t agent = controls() ? self() : kNobody;
+  const uint64_t pc = agent == kNobody ? 0 : channel_->slots[agent].pc;
+  record = {channel_->steps, pc, object, state, value, agent, other, op, 0, 0, 0, put_text(text)};
+  if (++channel_->record_count == kMostRecords) {
+    channel_->choice.current = agent;
+    hand_over(Phase::Drain);
+  }
+}
+
+void Runtime::tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote) {
+  Record& record = channel_->records[channel_->record_count];
+  record = {channel_->steps,
+            channel_->slots[self()].pc,
+            object_id(address),
+            0,
+            static_cast<int64_t>(value),
+            self(),
+            kNobody,
+            op,
+            static_cast<uint8_t>(size),
+            wrote,
+            0,
+            0};
+  if (++channel_->record_count == kMostRecords) {
+    channel_->choice.current = self();
+    hand_over(Phase::Drain);
+  }
+}
+
+void Runtime::retire(bool yielded) {
+  ++channel_->slots[self()].ops;
+  ++channel_->steps;
+  clock_ += kOperationTime;
+  clock_reads_ = 0;
+  me().yielded = yielded;
+}
+
+void Runtime::pass(OpKind op, uint64_t pc, bool yielded) {
+  arrive(op, 0, pc);
+  tell(op, 0);
+  retire(yielded);
+}
+
+AgentId Runtime::child_id() const {
+  return AgentId{channel_->slots[self()].id}.child(agents_[self()].spawned);
+}
+
+uint32_t Runtime::add_agent(uint64_t entry) {
+  const uint32_t index = channel_->agent_count;
+  if (index >= kMostAgents) return kNobody;
+  Slot& slot = channel_->slots[index];
+  slot.id = self_plus_one == 0 ? AgentId::initial(0).raw : child_id().raw;
+  slot.ops = 0;
+  slot.entry = entry;
+  slot.pc = entry;
+  slot.object = 0;
+  slot.turn.store(static_cast<uint32_t>(Turn::Wait), std::memory_order_relaxed);
+  slot.op = OpKind::GoOn;
+  slot.state = Slot::State::Enabled;
+  slot.leaked = 0;
+  if (self_plus_one != 0) ++me().spawned;
+  agents_[index] = Agent{};
+  channel_->agent_count = index + 1;
+  return index;
+}
+
+void Runtime::enter(uint32_t index) {
+  self_plus_one = index + 1;
+  wait_turn(index);
+  tell(OpKind::GoOn, 0);
+  retire();
+}
+
+void Runtime::end_agent() {
+  const uint32_t index = self();
+  Slot& slot = channel_->slots[index];
+  arrive(OpKind::Exit, agent_object(slot), slot.pc);
+  tell(OpKind::Exit, agent_object(slot), 0, 0, index);
+  retire();
+  if (alone()) SLALOM_REAL(exit)(0);
+  slot.state = Slot::State::Ended;
+  refresh();
+  stop(ChoiceKind::Ended, 0);
+  for (;;) wait_turn(index);
+}
+
+void Runtime::end_process() {
+  raw_syscall(SYS_exit_group, 0);
+  __builtin_unreachable();
+}
+
+void Runtime::process_ends(int status) {
+  if (!controls()) return;
+  channel_->ending.kind = Ending::Kind::Exit;
+  channel_->ending.agent = self();
+  channel_->ending.status = static_cast<uint32_t>(status) & 0xff;
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    channel_->slots[i].leaked = i != self() && !ended(i) && !agents_[i].detached;
+}
+
+void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what) {
+  const uint32_t agent = controls() ? self() : kNobody;
+  if (agent != kNobody) {
+    channel_->slots[agent].pc = pc;
+    if (channel_->record_count + 1 < kMostRecords) tell(OpKind::Fail, 0, 0, 0, kNobody, what);
+  }
+  channel_->ending = {kind, agent, 0, put_text(what), pc};
+  end_process();
+}
+
+void Runtime::note_uncontrolled(Uncontrolled what) {
+  channel_->uncontrolled |= static_cast<uint32_t>(what);
+}
+
+uint64_t Runtime::read_clock(uint64_t pc) {
+  clock_ += kOperationTime;
+  if (++clock_reads_ == kClockReads) pass(OpKind::Yield, pc, true);
+  return clock_;
+}
+
+uint64_t Runtime::random() {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return random_;
+}
+
+void Runtime::hold_read(const void* lock) {
+  if (read_hold_count_ < kMostReadHolds) read_holds_[read_hold_count_++] = {lock, self()};
+}
+
+bool Runtime::drop_read(const void* lock) {
+  for (uint32_t i = 0; i < read_hold_count_; ++i) {
+    if (read_holds_[i].lock != lock || read_holds_[i].agent != self()) continue;
+    read_holds_[i] = read_holds_[--read_hold_count_];
+    return true;
+  }
+  return false;
+}
+
+namespace {
+
+bool in_wrapper(const Channel& channel, uint64_t pc) {
+  uint32_t low = 0, high = channel.wrapper_count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (channel.wrappers[middle].end <= pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < channel.wrapper_count && channel.wrappers[low].begin <= pc;
+}
+
+struct Search {
+  const Runtime* runtime;
+  const Channel* channel;
+  uint64_t found = 0;
+  int frames = 0;
+};
+
+_Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
+  auto& search = *static_cast<Search*>(data);
+  int before = 0;
+  const uint64_t pc = _Unwind_GetIPInfo(context, &before) - (before != 0 ? 0 : 1);
+  if (search.runtime->is_user_code(pc) && !in_wrapper(*search.channel, pc)) {
+    search.found = pc;
+    return _URC_END_OF_STACK;
+  }
+  return ++search.frames < 48 ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+}  // namespace
+
+bool Runtime::connect() {
+  const char* text = getenv(kDescriptorVariable);
+  if (text == nullptr) return false;
+  const int descriptor = atoi(text);
+  struct stat info;
+  if (fstat(descriptor, &info) != 0 || info.st_size < static_cast<off_t>(sizeof(Channel))) return false;
+  void* memory = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) return false;
+  close(descriptor);
+  channel_ = static_cast<Channel*>(memory);
+  parent_ = getppid();
+  return true;
+}
+
+void Runtime::serve() {
+  const auto to_parent = [this](Phase phase) {
+    channel_->phase.store(phase, std::memory_order_relaxed);
+    channel_->parent_turn.store(1, std::memory_order_release);
+    futex_wake(channel_->parent_turn);
+  };
+  // The unwinder prepares itself at its first use, by means that are controlled in an execution.
+  Search search{this, channel_};
+  _Unwind_Backtrace(look_at_frame, &search);
+  to_parent(Phase::Ready);
+  for (;;) {
+    while (channel_->zygote_turn.load(std::memory_order_acquire) == 0)
+      futex_wait(channel_->zygote_turn, uint32_t{0});
+    channel_->zygote_turn.store(0, std::memory_order_relaxed);
+    const pid_t child = SLALOM_REAL(fork)();
+    if (child == 0) break;
+    channel_->child = child;
+    if (child < 0) {
+      strcpy(channel_->message, "the program cannot be forked: the system is out of processes or memory");
+      to_parent(Phase::Refused);
+      continue;
+    }
+    int status = 0;
+    while (SLALOM_REAL(waitpid)(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    // What the program has forked lives in its process group.
+    if (channel_->uncontrolled & static_cast<uint32_t>(Uncontrolled::Fork))
+      SLALOM_REAL(kill)(-child, SIGKILL);
+    channel_->wait_status = status;
+    to_parent(Phase::Over);
+  }
+  const long zygote = raw_syscall(SYS_getppid);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (raw_syscall(SYS_getppid) != zygote) end_process();
+  setpgid(0, 0);
+  channel_->phase.store(Phase::Running, std::memory_order_relaxed);
+  const uint32_t index = add_agent(0);
+  self_plus_one = index + 1;
+  agents_[index].thread = pthread_self();
+  on_ = true;
+  stop(ChoiceKind::Start, 0);
+  tell(OpKind::GoOn, 0);
+  retire();
+}
+
+void Runtime::leave() {
+  on_ = false;
+}
+
+bool Runtime::is_user_code(uint64_t pc) const {
+  for (uint32_t i = 0; i < channel_->user_count; ++i)
+    if (pc >= channel_->user[i].begin && pc < channel_->user[i].end) return true;
+  return false;
+}
+
+uint64_t Runtime::place(void* return_address) const {
+  const uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
+  if (!controls()) return pc;
+  if (is_user_code(pc) && !in_wrapper(*channel_, pc)) return pc;
+  Search search{this, channel_};
+  _Unwind_Backtrace(look_at_frame, &search);
+  return search.found != 0 ? search.found : pc;
+}
+
+}  // namespace slalom::preload

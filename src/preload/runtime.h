@@ -1,0 +1,157 @@
+// Runtime: slalom inside a target. It runs one thread (agent) at a time, stops before every operation that
+// others could see, and lets slalom decide, through the shared Channel, who goes on.
+//
+// An interposed function calls arrive() with what it is about to do; when that returns it is this agent's
+// turn, and it does the whole operation on the model (the object's own memory), tell()s what happened and
+// retire()s it. The real blocking function is never called. Between two operations an agent runs untouched
+// code of the target. Nothing here allocates memory or uses locks: only one thread is ever awake.
+//
+// Not for decisions: those are made outside. Not for threads that it did not create (libc's own helpers):
+// controls() is false in them, and interposed functions pass the call on.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "preload/protocol.h"
+#include "trace/agent.h"
+#include "trace/choice.h"
+
+namespace slalom::preload {
+
+// What an operation needs before it can be done.
+enum class Need : uint8_t { Nothing, Mutex, Spin, ReadLock, WriteLock, Semaphore, AgentEnd, Once, Wakeup };
+
+inline constexpr uint64_t kNever = UINT64_MAX;
+
+// The part of an agent that slalom does not look at.
+struct Agent {
+  pthread_t thread{};
+  void* (*start)(void*) = nullptr;
+  void* argument = nullptr;
+  void* result = nullptr;
+  const void* object = nullptr;       // that `need` is about
+  void* signal_stack = nullptr;       // on which handlers run
+  pthread_mutex_t* relock = nullptr;  // of a wait on a condition variable: what it does when woken
+  uint64_t deadline = kNever;         // of a wait with a time limit, in virtual nanoseconds
+  struct LocalDestructor* destructors = nullptr;  // of C++ thread_local objects
+  uint32_t target = kNobody;                      // who is joined
+  uint32_t spawned = 0;
+  Need need = Need::Nothing;
+  bool yielded = false;
+  bool woken = false;  // out of Need::Wakeup, by another agent
+  bool detached = false;
+  bool joined = false;
+  bool cancelled = false;
+  bool cancellable = true;
+};
+
+class Runtime {
+ public:
+  // True in the threads of an execution.
+  bool controls() const;
+  uint32_t self() const;
+  Agent& me() { return agents_[self()]; }
+  Agent& agent(uint32_t index) { return agents_[index]; }
+  uint32_t agent_count() const { return channel_->agent_count; }
+  uint32_t find(pthread_t thread) const;  // kNobody: not one of ours
+  Slot& slot(uint32_t index) { return channel_->slots[index]; }
+  const Slot& slot(uint32_t index) const { return channel_->slots[index]; }
+  bool ended(uint32_t index) const { return slot(index).state == Slot::State::Ended; }
+
+  // Stops before an operation. True: it can be done now. False: its time is over (only with a deadline).
+  bool arrive(OpKind op, uint64_t object, uint64_t pc, Need need = Need::Nothing, const void* at = nullptr,
+              uint64_t deadline = kNever);
+  // The agent has begun to wait for others to complete its operation. True: they did.
+  bool park(OpKind op, const void* at, uint64_t pc, uint64_t deadline);
+  // Ends the wait of another agent, which then does `relock`, or just goes on.
+  void wake(uint32_t other, uint64_t object);
+  uint32_t ask(uint32_t arity);  // a value below arity: the search chooses
+
+  void tell(OpKind op, uint64_t object, uint64_t state = 0, int64_t value = 0, uint32_t other = kNobody,
+            const char* text = nullptr);
+  void tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote);
+  void retire(bool yielded = false);
+  // A whole operation that needs nothing and concerns nobody.
+  void pass(OpKind op, uint64_t pc, bool yielded);
+
+  // A new agent, child of the running one; its thread is to call enter() first. kNobody: there are too many.
+  uint32_t add_agent(uint64_t entry);
+  AgentId child_id() const;         // what add_agent() will call it
+  void enter(uint32_t index);       // in the new thread: waits for its first turn
+  [[noreturn]] void end_agent();    // the running one is over
+  [[noreturn]] void end_process();  // at once, without any of the target's code
+  void process_ends(int status);    // libc ends the process
+
+  // The target has broken. Ends the process.
+  [[noreturn]] void fail(Ending::Kind kind, uint64_t pc, const char* what);
+  // Misuse of a primitive: "unlock of a mutex that ...".
+  [[noreturn]] void misuse(uint64_t pc, const char* what) { fail(Ending::Kind::Crash, pc, what); }
+  void note_uncontrolled(Uncontrolled what);
+
+  // Virtual time, a function of what was executed, in nanoseconds since the program's start.
+  uint64_t now() const { return clock_; }
+  uint64_t read_clock(uint64_t pc);  // a loop that waits for time to pass gets there, and gives way
+  void pass_time(uint64_t until) {
+    if (until > clock_) clock_ = until;
+  }
+  uint64_t random();
+
+  void hold_read(const void* lock);
+  bool drop_read(const void* lock);  // false: the running agent does not hold it
+
+  // The life of the process. connect() maps the channel; serve() forks the executions and returns in each.
+  bool connect();
+  bool connected() const { return channel_ != nullptr; }
+  void serve();
+  void leave();  // in a process that the target has forked: no more control
+
+  // Where in the user's own code an operation is: `return_address`, or a caller's.
+  uint64_t place(void* return_address) const;
+  bool is_user_code(uint64_t pc) const;
+
+ private:
+  struct ReadHold {
+    const void* lock;
+    uint32_t agent;
+  };
+  static constexpr uint32_t kMostReadHolds = 512;
+
+  bool satisfied(uint32_t index) const;
+  void refresh();
+  void list_holders();
+  bool alone() const;
+  void stop(ChoiceKind kind, uint32_t arity);
+  void hand_over(Phase phase);
+  void wait_turn(uint32_t index);
+  uint32_t put_text(const char* text);
+
+  Channel* channel_ = nullptr;
+  bool on_ = false;
+  uint64_t clock_ = 0;
+  uint64_t random_ = 0x9e3779b97f4a7c15u;
+  uint32_t clock_reads_ = 0;  // since the last operation
+  uint32_t read_hold_count_ = 0;
+  int parent_ = 0;
+  ReadHold read_holds_[kMostReadHolds];
+  Agent agents_[kMostAgents];
+};
+
+Runtime& runtime();
+
+inline uint64_t object_id(const void* object) {
+  return reinterpret_cast<uint64_t>(object);
+}
+// Agents are objects too: their paths lie above all addresses.
+inline uint64_t agent_object(const Slot& slot) {
+  return slot.id;
+}
+
+}  // namespace slalom::preload
+
+// The caller's place, for the first line of an interposed function.
+#define SLALOM_PLACE() ::slalom::preload::runtime().place(__builtin_return_address(0))
+// Interposed functions are the only symbols that leave the library.
+#define SLALOM_EXPORT extern "C" __attribute__((visibility("default")))

@@ -1,0 +1,131 @@
+// Reader-writer locks. Readers may always share; a waiting writer does not hold them off.
+#include <errno.h>
+#include <pthread.h>
+
+#include "preload/clocks.h"
+#include "preload/raw.h"
+#include "preload/runtime.h"
+
+namespace slalom::preload {
+namespace {
+
+uint64_t state_of(const pthread_rwlock_t* lock) {
+  return uint64_t{lock->__data.__readers} << 1 | (lock->__data.__writers != 0);
+}
+
+bool writes(const pthread_rwlock_t* lock) {
+  return lock->__data.__writers != 0 &&
+         static_cast<uint32_t>(lock->__data.__cur_writer) == runtime().self() + 1;
+}
+
+void take(pthread_rwlock_t* lock, bool write) {
+  runtime().tell(write ? OpKind::WriteLock : OpKind::ReadLock, object_id(lock), state_of(lock));
+  if (write) {
+    lock->__data.__writers = 1;
+    lock->__data.__cur_writer = static_cast<int>(runtime().self() + 1);
+  } else {
+    ++lock->__data.__readers;
+    runtime().hold_read(lock);
+  }
+  runtime().retire();
+}
+
+int lock_for(pthread_rwlock_t* lock, bool write, uint64_t pc, uint64_t deadline) {
+  Runtime& rt = runtime();
+  const bool in_time = rt.arrive(write ? OpKind::WriteLock : OpKind::ReadLock, object_id(lock), pc,
+                                 write ? Need::WriteLock : Need::ReadLock, lock, deadline);
+  if (!in_time) {
+    rt.tell(OpKind::TryLock, object_id(lock), 1, 0);
+    rt.retire(true);
+    return ETIMEDOUT;
+  }
+  take(lock, write);
+  return 0;
+}
+
+int try_lock_for(pthread_rwlock_t* lock, bool write, uint64_t pc) {
+  Runtime& rt = runtime();
+  rt.arrive(OpKind::TryLock, object_id(lock), pc);
+  const uint64_t state = state_of(lock);
+  if (write ? state == 0 : (state & 1) == 0) {
+    take(lock, write);
+    return 0;
+  }
+  rt.tell(OpKind::TryLock, object_id(lock), state, 0);
+  rt.retire(true);
+  return EBUSY;
+}
+
+}  // namespace
+}  // namespace slalom::preload
+
+using namespace slalom;
+using namespace slalom::preload;
+
+SLALOM_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_rdlock)(lock);
+  return lock_for(lock, false, SLALOM_PLACE(), kNever);
+}
+SLALOM_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_wrlock)(lock);
+  return lock_for(lock, true, SLALOM_PLACE(), kNever);
+}
+SLALOM_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_tryrdlock)(lock);
+  return try_lock_for(lock, false, SLALOM_PLACE());
+}
+SLALOM_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_trywrlock)(lock);
+  return try_lock_for(lock, true, SLALOM_PLACE());
+}
+SLALOM_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t* lock, const timespec* until) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_timedrdlock)(lock, until);
+  if (!valid(until)) return EINVAL;
+  return lock_for(lock, false, SLALOM_PLACE(), from_clock(CLOCK_REALTIME, *until));
+}
+SLALOM_EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t* lock, const timespec* until) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_timedwrlock)(lock, until);
+  if (!valid(until)) return EINVAL;
+  return lock_for(lock, true, SLALOM_PLACE(), from_clock(CLOCK_REALTIME, *until));
+}
+SLALOM_EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock, clockid_t clock,
+                                             const timespec* until) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_clockrdlock)(lock, clock, until);
+  if (!valid(until)) return EINVAL;
+  return lock_for(lock, false, SLALOM_PLACE(), from_clock(clock, *until));
+}
+SLALOM_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock, clockid_t clock,
+                                             const timespec* until) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_clockwrlock)(lock, clock, until);
+  if (!valid(until)) return EINVAL;
+  return lock_for(lock, true, SLALOM_PLACE(), from_clock(clock, *until));
+}
+
+SLALOM_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_unlock)(lock);
+  Runtime& rt = runtime();
+  const uint64_t pc = SLALOM_PLACE();
+  const OpKind op = writes(lock) ? OpKind::WriteUnlock : OpKind::ReadUnlock;
+  rt.arrive(op, object_id(lock), pc);
+  const uint64_t state = state_of(lock);
+  if (op == OpKind::WriteUnlock) {
+    lock->__data.__writers = 0;
+    lock->__data.__cur_writer = 0;
+  } else {
+    if (!rt.drop_read(lock)) rt.misuse(pc, "unlock of a reader-writer lock that the thread does not hold");
+    --lock->__data.__readers;
+  }
+  rt.tell(op, object_id(lock), state);
+  rt.retire();
+  return 0;
+}
+
+SLALOM_EXPORT int pthread_rwlock_destroy(pthread_rwlock_t* lock) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_rwlock_destroy)(lock);
+  const uint64_t pc = SLALOM_PLACE();
+  runtime().arrive(OpKind::WriteUnlock, object_id(lock), pc);
+  if (state_of(lock) != 0) runtime().misuse(pc, "destruction of a reader-writer lock that is locked");
+  runtime().tell(OpKind::WriteUnlock, object_id(lock));
+  runtime().retire();
+  return 0;
+}

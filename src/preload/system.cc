@@ -1,0 +1,188 @@
+// System calls made through syscall(): futexes, which C++20's waiting operations and std::future are made of,
+// and what names the process. Also what a program could see differently from run to run: pids, the number of
+// processors, random numbers.
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "preload/clocks.h"
+#include "preload/raw.h"
+#include "preload/runtime.h"
+#include "preload/waits.h"
+
+namespace slalom::preload {
+namespace {
+
+constexpr pid_t kPid = 4000;  // of the program; its threads count from there
+constexpr int kProcessors = 4;
+
+// Waits on a futex: if the word still has the expected value, until somebody wakes it.
+long futex_model_wait(uint32_t* word, uint32_t expected, uint64_t deadline, uint64_t pc) {
+  Runtime& rt = runtime();
+  rt.arrive(OpKind::Wait, object_id(word), pc);
+  const uint32_t value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+  if (value != expected) {
+    rt.tell_access(OpKind::AtomicLoad, word, 4, value, false);
+    rt.retire();
+    return -EAGAIN;
+  }
+  rt.tell(OpKind::Wait, object_id(word));
+  rt.retire();
+  const bool woken = rt.park(OpKind::Wait, word, pc, deadline);
+  if (woken)
+    rt.tell(OpKind::GoOn, 0);
+  else
+    rt.tell(OpKind::TimerFire, object_id(word), 1);
+  rt.retire(!woken);
+  return woken ? 0 : -ETIMEDOUT;
+}
+
+long futex_model(const long (&a)[6], uint64_t pc) {
+  auto* word = reinterpret_cast<uint32_t*>(a[0]);
+  const auto operation = static_cast<int>(a[1]);
+  const auto* limit = reinterpret_cast<const timespec*>(a[3]);
+  const clockid_t clock = operation & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+  switch (operation & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+      if (limit != nullptr && !valid(limit)) return -EINVAL;
+      return futex_model_wait(word, static_cast<uint32_t>(a[2]), limit == nullptr ? kNever : after(*limit),
+                              pc);
+    case FUTEX_WAIT_BITSET:
+      if (limit != nullptr && !valid(limit)) return -EINVAL;
+      return futex_model_wait(word, static_cast<uint32_t>(a[2]),
+                              limit == nullptr ? kNever : from_clock(clock, *limit), pc);
+    case FUTEX_WAKE:
+    case FUTEX_WAKE_BITSET:
+      return wake_waiters(word, static_cast<uint32_t>(a[2]), pc);
+    default:
+      runtime().note_uncontrolled(Uncontrolled::Blocking);
+      return raw_syscall(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
+  }
+}
+
+pid_t real_pid(pid_t pid) {
+  return pid == kPid ? static_cast<pid_t>(raw_syscall(SYS_getpid)) : pid;
+}
+
+void fill(void* buffer, size_t size) {
+  auto* bytes = static_cast<unsigned char*>(buffer);
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<unsigned char>(runtime().random() >> 32);
+}
+
+template <typename Fork>
+pid_t forked(Fork fork) {
+  const bool ours = runtime().controls();
+  if (ours) runtime().note_uncontrolled(Uncontrolled::Fork);
+  const pid_t child = fork();
+  if (ours && child == 0) runtime().leave();
+  return child;
+}
+
+}  // namespace
+}  // namespace slalom::preload
+
+using namespace slalom;
+using namespace slalom::preload;
+
+SLALOM_EXPORT long syscall(long number, ...) noexcept {
+  long a[6];
+  va_list list;
+  va_start(list, number);
+  for (long& argument : a) argument = va_arg(list, long);
+  va_end(list);
+  long result = 0;
+  const bool ours = runtime().controls();
+  if (ours && number == SYS_futex)
+    result = futex_model(a, SLALOM_PLACE());
+  else if (ours && number == SYS_getpid)
+    result = kPid;
+  else if (ours && number == SYS_gettid)
+    result = kPid + static_cast<pid_t>(runtime().self());
+  else
+    result = raw_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  if (result < 0 && result > -4096) {
+    errno = static_cast<int>(-result);
+    return -1;
+  }
+  return result;
+}
+
+SLALOM_EXPORT pid_t getpid() noexcept {
+  return runtime().controls() ? kPid : static_cast<pid_t>(raw_syscall(SYS_getpid));
+}
+SLALOM_EXPORT pid_t getppid() noexcept {
+  return runtime().controls() ? kPid - 1 : static_cast<pid_t>(raw_syscall(SYS_getppid));
+}
+SLALOM_EXPORT pid_t gettid() noexcept {
+  return runtime().controls() ? kPid + static_cast<pid_t>(runtime().self())
+                              : static_cast<pid_t>(raw_syscall(SYS_gettid));
+}
+SLALOM_EXPORT int kill(pid_t pid, int signal) noexcept {
+  return SLALOM_REAL(kill)(runtime().controls() ? real_pid(pid) : pid, signal);
+}
+
+SLALOM_EXPORT pid_t fork() noexcept {
+  return forked(SLALOM_REAL(fork));
+}
+// The child of a vfork may do nothing but exec; as a fork it does no harm.
+SLALOM_EXPORT pid_t vfork() noexcept {
+  return forked(SLALOM_REAL(fork));
+}
+
+// One core carries all threads: which one is nobody's business, and how many there are should invite a
+// program to use threads.
+SLALOM_EXPORT int get_nprocs() noexcept {
+  return runtime().connected() ? kProcessors : SLALOM_REAL(get_nprocs)();
+}
+SLALOM_EXPORT int get_nprocs_conf() noexcept {
+  return runtime().connected() ? kProcessors : SLALOM_REAL(get_nprocs_conf)();
+}
+SLALOM_EXPORT long sysconf(int name) noexcept {
+  if (runtime().connected() && (name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF))
+    return kProcessors;
+  return SLALOM_REAL(sysconf)(name);
+}
+SLALOM_EXPORT int sched_getaffinity(pid_t, size_t size, cpu_set_t* set) noexcept {
+  CPU_ZERO_S(size, set);
+  for (int i = 0; i < kProcessors; ++i) CPU_SET_S(static_cast<size_t>(i), size, set);
+  return 0;
+}
+SLALOM_EXPORT int sched_setaffinity(pid_t, size_t, const cpu_set_t*) noexcept {
+  return 0;
+}
+SLALOM_EXPORT int pthread_getaffinity_np(pthread_t, size_t size, cpu_set_t* set) noexcept {
+  return sched_getaffinity(0, size, set);
+}
+SLALOM_EXPORT int pthread_setaffinity_np(pthread_t, size_t, const cpu_set_t*) noexcept {
+  return 0;
+}
+SLALOM_EXPORT int sched_getcpu() noexcept {
+  return 0;
+}
+
+SLALOM_EXPORT ssize_t getrandom(void* buffer, size_t size, unsigned flags) {
+  if (!runtime().controls()) return SLALOM_REAL(getrandom)(buffer, size, flags);
+  fill(buffer, size);
+  return static_cast<ssize_t>(size);
+}
+SLALOM_EXPORT int getentropy(void* buffer, size_t size) {
+  if (!runtime().controls()) return SLALOM_REAL(getentropy)(buffer, size);
+  fill(buffer, size);
+  return 0;
+}
+SLALOM_EXPORT uint32_t arc4random() noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(arc4random)();
+  return static_cast<uint32_t>(runtime().random() >> 32);
+}
+// std::random_device::_M_getval(), which asks the processor.
+extern "C" unsigned _ZNSt13random_device9_M_getvalEv(void*);
+SLALOM_EXPORT unsigned _ZNSt13random_device9_M_getvalEv(void* device) {
+  if (!runtime().controls()) return SLALOM_REAL(_ZNSt13random_device9_M_getvalEv)(device);
+  return static_cast<unsigned>(runtime().random() >> 32);
+}

@@ -1,0 +1,294 @@
+// Threads: creation, end, joining, cancellation, and what runs at a thread's end.
+//
+// Real threads, each on a stack of its own that is never used again, so that addresses depend on the order of
+// creation only. A thread that has ended does not leave: it sleeps until the process ends. Letting it go
+// would run libc's clean-up (of malloc's caches) beside the next thread.
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <threads.h>
+
+#include "preload/clocks.h"
+#include "preload/raw.h"
+#include "preload/runtime.h"
+
+namespace slalom::preload {
+
+struct LocalDestructor {
+  void (*function)(void*);
+  void* object;
+  LocalDestructor* next;
+};
+
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kSignalStack = 16 * kPage;
+constexpr size_t kDefaultStack = size_t{8} << 20;
+
+// Destructors of keys, since libc would call them when the thread really ends.
+using Destructor = void (*)(void*);
+constinit Destructor key_destructors[PTHREAD_KEYS_MAX] = {};
+
+// Lowest first: the stack of signal handlers, a page that nobody may touch, the thread's stack.
+void* map_stack(size_t size) {
+  void* memory = mmap(nullptr, kSignalStack + kPage + size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  char* guard = static_cast<char*>(memory) + kSignalStack;
+  mprotect(guard, kPage, PROT_NONE);
+  return guard + kPage;
+}
+
+void run_destructors() {
+  Agent& me = runtime().me();
+  while (me.destructors != nullptr) {
+    LocalDestructor* first = me.destructors;
+    me.destructors = first->next;
+    first->function(first->object);
+    free(first);
+  }
+  for (int round = 0; round < PTHREAD_DESTRUCTOR_ITERATIONS; ++round) {
+    bool any = false;
+    for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; ++key) {
+      void* value = key_destructors[key] != nullptr ? pthread_getspecific(key) : nullptr;
+      if (value == nullptr) continue;
+      any = true;
+      pthread_setspecific(key, nullptr);
+      key_destructors[key](value);
+    }
+    if (!any) break;
+  }
+}
+
+// Also reached by pthread_exit, which unwinds the stack up to here.
+void end_thread(void*) {
+  run_destructors();
+  runtime().end_agent();
+}
+
+void handle_signals_on(void* memory) {
+  const stack_t stack{.ss_sp = memory, .ss_flags = 0, .ss_size = kSignalStack};
+  sigaltstack(&stack, nullptr);
+}
+
+void* run_thread(void* argument) {
+  const auto index = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(argument));
+  Agent& me = runtime().agent(index);
+  if (me.signal_stack != nullptr) handle_signals_on(me.signal_stack);
+  runtime().enter(index);
+  pthread_cleanup_push(end_thread, nullptr);
+  me.result = me.start(me.argument);
+  pthread_cleanup_pop(1);
+  return nullptr;
+}
+
+// The user's function: std::thread keeps it in an object, behind a function of the library.
+uint64_t entry_of(void* (*start)(void*), void* argument) {
+  Runtime& rt = runtime();
+  const auto direct = reinterpret_cast<uint64_t>(start);
+  if (rt.is_user_code(direct) || argument == nullptr || reinterpret_cast<uintptr_t>(argument) % 8 != 0)
+    return direct;
+  const auto* words = static_cast<const uint64_t*>(argument);
+  const auto* functions = reinterpret_cast<const uint64_t*>(words[0]);
+  // A vtable lies in the user's module, not far from its code.
+  if (!rt.is_user_code(words[0]) || !rt.is_user_code(functions[2])) return direct;
+  const size_t count = malloc_usable_size(argument) / 8;
+  for (size_t i = 1; i < count && i < 8; ++i)
+    if (rt.is_user_code(words[i])) return words[i];
+  return functions[2];
+}
+
+int create(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)(void*), void* argument,
+           uint64_t pc) {
+  Runtime& rt = runtime();
+  rt.arrive(OpKind::Spawn, rt.child_id().raw, pc);
+  const uint32_t index = rt.add_agent(entry_of(start, argument));
+  if (index == kNobody) return EAGAIN;
+  Agent& agent = rt.agent(index);
+  agent.start = start;
+  agent.argument = argument;
+  size_t size = kDefaultStack;
+  void* stack = nullptr;
+  int detached = PTHREAD_CREATE_JOINABLE;
+  if (wanted != nullptr) {
+    pthread_attr_getstack(wanted, &stack, &size);
+    pthread_attr_getdetachstate(wanted, &detached);
+    if (size == 0) size = kDefaultStack;
+  }
+  agent.detached = detached == PTHREAD_CREATE_DETACHED;
+  if (stack == nullptr) {
+    stack = map_stack(size);
+    if (stack != nullptr) agent.signal_stack = static_cast<char*>(stack) - kPage - kSignalStack;
+  }
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  const int set = stack == nullptr ? ENOMEM : pthread_attr_setstack(&attributes, stack, size);
+  pthread_t created{};
+  const int result = set != 0 ? EAGAIN
+                              : SLALOM_REAL(pthread_create)(&created, &attributes, run_thread,
+                                                            reinterpret_cast<void*>(uintptr_t{index}));
+  pthread_attr_destroy(&attributes);
+  agent.thread = created;
+  if (result == 0) *thread = created;
+  rt.tell(OpKind::Spawn, agent_object(rt.slot(index)), 0, 0, index);
+  rt.retire();
+  if (result != 0) rt.slot(index).state = Slot::State::Ended;
+  return result;
+}
+
+int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool try_only) {
+  Runtime& rt = runtime();
+  const uint32_t index = rt.find(thread);
+  if (index == kNobody) return ESRCH;
+  Agent& agent = rt.agent(index);
+  if (agent.joined) rt.misuse(pc, "join of a thread that was joined already");
+  if (agent.detached) rt.misuse(pc, "join of a thread that was detached");
+  if (index == rt.self()) return EDEADLK;
+  const uint64_t object = agent_object(rt.slot(index));
+  rt.me().target = index;
+  const bool done = try_only ? (rt.arrive(OpKind::TryLock, object, pc), rt.ended(index))
+                             : rt.arrive(OpKind::Join, object, pc, Need::AgentEnd, nullptr, deadline);
+  if (!done) {
+    rt.tell(OpKind::TryLock, object, 1, 0);
+    rt.retire(true);
+    return try_only ? EBUSY : ETIMEDOUT;
+  }
+  rt.tell(OpKind::Join, object, 1, 0, index);
+  rt.retire();
+  agent.joined = true;
+  if (result != nullptr) *result = agent.result;
+  return 0;
+}
+
+}  // namespace
+
+// main() as libc calls it, in an execution.
+int run_main(int (*entry)(int, char**, char**), int argc, char** argv, char** environment) {
+  int result = 0;
+  pthread_cleanup_push(end_thread, nullptr);
+  result = entry(argc, argv, environment);
+  pthread_cleanup_pop(0);
+  return result;
+}
+
+void use_signal_stack() {
+  void* memory = mmap(nullptr, kSignalStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) handle_signals_on(memory);
+}
+
+}  // namespace slalom::preload
+
+using namespace slalom;
+using namespace slalom::preload;
+
+SLALOM_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                                 void* argument) noexcept {
+  if (!runtime().controls()) {
+    if (runtime().connected()) runtime().note_uncontrolled(Uncontrolled::ForeignThread);
+    return SLALOM_REAL(pthread_create)(thread, attributes, start, argument);
+  }
+  return create(thread, attributes, start, argument, SLALOM_PLACE());
+}
+SLALOM_EXPORT int pthread_join(pthread_t thread, void** result) {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_join)(thread, result);
+  return join(thread, result, SLALOM_PLACE(), kNever, false);
+}
+SLALOM_EXPORT int pthread_tryjoin_np(pthread_t thread, void** result) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_tryjoin_np)(thread, result);
+  return join(thread, result, SLALOM_PLACE(), kNever, true);
+}
+SLALOM_EXPORT int pthread_timedjoin_np(pthread_t thread, void** result, const timespec* until) {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_timedjoin_np)(thread, result, until);
+  if (!valid(until)) return EINVAL;
+  return join(thread, result, SLALOM_PLACE(), from_clock(CLOCK_REALTIME, *until), false);
+}
+SLALOM_EXPORT int pthread_clockjoin_np(pthread_t thread, void** result, clockid_t clock,
+                                       const timespec* until) {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_clockjoin_np)(thread, result, clock, until);
+  if (!valid(until)) return EINVAL;
+  return join(thread, result, SLALOM_PLACE(), from_clock(clock, *until), false);
+}
+SLALOM_EXPORT int pthread_detach(pthread_t thread) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_detach)(thread);
+  const uint32_t index = runtime().find(thread);
+  if (index == kNobody) return ESRCH;
+  if (runtime().agent(index).detached) return EINVAL;
+  if (runtime().agent(index).joined)
+    runtime().misuse(SLALOM_PLACE(), "detachment of a thread that was joined already");
+  runtime().agent(index).detached = true;
+  return 0;
+}
+SLALOM_EXPORT void pthread_exit(void* result) {
+  if (runtime().controls()) runtime().me().result = result;
+  SLALOM_REAL(pthread_exit)(result);
+  __builtin_unreachable();
+}
+
+SLALOM_EXPORT int pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {
+  if (!runtime().connected()) return SLALOM_REAL(pthread_key_create)(key, destructor);
+  const int result = SLALOM_REAL(pthread_key_create)(key, nullptr);
+  if (result == 0 && *key < PTHREAD_KEYS_MAX) key_destructors[*key] = destructor;
+  return result;
+}
+SLALOM_EXPORT int pthread_key_delete(pthread_key_t key) noexcept {
+  if (key < PTHREAD_KEYS_MAX) key_destructors[key] = nullptr;
+  return SLALOM_REAL(pthread_key_delete)(key);
+}
+SLALOM_EXPORT int tss_create(tss_t* key, tss_dtor_t destructor) {
+  return pthread_key_create(key, destructor) == 0 ? thrd_success : thrd_error;
+}
+
+extern "C" int __cxa_thread_atexit_impl(void (*)(void*), void*, void*);
+SLALOM_EXPORT int __cxa_thread_atexit_impl(void (*function)(void*), void* object, void* module) {
+  if (!runtime().controls() || runtime().self() == 0)
+    return SLALOM_REAL(__cxa_thread_atexit_impl)(function, object, module);
+  auto* entry = static_cast<LocalDestructor*>(malloc(sizeof(LocalDestructor)));
+  if (entry == nullptr) return -1;
+  *entry = {function, object, runtime().me().destructors};
+  runtime().me().destructors = entry;
+  return 0;
+}
+
+namespace {
+
+// C11 gives a number where POSIX gives a pointer.
+struct C11Start {
+  thrd_start_t function;
+  void* argument;
+};
+void* run_c11(void* data) {
+  const C11Start start = *static_cast<C11Start*>(data);
+  free(data);
+  return reinterpret_cast<void*>(intptr_t{start.function(start.argument)});
+}
+
+}  // namespace
+
+SLALOM_EXPORT int thrd_create(thrd_t* thread, thrd_start_t function, void* argument) {
+  if (!runtime().controls()) return SLALOM_REAL(thrd_create)(thread, function, argument);
+  auto* start = static_cast<C11Start*>(malloc(sizeof(C11Start)));
+  if (start == nullptr) return thrd_nomem;
+  *start = {function, argument};
+  const int result = create(thread, nullptr, run_c11, start, SLALOM_PLACE());
+  if (result == 0) runtime().slot(runtime().find(*thread)).entry = reinterpret_cast<uint64_t>(function);
+  return result == 0 ? thrd_success : thrd_error;
+}
+SLALOM_EXPORT int thrd_join(thrd_t thread, int* result) {
+  if (!runtime().controls()) return SLALOM_REAL(thrd_join)(thread, result);
+  void* value = nullptr;
+  if (join(thread, &value, SLALOM_PLACE(), kNever, false) != 0) return thrd_error;
+  if (result != nullptr) *result = static_cast<int>(reinterpret_cast<intptr_t>(value));
+  return thrd_success;
+}
+SLALOM_EXPORT int thrd_detach(thrd_t thread) {
+  return pthread_detach(thread) == 0 ? thrd_success : thrd_error;
+}
+SLALOM_EXPORT void thrd_exit(int result) {
+  pthread_exit(reinterpret_cast<void*>(intptr_t{result}));
+  __builtin_unreachable();
+}

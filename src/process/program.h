@@ -1,0 +1,40 @@
+// Program: what `slalom run -- ./prog args...` names: an ordinary executable that slalom can control, how it
+// is to be run, and which files it consists of.
+//
+// A value that a capsule holds as text. find_program() refuses, with the reason and what to do, whatever a
+// preloaded library could not control.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace slalom {
+
+struct Program {
+  std::string path;                    // absolute
+  std::vector<std::string> arguments;  // the first is the name it is called by
+  std::string hash;                    // of the file's bytes, 16 hex digits
+
+  // When a wait with a time limit runs out.
+  enum class Timeouts : uint8_t {
+    Any,   // at any moment: the schedule decides
+    Idle,  // only when nothing else can run
+  } timeouts = Timeouts::Any;
+  // Which exit statuses are failures of the program.
+  enum class Statuses : uint8_t { ZeroOnly, AnyGood } statuses = Statuses::ZeroOnly;
+
+  std::string name() const;  // without its folder
+  bool operator==(const Program&) const = default;
+};
+
+// `command`: a path, or a name that is searched for in PATH, and its arguments.
+Result<Program> find_program(const std::vector<std::string>& command);
+// Of a program that was found before: is it still the same file?
+Result<void> check_unchanged(const Program& program);
+
+std::string to_text(const Program& program);
+Result<Program> parse_program(const std::string& text);
+
+}  // namespace slalom

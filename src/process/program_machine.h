@@ -1,0 +1,84 @@
+// ProgramMachine: an ordinary program as a Machine. Its threads are the agents; each execution is a fork of
+// the same process, stopped at the entry of main().
+//
+// No snapshots: an execution always runs from the beginning. Every operation of the threading API is a choice
+// point, except (with ChoicePolicy::Where::Sync) those of a thread that is the only one left. What the target
+// writes into the shared memory is checked: nonsense there is a ToolError, never a fault of slalom.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "machine/machine.h"
+#include "process/program.h"
+#include "process/program_names.h"
+#include "process/zygote.h"
+
+namespace slalom {
+
+class ProgramMachine final : public Machine, private OptionSource {
+ public:
+  static Result<std::unique_ptr<ProgramMachine>> make(const Program& program, const LaunchOptions& options,
+                                                      std::shared_ptr<ProgramNames> names);
+
+  Result<void> reset(const Inputs& inputs) override;
+  Stop start(EventSink& sink) override;
+  Stop resume(Decision decision) override;
+  Step step() const override { return Step{steps_}; }
+  std::vector<Option> blocked() const override;
+  uint64_t state_hash() const override { return hash_; }
+  Snapshots* snapshots() override { return nullptr; }
+  const Names& names() const override { return *names_; }
+
+ private:
+  // An agent as the last stop showed it.
+  struct Seen {
+    AgentId id;
+    uint64_t ops = 0;
+    PendingOp pending;
+    preload::Slot::State state = preload::Slot::State::Ended;
+  };
+
+  ProgramMachine(const Program& program, const LaunchOptions& options, std::shared_ptr<ProgramNames> names)
+      : program_(program), options_(options), names_(std::move(names)) {}
+
+  std::span<const Option> options() const override { return enabled_; }
+  Result<void> launch();
+  Stop run();  // until the next stop that is a choice point, or the end
+  Stop finish(Outcome outcome);
+  Stop finish_running(Outcome outcome);  // ends the execution first
+  std::optional<std::string> read_stop();
+  std::optional<std::string> read_records();
+  bool wants(ChoiceKind kind);
+  ChoicePoint choice_point() const;
+  Outcome conclude();
+  Deadlocked deadlock() const;
+  uint64_t next_stop(const Seen& agent) const;
+  void let_run(uint32_t agent);
+  std::string text_at(uint32_t text) const;
+  const Seen* find(AgentId id) const;
+
+  Program program_;
+  LaunchOptions options_;
+  std::shared_ptr<ProgramNames> names_;
+  std::unique_ptr<Zygote> zygote_;
+  Inputs inputs_;
+  EventSink* sink_ = nullptr;
+  bool running_ = false;  // stands at a choice point
+
+  std::vector<Seen> agents_;     // by index
+  std::vector<uint32_t> order_;  // indexes in the order of ids
+  std::vector<Option> enabled_;  // in the order of ids
+  ChoiceKind kind_ = ChoiceKind::Start;
+  uint32_t current_ = 0;
+  uint32_t arity_ = 0;
+  uint32_t lease_ = 0;
+  uint64_t lease_enabled_ = 0;  // of what was enabled when the lease was given
+  uint64_t steps_ = 0;
+  uint64_t hash_ = 0;
+  std::vector<Access> accesses_;
+};
+
+}  // namespace slalom

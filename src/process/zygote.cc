@@ -1,0 +1,256 @@
+#include "process/zygote.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+extern char** environ;
+
+namespace slalom {
+namespace {
+
+using preload::Channel;
+using preload::Phase;
+using preload::Turn;
+
+constexpr off_t kErrorBytes = 1 << 20;
+constexpr long kSliceNanoseconds = 100'000'000;  // between two looks at whether the target still lives
+constexpr uint32_t kSlicesPerSecond = 10;
+
+void wake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+void tie_to(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+// Everything the child needs between fork and exec, where nothing may be allocated.
+struct Launch {
+  std::vector<char*> arguments, environment;
+  int channel, errors, output, input, trouble;
+  int core;
+  pid_t parent;
+};
+
+[[noreturn]] void become(const Launch& launch, const char* path) {
+  setpgid(0, 0);  // Ctrl-C is for slalom
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == launch.parent) {
+    personality(static_cast<unsigned long>(personality(0xffffffff)) | ADDR_NO_RANDOMIZE);
+    tie_to(launch.core);
+    dup2(launch.input, STDIN_FILENO);
+    if (launch.output >= 0) dup2(launch.output, STDOUT_FILENO);
+    dup2(launch.errors, STDERR_FILENO);
+    fcntl(launch.channel, F_SETFD, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    execve(path, launch.arguments.data(), launch.environment.data());
+    const int reason = errno;
+    if (write(launch.trouble, &reason, sizeof reason) < 0) _exit(126);
+  }
+  _exit(127);
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+bool starts_with_any(const std::string& text, std::initializer_list<const char*> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](const char* prefix) { return text.rfind(prefix, 0) == 0; });
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+  void reset() {
+    if (number_ >= 0) close(number_);
+    number_ = -1;
+  }
+
+ private:
+  int number_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Zygote>> Zygote::launch(const Program& program, const LaunchOptions& options) {
+  std::unique_ptr<Zygote> zygote(new Zygote);
+  TRY(zygote->start(program, options));
+  TRY(zygote->wait_for_main(program));
+  TRY(zygote->read_modules(program, options.library));
+  return zygote;
+}
+
+Result<void> Zygote::start(const Program& program, const LaunchOptions& options) {
+  if (access(options.library.c_str(), R_OK) != 0)
+    return error("{} is missing: it belongs beside the slalom command; build or install slalom again",
+                 options.library);
+  core_ = options.core;
+  patience_ = options.patience;
+  Descriptor memory(memfd_create("slalom-channel", MFD_CLOEXEC));
+  errors_ = memfd_create("slalom-errors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  int trouble[2];
+  if (memory.get() < 0 || errors_ < 0 || nothing.get() < 0 || pipe2(trouble, O_CLOEXEC) != 0 ||
+      ftruncate(memory.get(), sizeof(Channel)) != 0 || ftruncate(errors_, kErrorBytes) != 0)
+    return error("the program cannot be started: {}", std::strerror(errno));
+  Descriptor trouble_read(trouble[0]), trouble_write(trouble[1]);
+  fcntl(errors_, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
+  void* mapped = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (mapped == MAP_FAILED) return error("there is no memory for the program: {}", std::strerror(errno));
+  channel_ = static_cast<Channel*>(mapped);
+  channel_->version = preload::kVersion;
+
+  std::vector<std::string> arguments = program.arguments, environment;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!starts_with_any(*variable, {"LD_PRELOAD=", "SLALOM_"})) environment.push_back(*variable);
+  environment.push_back("LD_PRELOAD=" + options.library);
+  environment.push_back(fmt::format("{}={:04}", preload::kDescriptorVariable, memory.get()));
+  const bool show = options.output == LaunchOptions::Output::Show;
+  const Launch launch{
+      pointers(arguments), pointers(environment), memory.get(), errors_, show ? -1 : nothing.get(),
+      nothing.get(),       trouble_write.get(),   core_,        getpid()};
+  process_ = fork();
+  if (process_ < 0) return error("the program cannot be started: {}", std::strerror(errno));
+  if (process_ == 0) become(launch, program.path.c_str());
+  trouble_write.reset();
+  int reason = 0;
+  if (read(trouble_read.get(), &reason, sizeof reason) == sizeof reason)
+    return error("{} cannot be executed: {}", program.path, std::strerror(reason));
+  return {};
+}
+
+Result<void> Zygote::wait_for_main(const Program& program) {
+  const Waited waited = wait();
+  if (waited == Waited::Stopped && channel_->phase.load() == Phase::Ready) return {};
+  if (waited == Waited::Silent)
+    return error("{} did not reach main() within {} seconds", program.path, patience_);
+  std::string output = errors();
+  if (output.size() > 400) output.resize(400);
+  return error("{} ended before it reached main(){}{}", program.path, output.empty() ? "" : ":\n  ", output);
+}
+
+Result<void> Zygote::read_modules(const Program& program, const std::string& library) {
+  std::ifstream maps(fmt::format("/proc/{}/maps", process_));
+  std::string line;
+  while (std::getline(maps, line)) {
+    const size_t slash = line.find('/');
+    unsigned long long begin = 0, end = 0;
+    if (slash == std::string::npos || std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2) continue;
+    const std::string path = line.substr(slash);
+    if (path.rfind("/memfd:", 0) == 0) continue;
+    if (modules_.empty() || modules_.back().path != path)
+      modules_.push_back({path, begin, end, false});
+    else
+      modules_.back().end = end;
+  }
+  if (modules_.empty()) return error("/proc/{}/maps cannot be read; is /proc mounted?", process_);
+  channel_->user_count = 0;
+  for (Module& module : modules_) {
+    const bool system = starts_with_any(module.path, {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"});
+    module.user = module.path == program.path || (!system && module.path != library);
+    if (module.user && channel_->user_count < preload::kMostModules)
+      channel_->user[channel_->user_count++] = {module.begin, module.end};
+  }
+  return {};
+}
+
+Zygote::~Zygote() {
+  if (process_ > 0) {
+    if (channel_ != nullptr && channel_->phase.load() != Phase::Over &&
+        channel_->phase.load() != Phase::Ready && channel_->child > 1)
+      kill(-channel_->child, SIGKILL);
+    kill(process_, SIGKILL);
+    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (channel_ != nullptr) munmap(channel_, sizeof(Channel));
+  if (errors_ >= 0) close(errors_);
+}
+
+void Zygote::fork_execution() {
+  lseek(errors_, 0, SEEK_SET);  // the target shares the position
+  channel_->parent_turn.store(0, std::memory_order_relaxed);
+  channel_->phase.store(Phase::Running, std::memory_order_relaxed);
+  channel_->zygote_turn.store(1, std::memory_order_release);
+  wake(channel_->zygote_turn);
+}
+
+Zygote::Waited Zygote::wait() {
+  if (const auto thread = static_cast<pid_t>(syscall(SYS_gettid)); thread != tied_thread_) {
+    tie_to(core_);
+    tied_thread_ = thread;
+  }
+  uint32_t slices = 0;
+  while (channel_->parent_turn.load(std::memory_order_acquire) == 0) {
+    const timespec slice{0, kSliceNanoseconds};
+    if (syscall(SYS_futex, &channel_->parent_turn, FUTEX_WAIT, 0, &slice, nullptr, 0) == 0 ||
+        errno != ETIMEDOUT)
+      continue;
+    if (waitpid(process_, nullptr, WNOHANG) == process_) {
+      process_ = -1;
+      return Waited::Dead;
+    }
+    if (++slices >= patience_ * kSlicesPerSecond) return Waited::Silent;
+  }
+  channel_->parent_turn.store(0, std::memory_order_relaxed);
+  return Waited::Stopped;
+}
+
+void Zygote::let_run(uint32_t agent) {
+  channel_->phase.store(Phase::Running, std::memory_order_relaxed);
+  std::atomic<uint32_t>& turn = channel_->slots[agent].turn;
+  turn.store(static_cast<uint32_t>(Turn::Go), std::memory_order_release);
+  wake(turn);
+}
+
+void Zygote::end_execution(uint32_t agent) {
+  if (agent < preload::kMostAgents) {
+    std::atomic<uint32_t>& turn = channel_->slots[agent].turn;
+    turn.store(static_cast<uint32_t>(Turn::Die), std::memory_order_release);
+    wake(turn);
+  } else if (channel_->child > 1) {
+    kill(channel_->child, SIGKILL);
+  }
+  while (wait() == Waited::Stopped && channel_->phase.load() != Phase::Over) {
+  }
+}
+
+std::string Zygote::errors() const {
+  const off_t written = std::clamp<off_t>(lseek(errors_, 0, SEEK_CUR), 0, kErrorBytes);
+  std::string text(static_cast<size_t>(std::min<off_t>(written, 1 << 16)), '\0');
+  const ssize_t got = pread(errors_, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+}  // namespace slalom

@@ -1,0 +1,72 @@
+// Zygote: a launched target that waits at the entry of main() and forks an execution whenever it is asked.
+//
+// Owns the process, the Channel and the file that takes what executions write to standard error. The whole
+// hand-over happens on one core: launch() ties the process to `core`, and wait() ties the calling thread to
+// it as well, since waking an idle core costs thirty times as much as switching on a busy one.
+//
+// When it is destroyed nothing that it started is left. Not for deciding anything: see program_machine.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "preload/protocol.h"
+#include "process/program.h"
+
+namespace slalom {
+
+struct LaunchOptions {
+  std::string library;    // libslalom_preload.so
+  int core = 0;           // of those that this process may use
+  uint32_t patience = 5;  // seconds that an execution may run without an operation
+  enum class Output : uint8_t { Discard, Show } output = Output::Discard;
+  // If there is one, it collects what executions did that slalom does not control (preload/protocol.h).
+  std::shared_ptr<std::atomic<uint32_t>> uncontrolled;
+};
+
+class Zygote {
+ public:
+  // A piece of the target's address space that comes from a file.
+  struct Module {
+    std::string path;
+    uint64_t begin = 0, end = 0;
+    bool user = false;  // not of the system's libraries
+  };
+
+  static Result<std::unique_ptr<Zygote>> launch(const Program& program, const LaunchOptions& options);
+  ~Zygote();
+  Zygote(const Zygote&) = delete;
+  Zygote& operator=(const Zygote&) = delete;
+
+  preload::Channel& channel() { return *channel_; }
+  const std::vector<Module>& modules() const { return modules_; }
+
+  enum class Waited : uint8_t { Stopped, Silent, Dead };
+  void fork_execution();
+  // Until the target hands over. Silent: it has not for `patience` seconds. Dead: the zygote is gone.
+  Waited wait();
+  void let_run(uint32_t agent);
+  // Ends the execution, in which `agent` (or nobody) waits for its turn.
+  void end_execution(uint32_t agent);
+  std::string errors() const;  // what the execution wrote to standard error, at least the beginning
+
+ private:
+  Zygote() = default;
+  Result<void> start(const Program& program, const LaunchOptions& options);
+  Result<void> wait_for_main(const Program& program);
+  Result<void> read_modules(const Program& program, const std::string& library);
+
+  preload::Channel* channel_ = nullptr;
+  int errors_ = -1;
+  pid_t process_ = -1;
+  int core_ = 0;
+  pid_t tied_thread_ = -1;
+  uint32_t patience_ = 5;
+  std::vector<Module> modules_;
+};
+
+}  // namespace slalom
