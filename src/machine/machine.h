@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "trace/choice.h"
 #include "trace/choice_policy.h"
+#include "trace/feedback.h"
 #include "trace/names.h"
 #include "trace/outcome.h"
 #include "trace/sink.h"
@@ -51,6 +52,7 @@ class Machine {
   virtual uint64_t state_hash() const = 0;  // of everything the target can observe
   virtual Snapshots* snapshots() = 0;       // null: this machine has none
   virtual const Names& names() const = 0;
+  virtual const Feedback* feedback() const { return nullptr; }  // after the end; null: it learns nothing
 };
 
 }  // namespace slalom

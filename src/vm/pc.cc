@@ -100,7 +100,8 @@ bool Pc::write(unsigned cpu, Physical address, unsigned size, uint64_t value) {
 bool Pc::attention(unsigned cpu, bool interrupts_enabled) const {
   return (interrupts_enabled && devices_.interrupt_pending(cpu)) ||
          (devices_.nmi_pending(cpu) && !system_.cpus[cpu]->regs.nmi_blocked) ||
-         devices_.signal_pending(cpu) || devices_.next_deadline() < planned_ || power_.has_value();
+         devices_.signal_pending(cpu) || devices_.next_deadline() < planned_ || power_.has_value() ||
+         (deliverable_ && deliverable() != *deliverable_);
 }
 
 bool Pc::runnable(unsigned id) const {
@@ -173,6 +174,12 @@ bool Pc::can_deliver(unsigned id) const {
   const Registers& r = system_.cpus[id]->regs;
   return !r.interrupt_shadow && (((r.rflags & flag::kInterrupt) && devices_.interrupt_pending(id)) ||
                                  (devices_.nmi_pending(id) && !r.nmi_blocked));
+}
+
+uint32_t Pc::deliverable() const {
+  uint32_t all = 0;
+  for (unsigned cpu = 0; cpu < cpu_count(); ++cpu) all |= static_cast<uint32_t>(can_deliver(cpu)) << cpu;
+  return all;
 }
 
 bool Pc::deliver(unsigned id) {
@@ -302,6 +309,8 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   const uint64_t target =
       options.instructions > ~state_.executed ? ~uint64_t{0} : state_.executed + options.instructions;
   cpu.passes = options.passes;
+  const uint64_t places = options.passes + (cpu.at_place ? 1 : 0);
+  if (options.stop_at_window) deliverable_ = deliverable();
   cpu.stop_on = options.stop_on | Cpu::kHypercall;
   PcStop why = PcStop::Budget;
   while (true) {
@@ -311,7 +320,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
       why = stop_for_power();
       break;
     }
-    if (options.stop_at_window && can_deliver(id)) {
+    if (deliverable_ && deliverable() != *deliverable_) {
       why = PcStop::Window;
       break;
     }
@@ -331,7 +340,8 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
     }
   }
   cpu.stop_on = Cpu::kHypercall;
-  cpu.passes = 0;
+  passed_ = places - std::exchange(cpu.passes, 0);
+  deliverable_.reset();
   if (system_.tap != nullptr) system_.tap->flush();
   return why;
 }

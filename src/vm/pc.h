@@ -56,9 +56,9 @@ class Hypercalls {
 // What ends a controlled run besides its budget.
 struct RunOptions {
   uint64_t instructions = ~uint64_t{0};
-  uint64_t passes = 0;  // places that are passed before one stops
-  uint8_t stop_on = 0;  // of Cpu::kIret, kFault
-  bool stop_at_window = false;
+  uint64_t passes = 0;          // places that are passed before one stops
+  uint8_t stop_on = 0;          // of Cpu::kIret, kFault
+  bool stop_at_window = false;  // when interrupts become, or cease to be, deliverable to any CPU
 };
 
 class Pc final : public Bus {
@@ -80,6 +80,7 @@ class Pc final : public Bus {
   bool deliver(unsigned cpu);
   // Lets virtual time pass up to the next timer. False: none is set.
   bool skip_to_timer();
+  uint64_t passed() const { return passed_; }  // places, in the last run_cpu()
   unsigned current() const { return state_.current; }
   // A parked CPU does not take turns in run(); run_cpu() and deliver() do not care.
   void park(unsigned cpu, bool parked);
@@ -163,6 +164,7 @@ class Pc final : public Bus {
   bool enter_interrupt(Cpu& cpu, uint8_t vector);
   Exit run_slice(Cpu& cpu, uint64_t instructions);
   std::optional<PcStop> stop_for(Cpu& cpu, Exit exit);
+  uint32_t deliverable() const;
   std::string describe_trouble(Cpu& cpu) const;
 
   struct Saved;
@@ -176,6 +178,8 @@ class Pc final : public Bus {
   std::string trouble_;
   int exit_code_ = 0;
   Hypercalls* hypercalls_ = nullptr;
+  uint64_t passed_ = 0;
+  std::optional<uint32_t> deliverable_;        // CPUs to which interrupts could be, if that is watched
   std::vector<std::unique_ptr<Saved>> saved_;  // by Ram::Checkpoint
 };
 

@@ -1,0 +1,437 @@
+#include "vm/kernel/kernel_machine.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "vm/memory/mmu.h"
+
+namespace slalom::vm {
+namespace {
+
+// How often a CPU is looked at that does not stop by itself; at fixed counts of its own instructions.
+constexpr uint64_t kSlice = 16'384;
+// What a kernel may still do after it has reported its end.
+constexpr uint64_t kLastWords = 3'000'000;
+// So long nothing but idle CPUs: nobody will ever wake up. In virtual nanoseconds.
+constexpr uint64_t kForever = 20'000'000'000;
+constexpr uint64_t kMostRevivals = 2'000;
+constexpr uint64_t kCheckLimit = 2'000'000'000;
+
+TapFilter test_filter() {
+  // Ring 0 without its own stacks: what flows can share.
+  return {.rings = 1, .own_stack = false};
+}
+
+}  // namespace
+
+struct KernelMachine::Saved {
+  Pc::Checkpoint checkpoint = 0;
+  State state;
+  Communication communication;
+};
+
+KernelMachine::KernelMachine(Booted machine, KernelMachineOptions options, std::shared_ptr<const Names> names)
+    : machine_(std::move(machine)),
+      options_(std::move(options)),
+      names_(std::move(names)),
+      tap_(*this, test_filter()) {
+  Pc& pc = *machine_.pc;
+  CHECK(options_.flows >= 1 && options_.flows <= pc.cpu_count(), "{} flows on {} CPUs", options_.flows,
+        pc.cpu_count());
+  pc.set_hypercalls(this);
+  pc.attach(&tap_);
+  pc.ram().make_base();
+  begin_ = pc.take();
+  begin_executed_ = pc.executed();
+  for (unsigned i = 0; i < pc.cpu_count(); ++i) begin_retired_.push_back(pc.cpu(i).regs.retired);
+}
+
+KernelMachine::~KernelMachine() {
+  machine_.pc->attach(nullptr);
+  machine_.pc->set_hypercalls(nullptr);
+}
+
+AgentId KernelMachine::interrupt_agent(unsigned cpu, uint8_t vector) {
+  // Linux's own vectors are at the top: these have readable ids.
+  return cpu_agent(cpu).interrupt(vector >= 0xd0 ? vector - 0xd0u : 0x100u + vector);
+}
+
+Result<void> KernelMachine::reset(const Inputs& inputs) {
+  if (inputs.policy.where != inputs_.policy.where || inputs.policy.places != inputs_.policy.places)
+    places_set_ = false;
+  inputs_ = inputs;
+  open_ = false;
+  return {};
+}
+
+Stop KernelMachine::start(EventSink& sink) {
+  Pc& pc = *machine_.pc;
+  sink_ = nullptr;
+  pc.restore(begin_);
+  pc.devices().take_console_output();
+  if (!places_set_) {
+    Places places;
+    using Where = ChoicePolicy::Where;
+    places.where = inputs_.policy.where == Where::Everywhere ? Places::Where::Memory
+                   : inputs_.policy.where == Where::Sync     ? Places::Where::Locked
+                                                             : Places::Where::Listed;
+    Physical physical;
+    for (const Place place : inputs_.policy.places)
+      if (translate_quietly(pc.cpu(0), place.raw, physical)) places.listed.insert(physical);
+    pc.set_places(std::move(places));
+    places_set_ = true;
+  }
+  sink_ = &sink;
+  state_ = State{};
+  state_.cpus.resize(pc.cpu_count());
+  state_.results.resize(options_.flows);
+  state_.progress = pc.time();
+  communication_.clear();
+  feedback_.places.clear();
+  natural_ = false;
+  return choice(ChoiceKind::Start);
+}
+
+Stop KernelMachine::resume(Decision decision) {
+  if (!open_) return Outcome(ToolError{"resume() without a choice point: call reset() and start() first"});
+  open_ = false;
+  if (state_.arity != 0) {
+    if (decision.value >= state_.arity)
+      return finish(ToolError{fmt::format("value {} of {}", decision.value, state_.arity)});
+    machine_.pc->cpu(state_.current).gpr(kRax) = decision.value;
+    state_.arity = 0;
+    return run(decision.lease);
+  }
+  Pc& pc = *machine_.pc;
+  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) {
+    if (decision.next == agent(cpu) && !state_.cpus[cpu].parked &&
+        pc.cpu(cpu).regs.activity == Activity::Running) {
+      if (!state_.cpus[cpu].liveness.live()) state_.cpus[cpu].liveness.revive();  // a replay knows better
+    } else {
+      bool delivered = false;
+      for (const uint8_t vector : vectors(cpu)) {
+        if (decision.next != interrupt_agent(cpu, vector)) continue;
+        enter_interrupt(cpu, vector);
+        delivered = true;
+        break;
+      }
+      if (!delivered) continue;
+    }
+    if (state_.current != cpu || !state_.running) state_.cpus[cpu].in_a_row = 0;
+    state_.current = cpu;
+    state_.running = true;
+    state_.chosen_at = ops(cpu);
+    return run(decision.lease);
+  }
+  return finish(ToolError{fmt::format("the decision is to run {}, which cannot run after {} instructions",
+                                      names_->agent(decision.next), instructions())});
+}
+
+uint64_t KernelMachine::instructions() const {
+  return machine_.pc->executed() - begin_executed_;
+}
+uint64_t KernelMachine::ops(unsigned cpu) const {
+  return machine_.pc->cpu(cpu).regs.retired - begin_retired_[cpu];
+}
+AgentId KernelMachine::agent(unsigned cpu) const {
+  const std::vector<Interrupt>& nested = state_.cpus[cpu].interrupts;
+  return nested.empty() ? cpu_agent(cpu) : nested.back().agent;
+}
+
+// The CPU's own count of instructions at which a schedule wants it stopped next.
+uint64_t KernelMachine::next_stop(unsigned cpu) const {
+  const ChoicePolicy::Position after{agent(cpu), ops(cpu) + 1};
+  const auto& stops = inputs_.policy.stops;
+  const auto found = std::lower_bound(stops.begin(), stops.end(), after);
+  return found != stops.end() && found->agent == after.agent ? found->ops : ~uint64_t{0};
+}
+
+bool KernelMachine::enabled(unsigned cpu) const {
+  const CpuState& state = state_.cpus[cpu];
+  return !state.parked && machine_.pc->cpu(cpu).regs.activity == Activity::Running && state.liveness.live();
+}
+
+std::vector<uint8_t> KernelMachine::vectors(unsigned cpu) const {
+  std::vector<uint8_t> found;
+  Pc& pc = *machine_.pc;
+  if (!pc.can_deliver(cpu)) return found;
+  const bool open = (pc.cpu(cpu).regs.rflags & flag::kInterrupt) != 0;
+  for (const PendingInterrupt& one : pc.devices().pending_interrupts(cpu)) {
+    const bool nmi = one.source == PendingInterrupt::Source::Nmi;
+    if (nmi ? !pc.cpu(cpu).regs.nmi_blocked : open && one.deliverable) found.push_back(one.vector);
+  }
+  return found;
+}
+
+void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector) {
+  Pc& pc = *machine_.pc;
+  CpuState& state = state_.cpus[cpu];
+  const Interrupt context{interrupt_agent(cpu, vector), pc.cpu(cpu).gpr(kRip), pc.cpu(cpu).gpr(kRsp)};
+  state.interrupts.push_back(context);
+  state.parked = false;
+  state.liveness.revive();
+  const bool delivered = pc.deliver(cpu, vector);
+  CHECK(delivered, "interrupt {} could not be delivered to CPU {}", vector, cpu);
+}
+
+// Handlers whose return has been seen, or which a switch to another thread has left for good.
+void KernelMachine::leave_interrupts(unsigned cpu, bool all) {
+  std::vector<Interrupt>& nested = state_.cpus[cpu].interrupts;
+  const Cpu& at = machine_.pc->cpu(cpu);
+  while (!nested.empty() && (all || (nested.back().return_rip == at.regs.gpr[kRip] &&
+                                     nested.back().return_rsp == at.regs.gpr[kRsp]))) {
+    nested.pop_back();
+    if (!all) break;
+  }
+}
+
+// Whoever spins is live again when what it reads is written.
+void KernelMachine::watch_for_writes() {
+  tap_.watches.clear();
+  for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu)
+    if (cpu != state_.current)
+      for (const uint64_t address : state_.cpus[cpu].liveness.waits_for())
+        tap_.watches.push_back({.first = address, .last = address + 7, .reads = false, .after = true});
+}
+
+Stop KernelMachine::run(uint32_t lease) {
+  Pc& pc = *machine_.pc;
+  while (true) {
+    const unsigned cpu = state_.current;
+    CpuState& state = state_.cpus[cpu];
+    const uint64_t before = ops(cpu);
+    RunOptions options{.instructions = std::min(next_stop(cpu) - before, kSlice - before % kSlice),
+                       .passes = lease,
+                       .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
+                       .stop_at_window = true};
+    watch_for_writes();
+    const PcStop why = pc.run_cpu(cpu, options);
+    const uint64_t done = ops(cpu) - before;
+    const uint64_t passed = pc.passed();
+    state_.steps += passed;
+    lease -= static_cast<uint32_t>(std::min<uint64_t>(lease, passed));
+    state.in_a_row += done;
+    for (unsigned other = 0; other < state_.cpus.size(); ++other)
+      if (other != cpu) state_.cpus[other].liveness.on_others(done);
+    read_console();
+    if (std::optional<Stop> stop = after(why)) return std::move(*stop);
+  }
+}
+
+std::optional<Stop> KernelMachine::after(PcStop why) {
+  Pc& pc = *machine_.pc;
+  const unsigned cpu = state_.current;
+  CpuState& state = state_.cpus[cpu];
+  if (state_.dying &&
+      (state_.reported || why == PcStop::Halted || instructions() - state_.dying_since > kLastWords))
+    return finish(Exited{});
+  if (state_.failure)
+    return finish(
+        Faulted{Faulted::Kind::Assertion, agent(cpu), Place{pc.cpu(cpu).gpr(kRip)}, *state_.failure});
+  if (instructions() >= inputs_.max_steps) return finish(LimitReached{instructions(), {agent(cpu)}});
+  switch (why) {
+    case PcStop::PowerOff:
+    case PcStop::Reset:
+    case PcStop::Exit:
+      return finish(Exited{});
+    case PcStop::Unknown:
+      return finish(ToolError{pc.trouble()});
+    case PcStop::Idle:
+      break;
+    case PcStop::Budget:
+      state.liveness.on_progress(state.in_a_row);
+      if (!state.liveness.live() && !state_.dying) return choice(ChoiceKind::Blocked);
+      if (next_stop_is(cpu)) return choice(ChoiceKind::Running);
+      return std::nullopt;
+    case PcStop::Place:
+      // Whoever was chosen makes at least one step.
+      if (state_.dying || ops(cpu) == state_.chosen_at) return std::nullopt;
+      return choice(ChoiceKind::Running);
+    case PcStop::Window:
+      if (state_.dying) return std::nullopt;
+      return choice(ChoiceKind::Running);
+    case PcStop::Access: {
+      const AccessHit& hit = pc.cpu(cpu).hit;
+      for (CpuState& other : state_.cpus)
+        for (const uint64_t address : other.liveness.waits_for())
+          if (hit.address < address + 8 && address < hit.address + hit.size) {
+            other.liveness.revive();
+            break;
+          }
+      return choice(ChoiceKind::Running);
+    }
+    case PcStop::Halted:
+      leave_interrupts(cpu, true);
+      state.liveness.on_halt();
+      state.liveness.revive();
+      return choice(ChoiceKind::Blocked);
+    case PcStop::Paused:
+      state.liveness.on_pause(ops(cpu));
+      if (!state.liveness.live() && !state_.dying) return choice(ChoiceKind::Blocked);
+      return std::nullopt;
+    case PcStop::Event: {
+      const AgentId ended = agent(cpu);
+      leave_interrupts(cpu, false);
+      if (agent(cpu) == ended) return std::nullopt;
+      return choice(ChoiceKind::Ended, ended);
+    }
+    case PcStop::Hypercall:
+      if (state_.arity != 0) return choice(ChoiceKind::Data);
+      if (!state.parked) return std::nullopt;
+      if (std::ranges::all_of(state_.cpus.begin(), state_.cpus.begin() + options_.flows,
+                              [](const CpuState& one) { return one.done; }))
+        return end_of_test();
+      return choice(ChoiceKind::Ended);
+  }
+  return finish(ToolError{"the machine stopped for no reason"});
+}
+
+bool KernelMachine::next_stop_is(unsigned cpu) const {
+  const ChoicePolicy::Position here{agent(cpu), ops(cpu)};
+  return std::binary_search(inputs_.policy.stops.begin(), inputs_.policy.stops.end(), here);
+}
+
+Stop KernelMachine::choice(ChoiceKind kind) {
+  return choice(kind, state_.running ? agent(state_.current) : AgentId{});
+}
+
+Stop KernelMachine::choice(ChoiceKind kind, AgentId current) {
+  state_.kind = kind;
+  state_.last = current;
+  options_known_ = false;
+  if (kind != ChoiceKind::Data && options().empty()) return conclude();
+  return choice_point();
+}
+
+Stop KernelMachine::choice_point() {
+  const Pc& pc = *machine_.pc;
+  open_ = true;
+  ChoicePoint point;
+  point.step = slalom::Step{state_.steps};
+  point.kind = state_.kind;
+  point.current = state_.last;
+  point.current_ops = state_.running ? ops(state_.current) : 0;
+  point.arity = state_.arity;
+  point.source = this;
+  uint64_t digest =
+      combine(static_cast<uint64_t>(point.kind), point.current.raw, point.current_ops, instructions());
+  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu)
+    digest = combine(digest, machine_.pc->cpu(cpu).regs.gpr[kRip], machine_.pc->cpu(cpu).regs.gpr[kRsp]);
+  point.digest = digest;
+  return point;
+}
+
+std::span<const Option> KernelMachine::options() const {
+  if (!options_known_) {
+    options_found_.clear();
+    for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) {
+      const Place here{machine_.pc->cpu(cpu).regs.gpr[kRip]};
+      if (enabled(cpu)) options_found_.push_back({agent(cpu), {OpKind::None, {}, here}});
+      for (const uint8_t vector : vectors(cpu))
+        options_found_.push_back({interrupt_agent(cpu, vector), {OpKind::IrqEnter, ObjectId{cpu}, here}});
+    }
+    std::ranges::sort(options_found_, {}, &Option::agent);
+    options_known_ = true;
+  }
+  return options_found_;
+}
+
+std::vector<Option> KernelMachine::blocked() const {
+  std::vector<Option> found;
+  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+    if (!enabled(cpu) && !state_.cpus[cpu].done)
+      found.push_back({agent(cpu), {OpKind::None, {}, Place{machine_.pc->cpu(cpu).regs.gpr[kRip]}}});
+  return found;
+}
+
+Stop KernelMachine::conclude() {
+  Pc& pc = *machine_.pc;
+  if (state_.dying) return finish(Exited{});
+  for (int tries = 0; tries < 10'000; ++tries) {
+    bool revived = false;
+    for (CpuState& state : state_.cpus)
+      if (!state.liveness.live()) {
+        state.liveness.revive();
+        revived = true;
+      }
+    if (revived && ++state_.revivals > kMostRevivals) break;
+    if (!revived && (pc.time() - state_.progress > kForever || !pc.skip_to_timer())) break;
+    options_known_ = false;
+    if (!options().empty()) return choice_point();
+  }
+  Deadlocked deadlock;
+  for (const Option& one : blocked())
+    deadlock.waiting.push_back({one.agent, one.op.kind, one.op.object, one.op.pc, {}});
+  return finish(std::move(deadlock));
+}
+
+// All flows are done: the guest looks at what they left, if it was asked to.
+Stop KernelMachine::end_of_test() {
+  if (!options_.has_check) return finish(Exited{});
+  Pc& pc = *machine_.pc;
+  natural_ = true;
+  tap_.watches.clear();
+  tap_.filter.rings = 0;
+  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) pc.cpu(cpu).choose_tlb();
+  const uint64_t start = pc.executed();
+  PcStop why = PcStop::Budget;
+  while (why == PcStop::Budget && !state_.checked && pc.executed() - start < kCheckLimit) {
+    why = pc.run(kSlice);
+    read_console();
+  }
+  tap_.filter = test_filter();
+  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) pc.cpu(cpu).choose_tlb();
+  if (why == PcStop::Unknown) return finish(ToolError{pc.trouble()});
+  if (state_.failure) return finish(Faulted{Faulted::Kind::Assertion, {}, {}, *state_.failure});
+  if (!state_.checked) return finish(Faulted{Faulted::Kind::Assertion, {}, {}, "the check did not end"});
+  if (*state_.checked != 0)
+    return finish(Faulted{
+        Faulted::Kind::Assertion, {}, {}, fmt::format("the check failed with status {}", *state_.checked)});
+  return finish(Exited{});
+}
+
+Stop KernelMachine::finish(Outcome outcome) {
+  open_ = false;
+  if (!state_.line.empty()) console_line(std::exchange(state_.line, {}));
+  std::vector<Place> found = communication_.points();
+  std::ranges::set_difference(found, inputs_.policy.places, std::back_inserter(feedback_.places));
+  sink_->on_end(outcome);
+  return outcome;
+}
+
+uint64_t KernelMachine::state_hash() const {
+  return combine(machine_.pc->state_hash(), state_.steps);
+}
+
+std::array<uint64_t, Liveness::kReasons> KernelMachine::liveness_counts() const {
+  std::array<uint64_t, Liveness::kReasons> all{};
+  for (const CpuState& cpu : state_.cpus)
+    for (unsigned i = 0; i < Liveness::kReasons; ++i) all[i] += cpu.liveness.counts()[i];
+  return all;
+}
+
+Snapshots::Id KernelMachine::take() {
+  auto saved = std::make_unique<Saved>(Saved{machine_.pc->take(), state_, communication_});
+  const Id id = saved->checkpoint;
+  if (saved_.size() <= id) saved_.resize(id + 1);
+  saved_[id] = std::move(saved);
+  return id;
+}
+
+Stop KernelMachine::restore(Id id) {
+  CHECK(id < saved_.size() && saved_[id] != nullptr, "no checkpoint {}", id);
+  machine_.pc->restore(static_cast<Pc::Checkpoint>(id));
+  machine_.pc->devices().take_console_output();
+  state_ = saved_[id]->state;
+  communication_ = saved_[id]->communication;
+  feedback_.places.clear();
+  options_known_ = false;
+  return choice_point();
+}
+
+void KernelMachine::drop(Id id) {
+  machine_.pc->drop(static_cast<Pc::Checkpoint>(id));
+  saved_[id].reset();
+}
+
+}  // namespace slalom::vm

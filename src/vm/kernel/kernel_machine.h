@@ -1,0 +1,153 @@
+// KernelMachine: a kernel under test behind the Machine interface. Its agents are contexts: each CPU, and
+// each interrupt that waits for one or runs on one (SKI, sections 3.4 and 5.2).
+//
+// An execution starts where all flows of a test are about to begin, and ends when all of them are done, when
+// the kernel has died, or when nothing can go on. In between CPUs run one at a time, as decided; an interrupt
+// comes only by a decision, and only when the CPU's flag and the priorities let it in. A timer that is due
+// becomes pending; when nothing else can run, time passes up to the next one.
+//
+// An agent's operations are the instructions its CPU has retired since the start. Steps are choice points
+// that the policy allows: instructions of communication, or, as long as none are known, all that share
+// memory.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "machine/machine.h"
+#include "vm/boot/boot.h"
+#include "vm/kernel/communication.h"
+#include "vm/kernel/liveness.h"
+
+namespace slalom::vm {
+
+struct KernelMachineOptions {
+  unsigned flows = 2;                          // flow i runs on CPU i
+  std::vector<std::vector<uint8_t>> programs;  // what flows ask for with SLALOM_PROGRAM
+  bool has_check = false;                      // the guest says SLALOM_CHECKED after the test
+  bool interrupts = true;                      // else they come as soon as they can, without a choice
+};
+
+class KernelMachine final : public Machine,
+                            private Snapshots,
+                            private OptionSource,
+                            private TapSink,
+                            private Hypercalls {
+ public:
+  // `machine` stands where the flows are about to start.
+  KernelMachine(Booted machine, KernelMachineOptions options, std::shared_ptr<const Names> names);
+  ~KernelMachine() override;
+
+  Result<void> reset(const Inputs& inputs) override;
+  Stop start(EventSink& sink) override;
+  Stop resume(Decision decision) override;
+  slalom::Step step() const override { return slalom::Step{state_.steps}; }
+  std::vector<Option> blocked() const override;
+  uint64_t state_hash() const override;
+  Snapshots* snapshots() override { return this; }
+  const Names& names() const override { return *names_; }
+
+  // After the end.
+  const Feedback* feedback() const override { return &feedback_; }
+  const std::vector<std::vector<uint8_t>>& results() const { return state_.results; }  // by flow
+  std::array<uint64_t, Liveness::kReasons> liveness_counts() const;
+  uint64_t instructions() const;
+  Pc& pc() { return *machine_.pc; }
+
+  static AgentId cpu_agent(unsigned cpu) { return AgentId::initial(cpu); }
+  static AgentId interrupt_agent(unsigned cpu, uint8_t vector);
+
+ private:
+  struct Interrupt {  // a context on a CPU
+    AgentId agent;
+    uint64_t return_rip = 0, return_rsp = 0;
+  };
+  struct CpuState {
+    std::vector<Interrupt> interrupts;  // the innermost last
+    bool parked = false;                // at SLALOM_DONE, and not interrupted since
+    bool done = false;                  // its flow is
+    uint64_t in_a_row = 0;              // instructions since another CPU ran
+    Liveness liveness;
+  };
+  // Everything but the Pc, for checkpoints.
+  struct State {
+    std::vector<CpuState> cpus;
+    unsigned current = 0;
+    bool running = false;  // somebody has run
+    ChoiceKind kind = ChoiceKind::Start;
+    uint64_t steps = 0;
+    AgentId last;            // who ran last
+    uint64_t chosen_at = 0;  // its operations when it was chosen
+    uint32_t arity = 0;
+    uint64_t progress = 0;  // virtual time when a flow last entered or left the kernel
+    uint64_t revivals = 0;  // times that all CPUs seemed to wait for each other
+    bool dying = false;     // the kernel reports its end, since this instruction
+    uint64_t dying_since = 0;
+    bool reported = false;  // completely
+    std::string line;       // of the console, so far
+    std::vector<std::vector<uint8_t>> results;
+    std::optional<std::string> failure;  // SLALOM_FAIL
+    std::optional<int64_t> checked;
+  };
+
+  // Snapshots
+  Id take() override;
+  Stop restore(Id id) override;
+  void drop(Id id) override;
+  // OptionSource
+  std::span<const Option> options() const override;
+  // TapSink
+  void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) override;
+  void on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) override;
+  // Hypercalls
+  bool on_hypercall(Cpu& cpu) override;
+
+  Stop run(uint32_t lease);
+  std::optional<Stop> after(PcStop why);
+  Stop choice(ChoiceKind kind);
+  Stop choice(ChoiceKind kind, AgentId current);
+  Stop choice_point();
+  Stop conclude();  // nobody can run
+  Stop finish(Outcome outcome);
+  Stop end_of_test();
+  bool enabled(unsigned cpu) const;
+  std::vector<uint8_t> vectors(unsigned cpu) const;  // of interrupts that could be delivered now
+  AgentId agent(unsigned cpu) const;                 // whose turn it is on that CPU
+  uint64_t ops(unsigned cpu) const;
+  uint64_t next_stop(unsigned cpu) const;
+  bool next_stop_is(unsigned cpu) const;  // here
+  void enter_interrupt(unsigned cpu, uint8_t vector);
+  void leave_interrupts(unsigned cpu, bool all);
+  void watch_for_writes();
+  void read_console();
+  void console_line(const std::string& line);
+  void tell(unsigned cpu, OpKind op, uint64_t pc, ObjectId object = {}, int64_t value = 0,
+            std::string_view text = {});
+  bool copy_out(Cpu& cpu, uint64_t address, std::span<const uint8_t> bytes);
+  bool copy_in(Cpu& cpu, uint64_t address, std::span<uint8_t> bytes) const;
+
+  Booted machine_;
+  KernelMachineOptions options_;
+  std::shared_ptr<const Names> names_;
+  Tap tap_;
+  Pc::Checkpoint begin_ = 0;
+  uint64_t begin_executed_ = 0;
+  std::vector<uint64_t> begin_retired_;
+  Inputs inputs_;
+  bool places_set_ = false;
+  EventSink* sink_ = nullptr;
+  State state_;
+  Communication communication_;
+  Feedback feedback_;
+  bool open_ = false;     // stands at a choice point
+  bool natural_ = false;  // the check runs, and nothing is decided
+  mutable std::vector<Option> options_found_;
+  mutable bool options_known_ = false;
+  struct Saved;
+  std::vector<std::unique_ptr<Saved>> saved_;
+};
+
+}  // namespace slalom::vm

@@ -1,0 +1,59 @@
+// Liveness: is a CPU getting on, or does it wait for another one? Guessed from what it does, without
+// knowledge of the kernel (SKI, section 3.3).
+//
+//   H1  it halts                                             until an interrupt wakes it
+//   H2  two PAUSEs within kPauseWindow instructions          until somebody writes what it read between them
+//   H3  a loop that reads the same values again and again    until somebody writes what it read in the loop
+//   H4  kStarvation instructions without a pause             until the others have run kPatience instructions
+//
+// A value: checkpoints copy it. It says what to watch; whoever runs the machine watches.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trace/access.h"
+
+namespace slalom::vm {
+
+class Liveness {
+ public:
+  static constexpr uint64_t kPauseWindow = 30, kStarvation = 500'000, kPatience = 20'000;
+  static constexpr unsigned kLoop = 20, kRounds = 16;  // H3: accesses in a loop, and rounds of it
+
+  enum class Why : uint8_t { Live, Halt, Pause, Loop, Starvation };
+  static constexpr unsigned kReasons = 5;
+
+  Why why() const { return why_; }
+  bool live() const { return why_ == Why::Live; }
+  // Addresses whose change makes it live again (H2, H3).
+  const std::vector<uint64_t>& waits_for() const { return reads_; }
+
+  void on_accesses(std::span<const Access> accesses);
+  void on_pause(uint64_t retired);
+  // It has run that many instructions in a row.
+  void on_progress(uint64_t in_a_row);
+  void on_halt() { stop(Why::Halt); }
+  void on_others(uint64_t instructions);  // that others have run meanwhile
+  void revive();                          // an interrupt, a write to what it waits for, a decision
+
+  // How often each heuristic was used, since clear().
+  const std::array<uint64_t, kReasons>& counts() const { return counts_; }
+
+ private:
+  void stop(Why why);
+  void look_for_loop();
+
+  Why why_ = Why::Live;
+  uint64_t last_pause_ = 0;
+  uint64_t others_ = 0;
+  std::vector<Access> recent_;         // at most kLoop * kRounds, the latest last
+  size_t unseen_ = 0;                  // of these, since look_for_loop()
+  std::vector<uint64_t> since_pause_;  // addresses read
+  std::vector<uint64_t> reads_;
+  std::array<uint64_t, kReasons> counts_{};
+};
+
+}  // namespace slalom::vm
