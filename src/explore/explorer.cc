@@ -2,145 +2,23 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <thread>
 
+#include "explore/crew.h"
 #include "explore/save.h"
-#include "explore/strategies/replay.h"
 
 namespace slalom {
 namespace {
 
-constexpr size_t kRound = 64;
-constexpr size_t kChunk = 4;  // consecutive tasks share prefixes, so a worker takes several at a time
-
-// Runs the tasks of a round on all workers. Worker 0 is the calling thread.
-class Crew {
- public:
-  Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<Worker> workers)
-      : strategy_(strategy), verify_(options.verify), workers_(std::move(workers)) {
-    RunnerOptions runner;
-    runner.inputs = options.inputs;
-    runner.recording = strategy.recording();
-    runner.fair = strategy.fair();
-    // A second run that starts at a checkpoint of the first would not show what differs before it.
-    runner.checkpoint_every = verify_ == ExploreOptions::Verify::RunTwice ? 0 : options.checkpoint_every;
-    for (Worker& worker : workers_)
-      runners_.push_back(std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner));
-    for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work_rounds(i); });
-  }
-  ~Crew() {
-    {
-      std::lock_guard lock(mutex_);
-      quit_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
-  // Executes tasks[i] into executions[i]; `deadline` ends it early: only the first `finished()` are valid
-  // then.
-  void run(const std::vector<Task>& tasks, std::vector<Execution>& executions,
-           const std::function<bool()>& expired) {
-    executions.clear();
-    executions.resize(tasks.size());
-    second_runs_.assign(tasks.size(), std::nullopt);
-    done_.assign(tasks.size(), 0);
-    tasks_ = &tasks;
-    executions_ = &executions;
-    expired_ = &expired;
-    next_ = 0;
-    if (tasks.size() > kChunk && !threads_.empty()) {
-      {
-        std::lock_guard lock(mutex_);
-        ++round_;
-        busy_ = threads_.size();
-      }
-      wake_.notify_all();
-      work(0);
-      std::unique_lock lock(mutex_);
-      idle_.wait(lock, [this] { return busy_ == 0; });
-    } else {
-      work(0);
-    }
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-  }
-  size_t finished() const {
-    return static_cast<size_t>(std::find(done_.begin(), done_.end(), 0) - done_.begin());
-  }
-  // How the second run of task i differed from the first, if there was one and it did.
-  const std::optional<Divergence>& second_run(size_t i) const { return second_runs_[i]; }
-
- private:
-  void work_rounds(size_t worker) {
-    uint64_t seen = 0;
-    for (;;) {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return quit_ || round_ != seen; });
-      if (quit_) return;
-      seen = round_;
-      lock.unlock();
-      work(worker);
-      lock.lock();
-      if (--busy_ == 0) idle_.notify_one();
-    }
-  }
-  void work(size_t worker) {
-    try {
-      for (;;) {
-        const size_t begin = next_.fetch_add(kChunk);
-        if (begin >= tasks_->size()) return;
-        for (size_t i = begin; i < std::min(begin + kChunk, tasks_->size()); ++i) {
-          if ((*expired_)()) return;
-          const Task& task = (*tasks_)[i];
-          Execution& execution = (*executions_)[i];
-          execution = runners_[worker]->run(task, *strategy_.walker(task));
-          if (verify_ == ExploreOptions::Verify::RunTwice)
-            second_runs_[i] = compare_second_run(*runners_[worker], execution);
-          done_[i] = 1;
-        }
-      }
-    } catch (...) {
-      std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = std::current_exception();
-    }
-  }
-  static std::optional<Divergence> compare_second_run(Runner& runner, const Execution& first) {
-    if (first.divergence || std::holds_alternative<Abandoned>(first.outcome)) return std::nullopt;
-    ScheduleWalker again(first.schedule);
-    const Execution second = runner.run(Task{}, again);
-    if (second.state_hash == first.state_hash && second.schedule == first.schedule) return std::nullopt;
-    size_t at = 0;
-    const auto& a = first.schedule.switches;
-    const auto& b = second.schedule.switches;
-    while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
-    return Divergence{at, Step{std::min(first.steps, second.steps)},
-                      "a second run of the same schedule went another way" +
-                          (again.divergence() ? ": " + *again.divergence() : "")};
-  }
-
-  const Strategy& strategy_;
-  ExploreOptions::Verify verify_;
-  std::vector<Worker> workers_;
-  std::vector<std::unique_ptr<Runner>> runners_;
-  std::vector<std::thread> threads_;
-
-  std::mutex mutex_;
-  std::condition_variable wake_, idle_;
-  uint64_t round_ = 0;
-  size_t busy_ = 0;
-  bool quit_ = false;
-  std::exception_ptr failure_;
-
-  const std::vector<Task>* tasks_ = nullptr;
-  std::vector<Execution>* executions_ = nullptr;
-  std::vector<std::optional<Divergence>> second_runs_;
-  const std::function<bool()>* expired_ = nullptr;
-  std::vector<uint8_t> done_;
-  std::atomic<size_t> next_{0};
-};
+// How many tasks a round has: more where executions are short, since each round has a cost of its own and
+// ends with workers that wait for the last of them; but never many in comparison to what was done already
+// (what is learned from a round comes too late for it), nor more results than fit into memory with ease. A
+// function of counts that are the same on any number of workers, and are saved with the search.
+size_t round_size(const ExploreResult& so_far) {
+  constexpr uint64_t kSmallest = 64, kLargest = 1024, kSteps = 1 << 16;
+  if (so_far.tasks == 0) return kSmallest;
+  const uint64_t by_length = kSteps / std::max<uint64_t>(1, so_far.steps / so_far.tasks);
+  return std::clamp(std::min(by_length, so_far.tasks / 4), kSmallest, kLargest);
+}
 
 }  // namespace
 
@@ -166,8 +44,11 @@ Result<ExploreResult> Explorer::run() {
   const auto pause = [this] {
     if (on_pause) on_pause();
   };
-  std::vector<Task> tasks;
-  std::vector<Execution> executions;
+  const Crew::Next next = [this] { return strategy_.begin(); };
+  const Crew::TakeIn take_in = [this](const Task& task, const Execution& execution,
+                                      const std::optional<Divergence>& second_run) {
+    absorb(task, execution, second_run);
+  };
   using End = ExploreResult::End;
   for (;;) {
     if (options_.until == ExploreOptions::Until::FirstFailure &&
@@ -182,7 +63,8 @@ Result<ExploreResult> Explorer::run() {
       pause();
       break;
     }
-    size_t room = kRound;
+    size_t room = round_size(result_);
+    strategy_.next_round(room);
     if (options_.schedules > 0)
       room = std::min<uint64_t>(room, options_.schedules - std::min(options_.schedules, result_.tasks));
     if (room == 0) {
@@ -190,21 +72,13 @@ Result<ExploreResult> Explorer::run() {
       pause();
       break;
     }
-    tasks.clear();
-    while (tasks.size() < room) {
-      std::optional<Task> task = strategy_.begin();
-      if (!task) break;
-      tasks.push_back(std::move(*task));
-    }
-    if (tasks.empty()) {
+    const Crew::Round round = crew.run(room, next, expired, take_in);
+    if (round.tasks == 0) {
       result_.end = End::SpaceExplored;
       pause();
       break;
     }
-    crew.run(tasks, executions, expired);
-    const size_t finished = crew.finished();
-    for (size_t i = 0; i < finished; ++i) absorb(tasks[i], executions[i], crew.second_run(i));
-    if (finished < tasks.size()) {
+    if (round.taken_in < round.tasks) {
       result_.end = End::TimeLimit;
       break;
     }

@@ -1,9 +1,9 @@
 // Explorer: owns the only loop. It takes tasks from a strategy in rounds, has them executed by workers, and
 // gives the results back in order.
 //
-// A round's size and content depend on the strategy alone, never on the number of workers or on time, so
-// findings and counts are the same on any number of workers. Between rounds nothing is outstanding: that is
-// where a search is saved.
+// A round's size and content depend on the strategy and on counts alone, never on the number of workers or on
+// time, so findings and counts are the same on any number of workers. Between rounds nothing is outstanding:
+// that is where a search is saved.
 #pragma once
 
 #include <atomic>

@@ -44,7 +44,7 @@ Runner::~Runner() {
   drop_checkpoints(0);
 }
 
-Execution Runner::run(const Task& task, Walker& walker) {
+const Execution& Runner::run(const Task& task, Walker& walker) {
   log_.attempts = 0;
   for (;;) {
     ++log_.attempts;

@@ -36,7 +36,8 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  Execution run(const Task& task, Walker& walker);
+  // The result is valid until the next run.
+  const Execution& run(const Task& task, Walker& walker);
 
   // A further sink for all accesses and events. Executions then run from the beginning, so that it sees
   // everything.

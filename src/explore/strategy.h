@@ -4,7 +4,8 @@
 // Any worker, in any process, turns a task into a Walker (walker() is const and may be called from many
 // threads) and runs it. Results come back through end() in the order in which begin() gave the tasks out,
 // whatever the number of workers; so what a strategy learns, and everything it counts, depends on its options
-// and the target only.
+// and the target only. Meanwhile other tasks of the same round are being executed: neither walker() nor a
+// Walker may look at anything that begin() and end() change while something is outstanding.
 //
 // begin() returning nothing means: no task before the outstanding ones have ended; with none outstanding:
 // finished. A strategy must not look at clocks, and must draw random numbers from (seed, task index) only.
@@ -66,6 +67,9 @@ class Strategy {
   virtual std::string name() const = 0;
   virtual Recording recording() const = 0;
   virtual bool fair() const { return true; }  // may the runner restrict choices to fair ones (CHESS 4.3)?
+  // Up to this many tasks will be asked for before any of them ends: for strategies that choose several at a
+  // time. Called when nothing is outstanding.
+  virtual void next_round(size_t) {}
   virtual std::optional<Task> begin() = 0;
   virtual std::unique_ptr<Walker> walker(const Task& task) const = 0;
   virtual void end(const Task& task, const Execution& execution) = 0;

@@ -5,13 +5,6 @@
 #include "explore/save.h"
 
 namespace slalom {
-namespace {
-
-// How many branches are chosen at a time: enough for all workers.
-constexpr size_t kWindow = 64;
-
-}  // namespace
-
 class Dfs::Walk : public Walker {
  public:
   Walk(const Dfs& dfs, uint64_t cost) : dfs_(dfs), cost_(cost) {}
@@ -19,7 +12,7 @@ class Dfs::Walk : public Walker {
                                            const Execution& so_far) override {
     // The default order costs nothing, so the cost stays that of the prefix.
     if (dfs_.options_.caching != DfsOptions::Caching::Off &&
-        dfs_.cached(dfs_.key(so_far.choices.back()), cost_))
+        cached(dfs_.cache_, dfs_.key(so_far.choices.back()), cost_))
       return Abandoned{"explored before"};
     if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
     return Decision{next_in_order(point, options).agent, 0, 0};
@@ -45,6 +38,8 @@ std::optional<Task> Dfs::begin() {
   if (ended_ == outstanding_.size()) {
     outstanding_.clear();
     ended_ = 0;
+    recent_.for_each([this](uint64_t key, uint64_t cost) { cache_[key] = cost; });
+    recent_.clear();
     if (next_.empty()) choose_next();
   }
   if (next_.empty()) return std::nullopt;
@@ -67,7 +62,7 @@ void Dfs::choose_next() {
   while (cost < pending_.size() && pending_[cost].empty()) ++cost;
   if (cost == pending_.size()) return;
   std::vector<Pending>& from = pending_[cost];
-  const auto begin = from.end() - static_cast<std::ptrdiff_t>(std::min(from.size(), kWindow));
+  const auto begin = from.end() - static_cast<std::ptrdiff_t>(std::min(from.size(), window_));
   next_.assign(begin, from.end());
   from.erase(begin, from.end());
 }
@@ -86,8 +81,9 @@ void Dfs::end(const Task& task, const Execution& execution) {
   for (size_t i = task.prefix.size(); i < end; ++i) {
     const ChoiceRecord& record = execution.choices[i];
     if (options_.caching != DfsOptions::Caching::Off) {
-      if (cached(key(record), from.cost)) break;  // by an execution of the same round
-      cache_[key(record)] = from.cost + 1;
+      const uint64_t state = key(record);
+      if (cached(recent_, state, from.cost)) break;  // by an execution of the same round
+      recent_[state] = from.cost + 1;
     }
     const bool data = record.kind == ChoiceKind::Data;
     const auto options = execution.options_at(i);
@@ -175,8 +171,8 @@ uint64_t Dfs::key(const ChoiceRecord& record) const {
   return combine(record.history, data ? 1 : 0, who_matters ? record.current.raw : 0);
 }
 
-bool Dfs::cached(uint64_t key, uint64_t cost) const {
-  const uint64_t* at = cache_.find(key);
+bool Dfs::cached(const FlatMap<uint64_t>& cache, uint64_t key, uint64_t cost) {
+  const uint64_t* at = cache.find(key);
   return at != nullptr && *at <= cost + 1;
 }
 
@@ -220,9 +216,11 @@ void Dfs::save(ByteWriter& out) const {
   for (const auto& bucket : pending_) save_pending(out, bucket);
   out.u64(next_.empty() ? 0 : next_.front().cost);
   save_pending(out, next_);
+  FlatMap<uint64_t> both = cache_;
+  recent_.for_each([&](uint64_t key, uint64_t cost) { both[key] = cost; });
   std::vector<std::pair<uint64_t, uint64_t>> cache;
-  cache.reserve(cache_.size());
-  cache_.for_each([&](uint64_t key, uint64_t cost) { cache.emplace_back(key, cost); });
+  cache.reserve(both.size());
+  both.for_each([&](uint64_t key, uint64_t cost) { cache.emplace_back(key, cost); });
   std::sort(cache.begin(), cache.end());  // the map's own order depends on how it grew
   out.u64(cache.size());
   for (const auto& [key, cost] : cache) {

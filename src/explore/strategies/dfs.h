@@ -30,6 +30,7 @@ class Dfs : public Strategy {
   std::string name() const override;
   Recording recording() const override { return Recording::Choices; }
   bool fair() const override { return options_.schedules == DfsOptions::Schedules::Fair; }
+  void next_round(size_t tasks) override { window_ = tasks; }
   std::optional<Task> begin() override;
   std::unique_ptr<Walker> walker(const Task& task) const override;
   void end(const Task& task, const Execution& execution) override;
@@ -58,7 +59,7 @@ class Dfs : public Strategy {
   void add_pending(Pending pending);
   uint64_t cost_of(const Execution& execution, size_t choice, AgentId agent) const;
   uint64_t key(const ChoiceRecord& record) const;
-  bool cached(uint64_t key, uint64_t cost) const;
+  static bool cached(const FlatMap<uint64_t>& cache, uint64_t key, uint64_t cost);
 
   DfsOptions options_;
   std::vector<Link> links_;
@@ -70,8 +71,10 @@ class Dfs : public Strategy {
   bool beyond_limit_ = false;                  // something was too expensive
   uint64_t tasks_ = 0;
   uint64_t executions_ = 0;
-  double explored_ = 0;      // mass
-  FlatMap<uint64_t> cache_;  // key -> lowest cost at which it was explored, plus one
+  double explored_ = 0;       // mass
+  size_t window_ = 64;        // how many branches are chosen at a time
+  FlatMap<uint64_t> cache_;   // key -> lowest cost at which it was explored, plus one
+  FlatMap<uint64_t> recent_;  // what comes to it when nothing is outstanding: walkers look into the cache
 };
 
 }  // namespace slalom

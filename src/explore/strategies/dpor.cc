@@ -7,9 +7,6 @@
 namespace slalom {
 namespace {
 
-// How many leaves may be executed ahead: enough for all workers, few enough to be kept in memory.
-constexpr size_t kWindow = 64;
-
 constexpr const char* kElsewhere = "explored elsewhere";
 
 // Takes the leaf's transition, then goes on in the default order among those who do not sleep.
@@ -99,12 +96,12 @@ std::string Dpor::name() const {
 
 std::optional<Task> Dpor::begin() {
   if (next_.empty() && running_.empty()) {
-    std::vector<TreeNode*> leaves = tree_.start_leaves(bound_, kWindow);
+    std::vector<TreeNode*> leaves = tree_.start_leaves(bound_, window_);
     if (leaves.empty() && !tree_.finished()) {
       const uint32_t next = tree_.cheapest();
       if (next > options_.limit) return std::nullopt;
       bound_ = next;
-      leaves = tree_.start_leaves(bound_, kWindow);
+      leaves = tree_.start_leaves(bound_, window_);
     }
     next_.assign(leaves.begin(), leaves.end());
   }
@@ -169,20 +166,21 @@ void Dpor::end(const Task&, const Execution& execution) {
     return;
   }
   ended.state = TreeNode::State::Ready;
-  ended.result = std::make_unique<Execution>(execution);
   // Without sleep sets nothing depends on the order of siblings.
-  if (mode_ == DporOptions::Mode::Bounded) {
-    take_in(ended);
-    return;
-  }
-  take_in_ready();
+  const bool bounded = mode_ == DporOptions::Mode::Bounded;
+  if (bounded || &ended == tree_.leftmost_leaf())
+    take_in(ended, execution);
+  else
+    ended.result = std::make_unique<Execution>(execution);
+  if (!bounded) take_in_ready();
 }
 
 void Dpor::take_in_ready() {
   for (;;) {
     TreeNode* leaf = tree_.leftmost_leaf();
     if (leaf == nullptr || leaf->state != TreeNode::State::Ready) break;
-    take_in(*leaf);
+    const std::unique_ptr<Execution> result = std::move(leaf->result);
+    take_in(*leaf, *result);
   }
 }
 
@@ -236,9 +234,7 @@ void Dpor::correct(TreeNode& leaf, std::span<const Touch> foreseen) {
   ask_again(*leaf.parent, deferred);
 }
 
-void Dpor::take_in(TreeNode& leaf) {
-  const std::unique_ptr<Execution> result = std::move(leaf.result);
-  const Execution& execution = *result;
+void Dpor::take_in(TreeNode& leaf, const Execution& execution) {
   // Nothing can be said about what a diverged or endless execution stands for; the search says that it was
   // not exhaustive.
   if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome) ||

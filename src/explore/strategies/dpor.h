@@ -37,6 +37,7 @@ class Dpor : public Strategy {
   Recording recording() const override { return Recording::Footprints; }
   // Fair scheduling makes what may run depend on the whole past: nothing would be independent.
   bool fair() const override { return false; }
+  void next_round(size_t tasks) override { window_ = tasks; }
   std::optional<Task> begin() override;
   std::unique_ptr<Walker> walker(const Task& task) const override;
   void end(const Task& task, const Execution& execution) override;
@@ -47,7 +48,7 @@ class Dpor : public Strategy {
  private:
   using Sleep = WakeupTree::Sleep;
   std::optional<Task> make_task(TreeNode& leaf);
-  void take_in(TreeNode& leaf);
+  void take_in(TreeNode& leaf, const Execution& execution);
   void take_in_ready();
   bool has_values() const;
   void start_again();
@@ -71,6 +72,7 @@ class Dpor : public Strategy {
   size_t stale_ = 0;               // of the running leaves: they belong to the retired tree
   std::deque<TreeNode*> next_;     // chosen, not yet given out
   std::deque<TreeNode*> running_;  // given out, in order
+  size_t window_ = 64;             // how many leaves may be executed ahead
   uint64_t tasks_ = 0;
   uint64_t executions_ = 0;
   double explored_ = 0;

@@ -34,6 +34,9 @@ class Portfolio : public Strategy {
   std::string name() const override { return "portfolio"; }
   Recording recording() const override;
   bool fair() const override;
+  void next_round(size_t tasks) override {
+    for (Arm& arm : arms_) arm.strategy->next_round(tasks);
+  }
   std::optional<Task> begin() override;
   std::unique_ptr<Walker> walker(const Task& task) const override;
   void end(const Task& task, const Execution& execution) override;

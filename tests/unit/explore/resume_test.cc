@@ -117,6 +117,21 @@ TEST(Resume, WhereALimitCutARound) {
   }
 }
 
+// The size of a round follows from counts that are saved.
+TEST(Resume, WhereALimitCutALargeRound) {
+  for (const auto& [kind, program] : long_searches()) {
+    if (kind.name == "dfs with cache") continue;  // see above
+    SCOPED_TRACE(kind.name);
+    const ExploreResult expected = sit(program, kind, {}).result;
+    for (const uint64_t first : {500, 1023, 1501}) {
+      SCOPED_TRACE(first);
+      ASSERT_GT(expected.tasks, first);
+      const Sat part = sit(program, kind, {.schedules = first});
+      expect_same(sit(program, kind, {}, part.state).result, expected);
+    }
+  }
+}
+
 bool loads(const StrategyKind& kind, const Program& program, std::span<const uint8_t> state) {
   const std::unique_ptr<Strategy> strategy = kind.make();
   Explorer explorer(*strategy, toy_workers(program), {});

@@ -78,6 +78,19 @@ inline WorkerFactory toy_workers(Program program,
   };
 }
 
+// Searches with many short executions: their rounds grow.
+struct LongSearch {
+  StrategyKind kind;
+  Program program;
+};
+inline std::vector<LongSearch> long_searches() {
+  std::vector<LongSearch> searches;
+  for (const StrategyKind& kind : exhaustive_kinds())
+    if (kind.name != "dfs by delays, limited" && kind.name != "dpor coarse")
+      searches.push_back({kind, example("readers", {{"n", kind.name == "dpor" ? 11 : 6}})});
+  return searches;
+}
+
 // Everything about an execution that must not depend on who asked, where it started, or who looked on.
 struct Trace {
   std::vector<uint8_t> outcome;

@@ -29,5 +29,34 @@ TEST(Workers, AnyNumberOfThemFindsTheSame) {
   EXPECT_GT(found, 20u);
 }
 
+// Long searches of short executions take larger rounds: as large on any number of workers.
+TEST(Workers, AnyNumberOfThemMakesTheSameLargeRounds) {
+  for (const auto& [kind, program] : long_searches()) {
+    SCOPED_TRACE(kind.name);
+    std::vector<uint64_t> expected_rounds;  // tasks before each
+    std::optional<ExploreResult> expected;
+    for (const unsigned workers : {1u, 2u, 3u}) {
+      const std::unique_ptr<Strategy> strategy = kind.make();
+      ExploreOptions options;
+      options.workers = workers;
+      Explorer explorer(*strategy, toy_workers(program), options);
+      std::vector<uint64_t> rounds;
+      explorer.on_round = [&](const ExploreResult& so_far) {
+        rounds.push_back(so_far.tasks);
+        return true;
+      };
+      const ExploreResult result = explorer.run().value();
+      if (!expected) {
+        expected = result;
+        expected_rounds = rounds;
+        EXPECT_GT(result.tasks, 1000u);
+        EXPECT_LT(rounds.size(), result.tasks / 64) << "no larger than in short searches";
+      }
+      expect_same(result, *expected);
+      EXPECT_EQ(rounds, expected_rounds) << workers << " workers";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace slalom

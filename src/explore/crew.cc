@@ -1,0 +1,210 @@
+#include "explore/crew.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "explore/strategies/replay.h"
+
+namespace slalom {
+namespace {
+
+// Consecutive tasks share prefixes, so a worker takes several at a time where there are many.
+constexpr size_t kLargestChunk = 4;
+constexpr size_t kChunksPerWorker = 4;
+constexpr size_t kPublished = 8;  // at a time, while the round is being made
+
+// What takes less than this in all is done sooner by one worker than by several: executions cross from one
+// core to another, and what one worker's checkpoints would have saved another one repeats.
+constexpr std::chrono::nanoseconds kWorthSharing = std::chrono::microseconds(250);
+
+// How often a waiting thread looks again before it sleeps: a few times what it takes to be woken up.
+constexpr int kPatience = 4000;
+
+// Leaves the core to its other hardware thread for a moment. Yielding to another process would cost a time
+// slice of it.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+constexpr uint64_t packed(uint64_t begin, uint64_t end) {
+  return begin << 32 | end;
+}
+
+template <typename Condition>
+bool soon(const Condition& condition) {
+  for (int i = 0; i < kPatience; ++i) {
+    if (condition()) return true;
+    relax();
+  }
+  return condition();
+}
+
+std::optional<Divergence> compare_second_run(Runner& runner, const Execution& first) {
+  if (first.divergence || std::holds_alternative<Abandoned>(first.outcome)) return std::nullopt;
+  ScheduleWalker again(first.schedule);
+  const Execution& second = runner.run(Task{}, again);
+  if (second.state_hash == first.state_hash && second.schedule == first.schedule) return std::nullopt;
+  size_t at = 0;
+  const auto& a = first.schedule.switches;
+  const auto& b = second.schedule.switches;
+  while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
+  return Divergence{at, Step{std::min(first.steps, second.steps)},
+                    "a second run of the same schedule went another way" +
+                        (again.divergence() ? ": " + *again.divergence() : "")};
+}
+
+}  // namespace
+
+Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<Worker> workers)
+    : strategy_(strategy), verify_(options.verify), workers_(std::move(workers)) {
+  RunnerOptions runner;
+  runner.inputs = options.inputs;
+  runner.recording = strategy.recording();
+  runner.fair = strategy.fair();
+  // A second run that starts at a checkpoint of the first would not show what differs before it.
+  runner.checkpoint_every = verify_ == ExploreOptions::Verify::RunTwice ? 0 : options.checkpoint_every;
+  for (Worker& worker : workers_)
+    runners_.push_back(std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner));
+  for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
+}
+
+Crew::~Crew() {
+  quit_ = true;
+  ++published_;
+  published_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+// The first task is the calling thread's own; so is everything if there is too little to share.
+Crew::Round Crew::begin_round(size_t room, const Next& next, Range& own) {
+  while (slots_.size() < room) slots_.emplace_back();
+  unclaimed_ = packed(1, 1);
+  Round round;
+  size_t published = 1;
+  const auto share = [&](size_t at_least) {
+    if (round.tasks < published + at_least || round.tasks * pace_ < kWorthSharing) return;
+    publish(published = round.tasks);
+  };
+  while (round.tasks < room) {
+    std::optional<Task> task = next();
+    if (!task) break;
+    slots_[round.tasks].task = std::move(*task);
+    slots_[round.tasks++].state.store(State::Pending, std::memory_order_relaxed);
+    if (!threads_.empty()) share(kPublished);
+  }
+  if (!threads_.empty()) share(1);
+  own = {0, static_cast<uint32_t>(published > 1 ? 1 : round.tasks)};
+  return round;
+}
+
+void Crew::publish(size_t end) {
+  const uint64_t before = unclaimed_.load(std::memory_order_relaxed);
+  unclaimed_ += end - (before & UINT32_MAX);
+  // Whoever went to sleep has seen less.
+  ++published_;
+  published_.notify_all();
+}
+
+Crew::Round Crew::run(size_t room, const Next& next, const std::function<bool()>& expired,
+                      const TakeIn& take_in) {
+  expired_ = &expired;
+  Round round;
+  Range own;
+  try {
+    round = begin_round(room, next, own);
+    while (round.taken_in < round.tasks) {
+      Slot& slot = slots_[round.taken_in];
+      const State state = slot.state.load(std::memory_order_acquire);
+      if (state == State::Skipped) break;
+      if (state == State::Done) {
+        take_in(slot.task, slot.execution, slot.second_run);
+        ++round.taken_in;
+        continue;
+      }
+      if (own.empty()) own = claim();
+      if (!own.empty())
+        execute_own(own.begin++);
+      else if (!soon([&] { return slot.state.load(std::memory_order_acquire) != State::Pending; }))
+        slot.state.wait(State::Pending, std::memory_order_acquire);
+    }
+  } catch (...) {
+    settle(own);
+    throw;
+  }
+  settle(own);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  return round;
+}
+
+// Ends the round: nobody begins with it any more, and whoever is at it has finished. `own` is what the
+// calling thread has claimed and will not do.
+void Crew::settle(Range own) {
+  for (; !own.empty(); ++own.begin) slots_[own.begin].state = State::Skipped;
+  const uint64_t claimed = unclaimed_.exchange(packed(1, 1)) >> 32;
+  for (size_t i = 1; i < claimed; ++i) slots_[i].state.wait(State::Pending, std::memory_order_acquire);
+}
+
+void Crew::work(size_t worker) {
+  while (wait_for_work()) {
+    Range range = claim();
+    for (; !range.empty(); ++range.begin) execute(worker, range.begin);
+  }
+}
+
+// False: it is time to go home.
+bool Crew::wait_for_work() {
+  const auto is_work = [this] {
+    const uint64_t range = unclaimed_.load(std::memory_order_acquire);
+    return range >> 32 != (range & UINT32_MAX) || quit_;
+  };
+  for (;;) {
+    const uint32_t seen = published_;
+    if (soon(is_work)) return !quit_;
+    published_.wait(seen);
+  }
+}
+
+Crew::Range Crew::claim() {
+  uint64_t range = unclaimed_.load(std::memory_order_acquire);
+  for (;;) {
+    const uint64_t begin = range >> 32;
+    const uint64_t end = range & UINT32_MAX;
+    if (begin == end) return {};
+    const uint64_t chunk =
+        std::clamp<uint64_t>((end - begin) / (kChunksPerWorker * runners_.size()), 1, kLargestChunk);
+    const uint64_t next = std::min(begin + chunk, end);
+    if (unclaimed_.compare_exchange_weak(range, packed(next, end), std::memory_order_acq_rel))
+      return {static_cast<uint32_t>(begin), static_cast<uint32_t>(next)};
+  }
+}
+
+void Crew::execute_own(size_t task) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  execute(0, task);
+  pace_ = (7 * pace_ + (Clock::now() - start)) / 8;
+}
+
+void Crew::execute(size_t worker, size_t task) {
+  Slot& slot = slots_[task];
+  State state = State::Skipped;
+  try {
+    if (!(*expired_)()) {
+      Runner& runner = *runners_[worker];
+      slot.execution = runner.run(slot.task, *strategy_.walker(slot.task));
+      slot.second_run = verify_ == ExploreOptions::Verify::RunTwice
+                            ? compare_second_run(runner, slot.execution)
+                            : std::nullopt;
+      state = State::Done;
+    }
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+  }
+  slot.state.store(state, std::memory_order_release);
+  slot.state.notify_one();
+}
+
+}  // namespace slalom
