@@ -249,8 +249,8 @@ void Cpu::deliver_trap() {
 }
 
 Exit Cpu::run(uint64_t instructions) {
-  const bool steps = (regs.rflags & flag::kTrap) != 0;
-  if (regs.interrupt_shadow || steps) {
+  const bool steps = (regs.rflags & flag::kTrap) != 0, shadow = regs.interrupt_shadow;
+  if (shadow || steps) {
     regs.interrupt_shadow = false;
     instructions = instructions == 0 ? 0 : 1;
   }
@@ -299,6 +299,7 @@ Exit Cpu::run(uint64_t instructions) {
       at_place = leave == Leave::Place;
       if (!at_place) resume_skip = hit.ordinal + 1;
       exit = at_place ? Exit::Place : Exit::Access;
+      if (executed() == 0) regs.interrupt_shadow = shadow;  // its instruction is still to come
       break;
     }
     if (leave == Leave::Fault) {

@@ -57,6 +57,9 @@ bool stops_before(Cpu& cpu, const Op* op, uint64_t address, uint64_t size, bool 
       }
       if (!cpu.stop_behind) cpu.hit = hit;
       cpu.stop_behind = true;
+      // No other block may be entered from this one's end. What has been executed stays the same.
+      cpu.slice -= cpu.left;
+      cpu.left = 0;
       return false;
     }
     const uint64_t instruction = cpu.executed_before(op);

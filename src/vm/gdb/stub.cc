@@ -1,0 +1,432 @@
+#include "vm/gdb/stub.h"
+
+#include <algorithm>
+
+#include "vm/gdb/guest_memory.h"
+
+namespace slalom::vm {
+namespace {
+
+// gdb shows no numbers of errors that mean something; these are errno's EFAULT and EINVAL.
+constexpr std::string_view kNoMemory = "E0e";
+constexpr std::string_view kMalformed = "E16";
+constexpr size_t kMostPoints = 1000;
+
+std::string error_text(std::string_view text) {
+  return "E." + std::string(text);
+}
+
+std::string_view activity_name(Activity activity) {
+  switch (activity) {
+    case Activity::Running:
+      return "running";
+    case Activity::Halted:
+      return "halted";
+    case Activity::WaitForSipi:
+      return "not started";
+    case Activity::Shutdown:
+      return "gave up";
+  }
+  return "";
+}
+
+std::string_view end_sentence(PcStop stop) {
+  switch (stop) {
+    case PcStop::PowerOff:
+      return "The guest switched itself off";
+    case PcStop::Reset:
+      return "The guest asked to be restarted, or a CPU gave up";
+    case PcStop::Exit:
+      return "The guest ended";
+    case PcStop::Idle:
+      return "Every CPU waits, and nothing is left that could wake one";
+    case PcStop::Unknown:
+      return "The guest needs something that slalom does not have";
+    case PcStop::Budget:
+    case PcStop::Place:
+    case PcStop::Access:
+    case PcStop::Halted:
+    case PcStop::Paused:
+    case PcStop::Event:
+    case PcStop::Hypercall:
+    case PcStop::Window:
+      break;
+  }
+  return "Stopped";
+}
+
+constexpr std::string_view kHelp =
+    "hash      the hash of the whole machine: equal states have equal ones\n"
+    "position  instructions that all CPUs have executed so far, and since when one can go back\n";
+
+}  // namespace
+
+void GdbStub::new_client() {
+  cpu_ = run_cpu_ = last_.cpu;
+  tells_breaks_ = tells_hardware_breaks_ = false;
+  acknowledges_ = true;
+  debugger_.breakpoints.clear();
+  debugger_.watchpoints.clear();
+  hardware_breaks_.clear();
+}
+
+std::vector<std::string> GdbStub::answer(std::string_view packet) {
+  before_.clear();
+  std::string last = one_answer(packet);
+  std::vector<std::string> all = std::move(before_);
+  if (!killed()) all.push_back(std::move(last));
+  return all;
+}
+
+std::string GdbStub::one_answer(std::string_view packet) {
+  if (packet.empty()) return "";
+  const char command = packet.front();
+  FieldReader in(packet.substr(1));
+  switch (command) {
+    case '?':
+      return stop_reply(last_);
+    case 'q':
+      return query(in);
+    case 'Q':
+      return set_option(in);
+    case 'v':
+      return verbose(in);
+    case 'H':
+      return select_thread(in);
+    case 'T':
+      return thread_alive(in);
+    case 'g':
+      return read_registers();
+    case 'G':
+      return write_registers(in);
+    case 'p':
+      return read_register(in);
+    case 'P':
+      return write_register(in);
+    case 'm':
+      return read_memory(in);
+    case 'M':
+      return write_memory(in, false);
+    case 'X':
+      return write_memory(in, true);
+    case 'Z':
+      return set_point(in, true);
+    case 'z':
+      return set_point(in, false);
+    case 's':
+      if (!in.at_end()) return error_text("set the program counter first, then step");
+      return resume(Resume::Step, std::nullopt);
+    case 'c':
+      if (!in.at_end()) return error_text("set the program counter first, then continue");
+      return resume(Resume::Continue, std::nullopt);
+    case 'b':
+      if (in.rest() == "s") return resume(Resume::StepBack, std::nullopt);
+      if (in.rest() == "c") return resume(Resume::ContinueBack, std::nullopt);
+      return "";
+    case 'D':
+      end_ = End::Detached;
+      return "OK";
+    case 'k':
+      end_ = End::Killed;
+      return "";
+    default:
+      return "";
+  }
+}
+
+std::string GdbStub::query(FieldReader in) {
+  if (in.take("Supported")) return supported(in);
+  if (in.take("Xfer:features:read:")) return transfer_features(in);
+  if (in.take("fThreadInfo")) {
+    std::string all = "m";
+    for (unsigned i = 1; i <= debugger_.pc().cpu_count(); ++i)
+      all += fmt::format("{}{:x}", i > 1 ? "," : "", i);
+    return all;
+  }
+  if (in.take("sThreadInfo")) return "l";
+  if (in.take("ThreadExtraInfo,")) return thread_information(in);
+  if (in.take("Attached")) return "1";
+  if (in.take("Rcmd,")) return monitor(in.rest());
+  if (in.rest() == "C") return fmt::format("QC{:x}", cpu_ + 1);
+  return "";
+}
+
+std::string GdbStub::supported(FieldReader in) {
+  in.take(":");
+  while (!in.at_end()) {
+    const std::string_view feature = in.until(';');
+    if (feature == "swbreak+") tells_breaks_ = true;
+    if (feature == "hwbreak+") tells_hardware_breaks_ = true;
+  }
+  return fmt::format(
+      "PacketSize={:x};qXfer:features:read+;swbreak+;hwbreak+;ReverseStep+;ReverseContinue+;vContSupported+;"
+      "QStartNoAckMode+",
+      PacketReader::kLongest);
+}
+
+std::string GdbStub::set_option(FieldReader in) {
+  if (in.rest() != "StartNoAckMode") return "";
+  acknowledges_ = false;
+  return "OK";
+}
+
+std::string GdbStub::transfer_features(FieldReader in) {
+  if (in.until(':') != "target.xml") return "E00";
+  const auto offset = in.number();
+  if (!offset || !in.take(",")) return std::string(kMalformed);
+  const auto size = in.number();
+  if (!size || !in.at_end()) return std::string(kMalformed);
+  const std::string_view xml = registers_.target_xml();
+  if (*offset >= xml.size()) return "l";
+  // Escaping may double it.
+  const std::string_view part =
+      xml.substr(*offset, std::min<uint64_t>(*size, PacketReader::kLongest / 2 - 1));
+  return (*offset + part.size() < xml.size() ? "m" : "l") + std::string(part);
+}
+
+std::optional<unsigned> GdbStub::cpu_of_thread(uint64_t thread) {
+  if (thread == 0 || thread > debugger_.pc().cpu_count()) return std::nullopt;
+  return static_cast<unsigned>(thread - 1);
+}
+
+std::string GdbStub::select_thread(FieldReader in) {
+  const bool registers = in.take("g");
+  if (!registers && !in.take("c")) return "";
+  if (in.rest() == "-1" || in.rest() == "0") {  // all, or any
+    if (!registers) run_cpu_ = last_.cpu;
+    return "OK";
+  }
+  const auto thread = in.number();
+  if (!thread || !in.at_end()) return std::string(kMalformed);
+  const auto cpu = cpu_of_thread(*thread);
+  if (!cpu) return std::string(kMalformed);
+  (registers ? cpu_ : run_cpu_) = *cpu;
+  return "OK";
+}
+
+std::string GdbStub::thread_alive(FieldReader in) {
+  const auto thread = in.number();
+  return thread && in.at_end() && cpu_of_thread(*thread) ? "OK" : std::string(kMalformed);
+}
+
+std::string GdbStub::thread_information(FieldReader in) {
+  const auto thread = in.number();
+  const auto cpu = thread && in.at_end() ? cpu_of_thread(*thread) : std::nullopt;
+  if (!cpu) return std::string(kMalformed);
+  return to_hex(fmt::format("CPU {} [{}]", *cpu, activity_name(debugger_.pc().cpu(*cpu).regs.activity)));
+}
+
+std::string GdbStub::verbose(FieldReader in) {
+  if (in.rest() == "Cont?") return "vCont;c;C;s;S";
+  if (in.take("Cont;")) return resume_threads(in);
+  if (in.take("Kill")) {
+    end_ = End::Killed;
+    before_.push_back("OK");
+  }
+  return "";
+}
+
+// What each thread shall do. The machine knows two ways only: all CPUs take their turns until one of them has
+// made its step, or without such an end. So a thread for which nothing was said goes on as well.
+std::string GdbStub::resume_threads(FieldReader in) {
+  std::optional<unsigned> stepped;
+  bool any = false;
+  while (!in.at_end()) {
+    FieldReader action(in.until(';'));
+    const bool with_signal = action.rest().starts_with('S') || action.rest().starts_with('C');
+    const bool steps = action.take("s") || action.take("S");
+    if (!steps && !action.take("c") && !action.take("C")) return std::string(kMalformed);
+    if (with_signal && !action.number()) return std::string(kMalformed);  // no CPU knows signals
+    unsigned cpu = run_cpu_;
+    if (action.take(":") && !action.take("-1")) {
+      const auto thread = action.number();
+      const auto named = thread ? cpu_of_thread(*thread) : std::nullopt;
+      if (!named) return std::string(kMalformed);
+      cpu = *named;
+    }
+    if (!action.at_end()) return std::string(kMalformed);
+    if (steps && !stepped) stepped = cpu;
+    any = true;
+  }
+  if (!any) return std::string(kMalformed);
+  return resume(stepped ? Resume::Step : Resume::Continue, stepped);
+}
+
+std::string GdbStub::resume(Resume how, std::optional<unsigned> cpu) {
+  const unsigned one = cpu.value_or(run_cpu_);
+  switch (how) {
+    case Resume::Step:
+      last_ = debugger_.step(one);
+      break;
+    case Resume::Continue:
+      last_ = debugger_.go();
+      break;
+    case Resume::StepBack:
+      last_ = debugger_.step_back(one);
+      break;
+    case Resume::ContinueBack:
+      last_ = debugger_.go_back();
+      break;
+  }
+  cpu_ = run_cpu_ = last_.cpu;
+  if (last_.kind == DebugStop::Kind::End) {
+    std::string text = fmt::format("{}. One can still go back.\n", end_sentence(last_.why));
+    if (last_.why == PcStop::Unknown) text += debugger_.pc().trouble();
+    before_.push_back("O" + to_hex(text));
+  }
+  return stop_reply(last_);
+}
+
+std::string GdbStub::stop_reply(const DebugStop& stop) {
+  std::string more;
+  unsigned signal = 5;  // SIGTRAP
+  switch (stop.kind) {
+    case DebugStop::Kind::Step:
+      break;
+    case DebugStop::Kind::Break:
+      if (hardware_breaks_.contains(debugger_.address_of(stop.cpu)))
+        more = tells_hardware_breaks_ ? "hwbreak:;" : "";
+      else
+        more = tells_breaks_ ? "swbreak:;" : "";
+      break;
+    case DebugStop::Kind::Watch: {
+      constexpr std::string_view kNames[] = {"watch", "rwatch", "awatch"};
+      more = fmt::format("{}:{:x};", kNames[static_cast<size_t>(stop.watch.kind)], stop.address);
+      break;
+    }
+    case DebugStop::Kind::Interrupted:
+      signal = 2;
+      break;
+    case DebugStop::Kind::Begin:
+      more = "replaylog:begin;";
+      break;
+    case DebugStop::Kind::End:
+      more = "replaylog:end;";
+      break;
+  }
+  return fmt::format("T{:02x}thread:{:x};{}", signal, stop.cpu + 1, more);
+}
+
+std::string GdbStub::changed() {
+  debugger_.changed();
+  return "OK";
+}
+
+std::string GdbStub::read_registers() {
+  std::string all;
+  for (unsigned i = 0; i < registers_.count(); ++i) all += to_hex(registers_.read(debugger_.pc(), cpu_, i));
+  return all;
+}
+
+std::string GdbStub::write_registers(FieldReader in) {
+  const auto bytes = from_hex(in.rest());
+  if (!bytes) return std::string(kMalformed);
+  size_t size = 0;
+  for (unsigned i = 0; i < registers_.count(); ++i) size += registers_.size(i);
+  if (bytes->size() != size) return std::string(kMalformed);
+  bool some = false, refused = false;
+  std::span<const uint8_t> rest = *bytes;
+  for (unsigned i = 0; i < registers_.count(); ++i) {
+    const auto written = registers_.write(debugger_.pc(), cpu_, i, rest.first(registers_.size(i)));
+    some |= written == RegisterMap::Written::Changed;
+    refused |= written == RegisterMap::Written::Refused;
+    rest = rest.subspan(registers_.size(i));
+  }
+  if (some) changed();
+  return refused ? error_text("some of these registers can only be read") : "OK";
+}
+
+std::string GdbStub::read_register(FieldReader in) {
+  const auto number = in.number();
+  if (!number || !in.at_end() || *number >= registers_.count()) return std::string(kMalformed);
+  return to_hex(registers_.read(debugger_.pc(), cpu_, static_cast<unsigned>(*number)));
+}
+
+std::string GdbStub::write_register(FieldReader in) {
+  const auto number = in.number();
+  if (!number || *number >= registers_.count() || !in.take("=")) return std::string(kMalformed);
+  const auto bytes = from_hex(in.rest());
+  if (!bytes) return std::string(kMalformed);
+  switch (registers_.write(debugger_.pc(), cpu_, static_cast<unsigned>(*number), *bytes)) {
+    case RegisterMap::Written::Changed:
+      return changed();
+    case RegisterMap::Written::Same:
+      return "OK";
+    case RegisterMap::Written::Refused:
+      return error_text("this register can only be read, or cannot hold this value");
+  }
+  return "";
+}
+
+std::string GdbStub::read_memory(FieldReader in) {
+  const auto address = in.number();
+  if (!address || !in.take(",")) return std::string(kMalformed);
+  const auto size = in.number();
+  if (!size || !in.at_end()) return std::string(kMalformed);
+  const auto bytes = vm::read_memory(debugger_.pc().cpu(cpu_), *address,
+                                     std::min<uint64_t>(*size, PacketReader::kLongest / 2));
+  return bytes.empty() && *size > 0 ? std::string(kNoMemory) : to_hex(bytes);
+}
+
+std::string GdbStub::write_memory(FieldReader in, bool binary) {
+  const auto address = in.number();
+  if (!address || !in.take(",")) return std::string(kMalformed);
+  const auto size = in.number();
+  if (!size || !in.take(":")) return std::string(kMalformed);
+  std::vector<uint8_t> bytes(in.rest().begin(), in.rest().end());
+  if (!binary) {
+    auto decoded = from_hex(in.rest());
+    if (!decoded) return std::string(kMalformed);
+    bytes = std::move(*decoded);
+  }
+  if (bytes.size() != *size) return std::string(kMalformed);
+  Cpu& cpu = debugger_.pc().cpu(cpu_);
+  if (vm::read_memory(cpu, *address, bytes.size()) == bytes) return "OK";
+  if (!vm::write_memory(cpu, *address, bytes)) return std::string(kNoMemory);
+  return changed();
+}
+
+std::string GdbStub::set_point(FieldReader in, bool insert) {
+  const auto type = in.number();
+  if (!type || !in.take(",")) return std::string(kMalformed);
+  const auto address = in.number();
+  if (!address || !in.take(",")) return std::string(kMalformed);
+  const auto size = in.number();
+  if (!size || !in.at_end()) return std::string(kMalformed);
+  if (*type > 4) return "";
+  if (insert && debugger_.breakpoints.size() + debugger_.watchpoints.size() >= kMostPoints)
+    return error_text("too many breakpoints");
+  if (*type <= 1) {
+    if (insert)
+      debugger_.breakpoints.insert(*address);
+    else
+      debugger_.breakpoints.erase(*address);
+    if (*type == 1 && insert)
+      hardware_breaks_.insert(*address);
+    else
+      hardware_breaks_.erase(*address);
+    return "OK";
+  }
+  if (*size == 0 || *size - 1 > ~*address) return std::string(kMalformed);
+  const Watchpoint watch{
+      .kind = static_cast<Watchpoint::Kind>(*type - 2), .first = *address, .last = *address + (*size - 1)};
+  if (insert)
+    debugger_.watchpoints.insert(watch);
+  else
+    debugger_.watchpoints.erase(watch);
+  return "OK";
+}
+
+std::string GdbStub::monitor(std::string_view hex) {
+  const auto bytes = from_hex(hex);
+  if (!bytes) return std::string(kMalformed);
+  const std::string command(bytes->begin(), bytes->end());
+  if (command == "hash") return to_hex(fmt::format("{:016x}\n", debugger_.pc().state_hash()));
+  if (command == "position")
+    return to_hex(fmt::format("{} (history begins at {})\n", debugger_.position().executed,
+                              debugger_.begin().executed));
+  if (command == "help") return to_hex(kHelp);
+  return to_hex(fmt::format("slalom knows no \"{}\". What it knows:\n{}", command, kHelp));
+}
+
+}  // namespace slalom::vm

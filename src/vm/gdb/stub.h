@@ -1,0 +1,70 @@
+// GdbStub: answers packets of gdb's remote protocol about a Debugger. CPUs are threads, numbered from 1.
+//
+// One packet in, what to send for it out: no sockets here (see gdb/server.h), so that tests can talk to it.
+// Packets that are not understood get the empty answer that the protocol has for it, malformed ones an error.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vm/gdb/debugger.h"
+#include "vm/gdb/packet.h"
+#include "vm/gdb/register_map.h"
+
+namespace slalom::vm {
+
+class GdbStub {
+ public:
+  explicit GdbStub(Debugger& debugger) : debugger_(debugger) {}
+
+  // Bodies of packets. Those that let the machine run answer when it has stopped.
+  std::vector<std::string> answer(std::string_view packet);
+
+  void new_client();  // it knows nothing of what was agreed on with another one
+  bool detached() const { return end_ == End::Detached; }
+  bool killed() const { return end_ == End::Killed; }
+  bool wants_acknowledgements() const { return acknowledges_; }
+
+ private:
+  enum class End : uint8_t { No, Detached, Killed };
+  enum class Resume : uint8_t { Step, Continue, StepBack, ContinueBack };
+
+  std::string one_answer(std::string_view packet);
+  std::string query(FieldReader in);
+  std::string set_option(FieldReader in);
+  std::string verbose(FieldReader in);  // packets that begin with v
+  std::string supported(FieldReader in);
+  std::string transfer_features(FieldReader in);
+  std::string select_thread(FieldReader in);
+  std::string thread_alive(FieldReader in);
+  std::string thread_information(FieldReader in);
+  std::string resume(Resume how, std::optional<unsigned> cpu);
+  std::string resume_threads(FieldReader in);
+  std::string stop_reply(const DebugStop& stop);
+  std::string read_registers();
+  std::string write_registers(FieldReader in);
+  std::string read_register(FieldReader in);
+  std::string write_register(FieldReader in);
+  std::string read_memory(FieldReader in);
+  std::string write_memory(FieldReader in, bool binary);
+  std::string set_point(FieldReader in, bool insert);
+  std::string monitor(std::string_view hex);
+  std::optional<unsigned> cpu_of_thread(uint64_t thread);
+  std::string changed();
+
+  Debugger& debugger_;
+  RegisterMap registers_;
+  unsigned cpu_ = 0;      // whose registers and memory are asked for
+  unsigned run_cpu_ = 0;  // which is stepped
+  bool tells_breaks_ = false;
+  bool tells_hardware_breaks_ = false;
+  bool acknowledges_ = true;
+  End end_ = End::No;
+  DebugStop last_;
+  std::set<uint64_t> hardware_breaks_;  // of the debugger's breakpoints
+  std::vector<std::string> before_;     // text for the user, sent before the answer
+};
+
+}  // namespace slalom::vm
