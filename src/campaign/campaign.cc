@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "campaign/saved_search.h"
 #include "detect/detector_set.h"
@@ -39,12 +40,19 @@ class Finisher {
     return finisher;
   }
 
+  // Places to switch at that the search has learned.
+  void learn(const std::vector<Place>& places) {
+    std::vector<Place> all;
+    std::ranges::set_union(policy_.places, places, std::back_inserter(all));
+    policy_.places = std::move(all);
+  }
+
   Result<CampaignResult::Kept> finish(const Found& found, const std::function<bool()>& stop) {
     CampaignResult::Kept kept;
     Finding& finding = kept.finding;
     finding.verdict = found.verdict;
     finding.target = target_.id;
-    finding.policy = job_.policy;
+    finding.policy = policy_;
     finding.max_steps = job_.max_steps;
     finding.schedule = finding.original = found.schedule;
     finding.strategy = to_text(job_.strategy);
@@ -76,12 +84,12 @@ class Finisher {
 
  private:
   Finisher(const Target& target, const Job& job, const CampaignOptions& options)
-      : target_(target), job_(job), options_(options) {}
+      : target_(target), job_(job), policy_(job.policy), options_(options) {}
 
   void shrink(Finding& finding, const std::function<bool()>& stop) {
     ShrinkOptions shrinking;
     shrinking.stop = stop;
-    Shrinker shrinker(*machine_, *detectors_, Inputs{job_.policy, job_.max_steps}, shrinking);
+    Shrinker shrinker(*machine_, *detectors_, Inputs{policy_, job_.max_steps}, shrinking);
     const Result<Shrunk> shrunk = shrinker.shrink(finding.schedule, finding.verdict.title);
     if (!shrunk.ok()) return;  // the replays below will say so
     finding.schedule = shrunk->schedule;
@@ -96,6 +104,7 @@ class Finisher {
 
   const Target& target_;
   const Job& job_;
+  ChoicePolicy policy_;
   const CampaignOptions& options_;
   std::unique_ptr<Machine> machine_;
   std::unique_ptr<DetectorSet> detectors_;
@@ -154,6 +163,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& job, const 
   };
   TRY_ASSIGN(result.explored, explorer.run());
   if (trouble) return *trouble;
+  finisher.learn(result.explored.learned);
 
   std::vector<const Found*> order;
   for (const Found& found : result.explored.found) order.push_back(&found);
@@ -183,13 +193,15 @@ std::vector<ChoiceKind> switch_kinds(const Execution& execution) {
 Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
                               TraceLog* log) {
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
-  TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors, select_detectors(machine->names(), "all"));
+  TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors,
+             select_detectors(machine->names(), target.all_detectors));
   RunnerOptions options;
   options.inputs = {policy, finding.max_steps};
   options.inputs.policy.stops = stops_of(finding.schedule);
   options.recording = Recording::Choices;
   options.fair = false;
   options.checkpoint_every = 0;
+  options.hash_states = true;
   Runner runner(*machine, detectors.get(), options);
   if (log != nullptr) runner.also_tell(log);
   ScheduleWalker walker(finding.schedule);

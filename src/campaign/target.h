@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "finding/finding.h"
 #include "machine/machine.h"
@@ -16,6 +17,10 @@ struct Target {
   // beginning.
   std::function<Result<std::unique_ptr<Machine>>(bool checkpoints)> make_machine;
   bool yields = false;  // waits by yielding: only a fair search ends
+  // What suits it, unless the user says otherwise. Empty, 0: the usual.
+  std::string strategy, choices, detectors;
+  uint64_t max_steps = 0;
+  std::string all_detectors = "all";  // what looks at replays of it
 };
 
 }  // namespace slalom

@@ -13,9 +13,10 @@
 namespace slalom {
 namespace {
 
+using For = DetectorInfo::For;
 constexpr std::array<DetectorInfo, 7> kCatalogue = {{
-    {"failure", "failed assertions and crashes"},
-    {"deadlock", "agents that wait for each other, or for what nobody will do"},
+    {"failure", "failed assertions and crashes", true, For::Everything},
+    {"deadlock", "agents that wait for each other, or for what nobody will do", true, For::Everything},
     {"lost-wakeup", "deadlocks after a signal that came before its waiter"},
     {"livelock", "agents that run for ever without getting anywhere"},
     {"heap", "use after free and double free"},
@@ -52,7 +53,7 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
 std::string known_names() {
   std::string text;
   for (const DetectorInfo& info : kCatalogue) text += fmt::format("{}, ", info.name);
-  return text + "default, all";
+  return text + "default, all, kernel";
 }
 
 struct SetState : Observer::State {
@@ -114,9 +115,13 @@ Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::s
     const size_t end = std::min(list.find(',', begin), list.size());
     const std::string_view word = list.substr(begin, end - begin);
     begin = end + 1;
-    bool known = word == "default" || word == "all";
+    bool known = word == "default" || word == "all" || word == "kernel";
     for (const DetectorInfo& info : kCatalogue) {
-      if (word != info.name && word != "all" && (word != "default" || !info.by_default)) continue;
+      const bool for_programs = info.what != For::Kernels;
+      const bool in_group = (word == "all" && for_programs) ||
+                            (word == "default" && for_programs && info.by_default) ||
+                            (word == "kernel" && info.what != For::Programs);
+      if (word != info.name && !in_group) continue;
       selection.add(info.name);
       known = true;
     }

@@ -32,15 +32,18 @@ class DetectorSet : public Observer {
 };
 
 struct DetectorInfo {
+  enum class For : uint8_t { Everything, Programs, Kernels };
   std::string_view name;
   std::string_view about;
   bool by_default = true;
+  For what = For::Programs;  // toy ones too
 };
 std::span<const DetectorInfo> detector_catalogue();
 
 // Every detector that is on by default. `names` must outlive the set.
 std::unique_ptr<DetectorSet> all_detectors(const Names& names);
-// A comma-separated list of names; "default" and "all" stand for groups of them.
+// A comma-separated list of names; "default" and "all" stand for groups of those for programs, "kernel" for
+// all that are for kernels.
 Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::string_view list);
 
 }  // namespace slalom

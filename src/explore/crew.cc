@@ -63,11 +63,16 @@ Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<
   runner.inputs = options.inputs;
   runner.recording = strategy.recording();
   runner.fair = strategy.fair();
+  runner.hash_states = verify_ == ExploreOptions::Verify::RunTwice;
   // A second run that starts at a checkpoint of the first would not show what differs before it.
   runner.checkpoint_every = verify_ == ExploreOptions::Verify::RunTwice ? 0 : options.checkpoint_every;
   for (Worker& worker : workers_)
     runners_.push_back(std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner));
   for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
+}
+
+void Crew::set_policy(const ChoicePolicy& policy) {
+  for (const std::unique_ptr<Runner>& runner : runners_) runner->set_policy(policy);
 }
 
 Crew::~Crew() {

@@ -39,6 +39,7 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
+  void set_policy(const ChoicePolicy& policy);  // between rounds
 
   // A round of up to `room` tasks: as many as there are next. All are taken in unless `expired` became true,
   // which is asked before each execution and must stay true then. Next and TakeIn are called in the calling

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "trace/choice.h"
+#include "trace/feedback.h"
 #include "trace/outcome.h"
 #include "trace/schedule.h"
 #include "trace/verdict.h"
@@ -70,6 +71,7 @@ struct Execution {
   uint32_t attempts = 1;    // more than one: a prefix diverged and was retried
   std::optional<Divergence> divergence;
   std::vector<std::pair<AgentId, uint64_t>> agent_ops;  // operations of each agent, by id
+  Feedback feedback;                                    // what later ones should know
 
   // With Recording::Choices and more:
   std::vector<ChoiceRecord> choices;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <utility>
 
 #include "explore/crew.h"
 #include "explore/save.h"
@@ -63,6 +65,7 @@ Result<ExploreResult> Explorer::run() {
       pause();
       break;
     }
+    if (std::exchange(learned_more_, false)) crew.set_policy(policy());
     size_t room = round_size(result_);
     strategy_.next_round(room);
     if (options_.schedules > 0)
@@ -95,12 +98,29 @@ Result<ExploreResult> Explorer::run() {
   return result_;
 }
 
+ChoicePolicy Explorer::policy() const {
+  ChoicePolicy policy = options_.inputs.policy;
+  std::vector<Place> all;
+  std::ranges::set_union(policy.places, result_.learned, std::back_inserter(all));
+  policy.places = std::move(all);
+  return policy;
+}
+
+void Explorer::learn(const Feedback& feedback) {
+  if (!strategy_.adapts() || feedback.places.empty()) return;
+  std::vector<Place> all;
+  std::ranges::set_union(result_.learned, feedback.places, std::back_inserter(all));
+  learned_more_ = learned_more_ || all.size() > result_.learned.size();
+  result_.learned = std::move(all);
+}
+
 void Explorer::absorb(const Task& task, const Execution& execution,
                       const std::optional<Divergence>& second_run) {
   ++result_.tasks;
   result_.steps += execution.steps;
   result_.steps_run += execution.steps_run;
   result_.choice_points += execution.choice_points;
+  learn(execution.feedback);
   // What is the same but for where it happened is told once.
   const auto trouble = [&](const std::string& what, const std::string& where) {
     const auto known = [&](const std::string& other) { return other.starts_with(what); };

@@ -53,6 +53,7 @@ struct ExploreResult {
   uint64_t steps_run = 0;  // less than steps where checkpoints saved work; depends on the number of workers
   uint64_t choice_points = 0;
   uint64_t classes = 0;              // distinct happens-before classes among the complete executions
+  std::vector<Place> learned;        // choice points beyond those of the policy it began with; sorted
   std::vector<Found> found;          // by title
   std::vector<std::string> trouble;  // ToolErrors and divergences, each kind once
   Coverage coverage;
@@ -85,6 +86,8 @@ class Explorer {
   bool load(ByteReader& in);
 
  private:
+  ChoicePolicy policy() const;
+  void learn(const Feedback& feedback);
   void absorb(const Task& task, const Execution& execution, const std::optional<Divergence>& second_run);
 
   Strategy& strategy_;
@@ -92,6 +95,7 @@ class Explorer {
   ExploreOptions options_;
   ExploreResult result_;
   FlatMap<uint8_t> classes_;
+  bool learned_more_ = false;  // in this round
 };
 
 }  // namespace slalom

@@ -44,6 +44,11 @@ Runner::~Runner() {
   drop_checkpoints(0);
 }
 
+void Runner::set_policy(const ChoicePolicy& policy) {
+  drop_checkpoints(0);
+  options_.inputs.policy = policy;
+}
+
 const Execution& Runner::run(const Task& task, Walker& walker) {
   log_.attempts = 0;
   for (;;) {
@@ -251,7 +256,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.steps_run = log_.steps - steps_before;
   log_.class_hash = recorder_.history().sum;
   log_.schedule.digest = log_.class_hash;
-  log_.state_hash = machine_.state_hash();
+  log_.state_hash = options_.hash_states || machine_.hashes_cheaply() ? machine_.state_hash() : 0;
   log_.blocked.clear();
   if (options_.recording == Recording::Footprints) {
     log_.blocked = machine_.blocked();
@@ -266,9 +271,11 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
       if (agent != last) others += ops;
     auto at = std::lower_bound(log_.agent_ops.begin(), log_.agent_ops.end(), std::pair(last, uint64_t{0}));
     if (at == log_.agent_ops.end() || at->first != last) at = log_.agent_ops.insert(at, {last, 0});
-    at->second = log_.steps - others;
+    if (log_.steps > others) at->second = log_.steps - others;
   }
   if (observer_ != nullptr) observer_->harvest(log_.verdicts);
+  const Feedback* feedback = machine_.feedback();
+  log_.feedback = feedback != nullptr ? *feedback : Feedback{};
   return true;
 }
 

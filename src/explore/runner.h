@@ -26,6 +26,7 @@ struct RunnerOptions {
   bool fair = true;
   uint32_t checkpoint_every = 8;  // choice points; 0: never
   uint32_t attempts = 3;          // at a diverging prefix
+  bool hash_states = false;       // also where that is expensive
 };
 
 class Runner {
@@ -38,6 +39,9 @@ class Runner {
 
   // The result is valid until the next run.
   const Execution& run(const Task& task, Walker& walker);
+
+  // Between executions: where they can be switched from now on.
+  void set_policy(const ChoicePolicy& policy);
 
   // A further sink for all accesses and events. Executions then run from the beginning, so that it sees
   // everything.

@@ -152,6 +152,8 @@ void Explorer::save(ByteWriter& out) const {
     out.u64(count);
   encode(out, result_.found);
   encode(out, result_.trouble);
+  out.u64(result_.learned.size());
+  for (const Place place : result_.learned) out.u64(place.raw);
   std::vector<uint64_t> classes;  // sorted: the map's own order depends on how it grew
   classes.reserve(classes_.size());
   classes_.for_each([&](uint64_t hash, uint8_t) { classes.push_back(hash); });
@@ -168,6 +170,10 @@ bool Explorer::load(ByteReader& in) {
     *count = in.u64();
   decode(in, result_.found);
   decode(in, result_.trouble);
+  result_.learned.clear();
+  for (uint64_t n = in.count(); n > 0; --n) result_.learned.push_back(Place{in.u64()});
+  if (!std::ranges::is_sorted(result_.learned)) in.fail();
+  learned_more_ = !result_.learned.empty();
   for (uint64_t n = in.count(); n > 0; --n) classes_[in.fixed64()] = 1;
   return strategy_.load(in) && in.ok();
 }

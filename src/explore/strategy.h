@@ -67,6 +67,9 @@ class Strategy {
   virtual std::string name() const = 0;
   virtual Recording recording() const = 0;
   virtual bool fair() const { return true; }  // may the runner restrict choices to fair ones (CHESS 4.3)?
+  // May the choice policy grow between rounds by what executions learn (trace/feedback.h)? Not where tasks
+  // repeat prefixes.
+  virtual bool adapts() const { return false; }
   // Up to this many tasks will be asked for before any of them ends: for strategies that choose several at a
   // time. Called when nothing is outstanding.
   virtual void next_round(size_t) {}

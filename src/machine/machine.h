@@ -49,8 +49,9 @@ class Machine {
   // What agents wait to do that cannot run now (at a choice point, or at the end): one entry per object that
   // matters. Not those whose operation another agent will complete, as a wait on a condition variable.
   virtual std::vector<Option> blocked() const = 0;
-  virtual uint64_t state_hash() const = 0;  // of everything the target can observe
-  virtual Snapshots* snapshots() = 0;       // null: this machine has none
+  virtual uint64_t state_hash() const = 0;              // of everything the target can observe
+  virtual bool hashes_cheaply() const { return true; }  // else only where somebody compares
+  virtual Snapshots* snapshots() = 0;                   // null: this machine has none
   virtual const Names& names() const = 0;
   virtual const Feedback* feedback() const { return nullptr; }  // after the end; null: it learns nothing
 };

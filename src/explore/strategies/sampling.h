@@ -22,6 +22,7 @@ class Sampler : public Strategy {
   static constexpr uint64_t kEpoch = 64;
 
   Recording recording() const override { return Recording::Schedule; }
+  bool adapts() const override { return true; }
   std::optional<Task> begin() final;
   void end(const Task& task, const Execution& execution) final;
   Coverage coverage() const override;
