@@ -2,9 +2,12 @@
 //
 // Prepares what every program expects (proc, sys, dev, tmp), loads the modules that the initramfs lists, runs
 // one command, and switches the machine off. The command is what the kernel's command line gives as
-// slalom.run="..."; without one it is a shell on the console.
+// slalom.run="..."; without one it is a shell on the console. If slalom has a kernel test for this machine,
+// it does what that says instead (test.c).
 //
 // Plain C and static, so that it needs nothing in the guest but the kernel.
+#include "agent.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +24,7 @@
 #define MODULE_LIST "/etc/slalom/modules"
 #define COMPRESSED_FILE 4  // MODULE_INIT_COMPRESSED_FILE
 
-static void complain(const char* what, const char* about) {
+void complain(const char* what, const char* about) {
   const int code = errno;
   fprintf(stderr, "init: %s %s: %s\n", what, about, strerror(code));
 }
@@ -43,20 +46,18 @@ static void attach_all(void) {
   attach("tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=0755");
 }
 
-// One line of the list: a path, then parameters for the module.
-static void load_module(char* line) {
+const char* load_module(char* line) {
   char* parameters = strchr(line, ' ');
   if (parameters != NULL) *parameters++ = '\0';
   const int file = open(line, O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    complain("cannot read the module", line);
-    return;
-  }
+  if (file < 0) return "cannot read the module";
   const size_t length = strlen(line);
   const int flags = length > 3 && strcmp(line + length - 3, ".ko") != 0 ? COMPRESSED_FILE : 0;
-  if (syscall(SYS_finit_module, file, parameters != NULL ? parameters : "", flags) != 0 && errno != EEXIST)
-    complain("cannot load the module", line);
+  const long status = syscall(SYS_finit_module, file, parameters != NULL ? parameters : "", flags);
+  const int code = errno;
   close(file);
+  errno = code;
+  return status == 0 || code == EEXIST ? NULL : "the kernel does not load the module";
 }
 
 static void load_modules(void) {
@@ -66,7 +67,9 @@ static void load_modules(void) {
   size_t room = 0;
   while (getline(&line, &room, list) > 0) {
     line[strcspn(line, "\n")] = '\0';
-    if (line[0] == '/') load_module(line);
+    if (line[0] != '/') continue;
+    const char* trouble = load_module(line);
+    if (trouble != NULL) complain(trouble, line);
   }
   free(line);
   fclose(list);
@@ -123,7 +126,7 @@ static void take_terminal(void) {
   if (terminal > 2) close(terminal);
 }
 
-static int run(const char* command) {
+int run(const char* command) {
   const pid_t child = fork();
   if (child < 0) {
     complain("cannot run", command != NULL ? command : "a shell");
@@ -148,7 +151,8 @@ static int run(const char* command) {
   }
 }
 
-int main(void) {
+int main(int count, char** arguments) {
+  if (count == 2 && strcmp(arguments[0], FLOW_NAME) == 0) return run_flow(atol(arguments[1]));
   if (getpid() != 1) {
     fputs("init: this is the first program of a slalom guest, not a command\n", stderr);
     return 2;
@@ -158,6 +162,7 @@ int main(void) {
   setenv("HOME", "/root", 1);
   setenv("TERM", "vt100", 1);
   load_modules();
+  run_test();
   const char* command = kernel_option("slalom.run");
   const int status = run(command);
   if (command != NULL && status != 0) fprintf(stderr, "init: the command ended with status %d\n", status);

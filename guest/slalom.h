@@ -12,15 +12,22 @@ enum {
   SLALOM_FLOWS = 0x51a01,    // (n): so many flows will say SLALOM_READY
   SLALOM_READY = 0x51a02,    // (flow) -> 0: go; 1: say it again. When all have said it, the test begins
   SLALOM_PROGRAM = 0x51a03,  // (flow, buffer, room) -> bytes of the flow's program, copied there
-  SLALOM_DONE = 0x51a04,  // (flow, buffer, size): the flow has ended, with these results -> 1: say it again
+  // (flow, buffer, size): the flow has ended, with these results -> 1: say it again; 0: go on to your end
+  SLALOM_DONE = 0x51a04,
   SLALOM_CHECKED = 0x51a05,  // (status): what was to be looked at after the test has been; 0 is good
   SLALOM_CHOOSE = 0x51a06,   // (n) -> a value below n, which the search explores
   SLALOM_NOTE = 0x51a07,     // (text, size): for the report
-  SLALOM_FAIL = 0x51a08,     // (text, size): the test has failed, for this reason
+  SLALOM_FAIL = 0x51a08,     // (text, size, of): the test has failed, for this reason; of: see guest/test.c
   SLALOM_INPUT = 0x51a09,    // (number, buffer, room) -> bytes of that input, copied there; -1: there is none
   SLALOM_OUTPUT = 0x51a0a,   // (number, buffer, size): takes a buffer out
 };
 #define SLALOM_VERSION 1
+
+// Numbers of inputs and outputs.
+enum {
+  SLALOM_PLAN = 0,     // what the agent has to do
+  SLALOM_THREADS = 1,  // the kernel's threads and where they run: lines of "name cpu how"
+};
 
 static inline long slalom_call(long number, long a, long b, long c) {
   // nopl 0x6c616c73(%rax,%rax,1)

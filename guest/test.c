@@ -1,0 +1,208 @@
+// The agent in test mode: prepares a kernel test, starts its flows, and looks at the machine afterwards.
+//
+// What to do is a plan that slalom gives as input 0: texts that end with a zero, each beginning with a
+// letter:
+//   L name              a module that must be loaded by now (kModuleList)
+//   M path parameters   a module to load
+//   S command           of the set-up: it must succeed
+//   F path              a flow, pinned to the CPU of its number: a program; without a path, a list of calls
+//   C command           the check, when all flows have ended
+// What fails is told with the number of its text, counted from 1, so that slalom can name the user's line.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "slalom.h"
+
+#define MAX_FLOWS 8
+#define KERNEL_THREAD 0x00200000  // PF_KTHREAD in /proc/PID/stat
+
+static char plan[64 * 1024];
+static char threads[64 * 1024];
+
+static void fail(int record, const char* format, ...) {
+  static char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  const int size = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  slalom_call(SLALOM_FAIL, (long)text, size < (int)sizeof text ? size : (int)sizeof text - 1, record);
+}
+
+static void stop(void) {
+  for (;;) pause();
+}
+
+static int pin(pid_t thread, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  return sched_setaffinity(thread, sizeof set, &set);
+}
+
+// The CPU that a thread is bound to; -1: it may run on several.
+static int bound_to(pid_t thread) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(thread, sizeof set, &set) != 0 || CPU_COUNT(&set) != 1) return -1;
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &set)) ++cpu;
+  return cpu;
+}
+
+static void write_text(const char* path, const char* text) {
+  const int file = open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  const ssize_t ignored = write(file, text, strlen(text));
+  (void)ignored;
+  close(file);
+}
+
+// One kernel thread: "name cpu how", how being pinned (by us), bound (by the kernel) or free.
+static size_t pin_kernel_thread(pid_t pid, int cpu, char* line, size_t room) {
+  char path[64];
+  char text[512];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t size = read(file, text, sizeof text - 1);
+  close(file);
+  if (size <= 0) return 0;
+  text[size] = '\0';
+  char* name = strchr(text, '(');
+  char* end = strrchr(text, ')');
+  unsigned flags = 0;
+  if (name == NULL || end == NULL || sscanf(end + 2, "%*c %*d %*d %*d %*d %*d %u", &flags) != 1) return 0;
+  if ((flags & KERNEL_THREAD) == 0) return 0;
+  *end = '\0';
+  const char* how = "bound";
+  int where = bound_to(pid);
+  if (where < 0) {
+    how = pin(pid, cpu) == 0 ? "pinned" : "free";
+    where = bound_to(pid);
+  }
+  const int length = snprintf(line, room, "%s %d %s\n", name + 1, where, how);
+  return length > 0 && (size_t)length < room ? (size_t)length : 0;
+}
+
+static void pin_kernel_threads(int cpu) {
+  char mask[16];
+  snprintf(mask, sizeof mask, "%x\n", 1u << cpu);
+  write_text("/sys/devices/virtual/workqueue/cpumask", mask);
+  DIR* directory = opendir("/proc");
+  if (directory == NULL) return;
+  size_t size = 0;
+  for (struct dirent* entry; (entry = readdir(directory)) != NULL;) {
+    const pid_t pid = atoi(entry->d_name);
+    if (pid > 0) size += pin_kernel_thread(pid, cpu, threads + size, sizeof threads - size);
+  }
+  closedir(directory);
+  slalom_call(SLALOM_OUTPUT, SLALOM_THREADS, (long)threads, (long)size);
+}
+
+static pid_t start_flow(int flow, const char* program) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  char number[16];
+  snprintf(number, sizeof number, "%d", flow);
+  setenv("SLALOM_FLOW", number, 1);
+  if (pin(0, flow) != 0) _exit(126);
+  if (program[0] == '\0')
+    execl("/init", FLOW_NAME, number, (char*)NULL);
+  else
+    execl(program, program, number, (char*)NULL);
+  complain("cannot run", program);
+  _exit(127);
+}
+
+static void wait_for_flows(const pid_t* flows, const int* records, int count) {
+  for (int left = count; left > 0;) {
+    int status = 0;
+    const pid_t ended = wait(&status);
+    if (ended < 0 && errno != EINTR) return;
+    for (int i = 0; i < count; ++i) {
+      if (flows[i] != ended) continue;
+      --left;
+      if (WIFSIGNALED(status))
+        fail(records[i], "flow %d was ended by signal %d (%s)", i, WTERMSIG(status),
+             strsignal(WTERMSIG(status)));
+      else if (WEXITSTATUS(status) != 0)
+        fail(records[i], "flow %d ended with status %d", i, WEXITSTATUS(status));
+    }
+  }
+}
+
+void run_test(void) {
+  slalom_touch(plan, sizeof plan);
+  slalom_touch(threads, sizeof threads);
+  const long size =
+      slalom_present() ? slalom_call(SLALOM_INPUT, SLALOM_PLAN, (long)plan, sizeof plan - 1) : -1;
+  if (size <= 0 || size >= (long)sizeof plan) return;
+  write_text("/proc/sys/kernel/printk", "7\n");  // warnings matter, here as nowhere else
+  const char* programs[MAX_FLOWS];
+  int records[MAX_FLOWS];
+  int flows = 0;
+  const char* check = NULL;
+  int record = 1;
+  for (char* at = plan; at < plan + size; at += strlen(at) + 1, ++record) {
+    char* text = at + 1;
+    if (*at == 'L') {
+      char path[256];
+      snprintf(path, sizeof path, "/sys/module/%s", text);
+      if (access(path, F_OK) != 0) {
+        fail(record, "the kernel did not load the module");
+        stop();
+      }
+    } else if (*at == 'M') {
+      static char line[4096];
+      snprintf(line, sizeof line, "%s", text);  // which is taken apart
+      const char* trouble = load_module(line);
+      if (trouble != NULL) {
+        fail(record, "%s: %s", trouble, strerror(errno));
+        stop();
+      }
+    } else if (*at == 'S') {
+      const int status = run(text);
+      if (status != 0) {
+        fail(record, "ended with status %d", status);
+        stop();
+      }
+    } else if (*at == 'F' && flows < MAX_FLOWS) {
+      programs[flows] = text;
+      records[flows++] = record;
+    } else if (*at == 'C') {
+      check = text;
+    }
+  }
+  // Whatever is not a flow works on the first CPU that no flow has, if there is one.
+  const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  if (cpus < flows) {
+    fail(0, "the kernel has brought up only %ld CPUs", cpus);
+    stop();
+  }
+  const int spare = cpus > flows ? flows : 0;
+  pin(0, spare);
+  sync();
+  pin_kernel_threads(spare);
+  // From here on no flow on its CPU keeps the agent from going to sleep.
+  const struct sched_param first = {.sched_priority = 1};
+  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
+  pid_t children[MAX_FLOWS];
+  for (int i = 0; i < flows; ++i) children[i] = start_flow(i, programs[i]);
+  slalom_call(SLALOM_FLOWS, flows, 0, 0);
+  wait_for_flows(children, records, flows);
+  const struct sched_param normal = {.sched_priority = 0};
+  sched_setscheduler(0, SCHED_OTHER, &normal);
+  slalom_call(SLALOM_CHECKED, check != NULL ? run(check) : 0, 0, 0);
+  stop();
+}

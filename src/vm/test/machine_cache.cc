@@ -1,0 +1,111 @@
+#include "vm/test/machine_cache.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/container.h"
+#include "base/file.h"
+#include "vm/boot/kernel_cache.h"
+#include "vm/snapshot/snapshot_file.h"
+
+namespace slalom::vm {
+namespace {
+
+constexpr const char* kMachine = ".machine";
+constexpr const char* kNotes = ".notes";
+constexpr uint64_t kNotesForm = 1;
+
+}  // namespace
+
+Result<std::string> content_name(const BootOptions& boot, const std::string& plan) {
+  TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
+  TRY_ASSIGN(const Kernel kernel, find_kernel(kernels, boot.kernel));
+  TRY_ASSIGN(const std::filesystem::path cache, cache_directory());
+  TRY_ASSIGN(const std::vector<uint8_t> files,
+             cached_initramfs(
+                 cache / "initramfs",
+                 {.kernel = kernel, .modules = boot.modules, .files = boot.files, .agent = agent_program()}));
+  ByteWriter form;
+  form.text("prepared test 1");  // changes when prepare() does
+  form.text(kernel.name);
+  for (const KernelPackage& package : kernel.packages) form.text(package.sha256);
+  if (kernel.packages.empty()) {
+    TRY_ASSIGN(const std::vector<uint8_t> image, read_file(kernel.vmlinuz));
+    form.fixed64(checksum(image));
+  }
+  form.text(boot.append);
+  form.u64(boot.seed);
+  form.u64(boot.pc.cpus);
+  form.u64(boot.pc.memory);
+  form.u64(boot.pc.start_seconds);
+  form.text(plan);
+  const XXH128_hash_t contents = XXH3_128bits(files.data(), files.size());
+  form.fixed64(contents.high64);
+  form.fixed64(contents.low64);
+  const XXH128_hash_t hash = XXH3_128bits(form.bytes().data(), form.bytes().size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Result<MachineCache> MachineCache::open() {
+  TRY_ASSIGN(const std::filesystem::path cache, cache_directory());
+  return MachineCache(cache / "snapshots");
+}
+
+std::optional<KeptMachine> MachineCache::find(const std::string& content) const {
+  std::error_code trouble;
+  if (!std::filesystem::exists(path_of(content, kMachine), trouble)) return std::nullopt;
+  const Result<std::vector<uint8_t>> notes = read_file(path_of(content, kNotes));
+  if (!notes.ok() || notes->size() < 8) return std::nullopt;
+  ByteReader in(*notes);
+  const uint64_t sum = in.fixed64();
+  if (sum != checksum(std::span(*notes).subspan(8)) || in.u64() != kNotesForm) return std::nullopt;
+  KeptMachine kept;
+  kept.console = in.text();
+  kept.threads = in.text();
+  if (!in.ok() || !in.at_end()) return std::nullopt;
+  Result<Booted> machine = load_snapshot(path_of(content, kMachine));
+  if (!machine.ok()) return std::nullopt;
+  kept.machine = *std::move(machine);
+  // Used lately: see remove_oldest().
+  std::filesystem::last_write_time(path_of(content, kMachine), std::filesystem::file_time_type::clock::now(),
+                                   trouble);
+  return kept;
+}
+
+Result<void> MachineCache::keep(const std::string& content, KeptMachine& kept) const {
+  std::error_code trouble;
+  std::filesystem::create_directories(directory_, trouble);
+  if (trouble)
+    return error("cannot make {}: {}; set SLALOM_CACHE to another directory", directory_.string(),
+                 trouble.message());
+  ByteWriter body;
+  body.u64(kNotesForm);
+  body.text(kept.console);
+  body.text(kept.threads);
+  ByteWriter notes;
+  notes.fixed64(checksum(body.bytes()));
+  std::vector<uint8_t> bytes = notes.take();
+  bytes.insert(bytes.end(), body.bytes().begin(), body.bytes().end());
+  TRY(write_file(path_of(content, kNotes), bytes));
+  TRY(save_snapshot(path_of(content, kMachine), kept.machine));
+  remove_oldest();
+  return {};
+}
+
+void MachineCache::remove_oldest() const {
+  std::error_code ignored;
+  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> machines;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored))
+    if (entry.path().extension() == kMachine)
+      machines.emplace_back(entry.last_write_time(ignored), entry.path());
+  std::sort(machines.begin(), machines.end());
+  for (size_t i = 0; i + kMost < machines.size(); ++i) {
+    std::filesystem::remove(machines[i].second, ignored);
+    std::filesystem::remove(machines[i].second.replace_extension(kNotes), ignored);
+  }
+}
+
+}  // namespace slalom::vm

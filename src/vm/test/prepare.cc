@@ -1,0 +1,235 @@
+#include "vm/test/prepare.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "inputs/image.h"
+#include "vm/test/hypercall.h"
+#include "vm/test/machine_cache.h"
+#include "vm/test/plan.h"
+
+namespace slalom::vm {
+namespace {
+
+constexpr uint64_t kSlice = 1'000'000;
+// Flows that are ready run on for a while, so that what their start has set in motion comes to rest.
+constexpr uint64_t kSettle = 20'000'000;
+// While flows are collected, CPUs stand still, and somebody may wait for one of them.
+constexpr uint64_t kCollect = 200'000'000;
+constexpr int kAttempts = 4;
+constexpr size_t kMaxConsole = 1 << 20;
+constexpr size_t kMaxOutput = 64 * 1024;
+constexpr size_t kShownLines = 12;
+constexpr uint64_t kGo = 0, kAgain = 1;
+
+std::string last_lines(const std::string& console) {
+  std::vector<std::string> lines;
+  std::istringstream in(console);
+  for (std::string line; std::getline(in, line);) {
+    std::erase(line, '\r');
+    if (!line.empty()) lines.push_back(line);
+  }
+  const size_t first = lines.size() > kShownLines ? lines.size() - kShownLines : 0;
+  std::string text;
+  for (size_t i = first; i < lines.size(); ++i) text += "\n    " + lines[i];
+  return text.empty() ? "\n  The console is empty." : "\n  The console's last lines:" + text;
+}
+
+std::vector<KernelThread> parse_threads(const std::string& text) {
+  std::vector<KernelThread> threads;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    // Names may have spaces.
+    const size_t how = line.rfind(' ');
+    const size_t cpu = how == std::string::npos || how == 0 ? how : line.rfind(' ', how - 1);
+    if (cpu == std::string::npos) continue;
+    const std::string_view word = std::string_view(line).substr(how + 1);
+    threads.push_back({.name = line.substr(0, cpu),
+                       .cpu = std::atoi(line.c_str() + cpu + 1),
+                       .where = word == "pinned"  ? KernelThread::Where::Pinned
+                                : word == "bound" ? KernelThread::Where::Bound
+                                                  : KernelThread::Where::Free});
+  }
+  std::sort(threads.begin(), threads.end(), [](const KernelThread& a, const KernelThread& b) {
+    return std::tie(a.name, a.cpu) < std::tie(b.name, b.cpu);
+  });
+  return threads;
+}
+
+// Answers the agent and the flows until the test can begin.
+class Preparation final : public Hypercalls {
+ public:
+  Preparation(const KernelTest& test, const TestPlan& plan, Pc& pc)
+      : test_(test), plan_(plan), pc_(pc), ready_(test.flows.size(), false) {
+    pc_.set_hypercalls(this);
+  }
+  ~Preparation() override { pc_.set_hypercalls(nullptr); }
+
+  Result<void> run() {
+    while (!complete()) {
+      if (pc_.executed() >= test_.limits.preparation) return never_ready();
+      const PcStop stop = pc_.run(std::min(kSlice, test_.limits.preparation - pc_.executed()));
+      take_console();
+      if (!trouble_.empty()) return told(trouble_);
+      if (stop != PcStop::Budget && stop != PcStop::Hypercall) return told(why_stopped(stop));
+      if (collecting() && pc_.executed() - collect_from_ > kCollect) {
+        if (++attempts_ == kAttempts) return never_ready();
+        collect_from_ = pc_.executed() + kSettle;
+        let_go(kAgain);
+      }
+    }
+    let_go(kGo);
+    return {};
+  }
+
+  const std::string& console() const { return console_; }
+  const std::string& threads() const { return threads_; }
+
+ private:
+  bool on_hypercall(Cpu& cpu) override {
+    const Hypercall call = hypercall_of(cpu);
+    switch (call.number) {
+      case SLALOM_PRESENT:
+        answer(cpu, SLALOM_VERSION);
+        return true;
+      case SLALOM_INPUT: {
+        std::optional<std::span<const uint8_t>> bytes;
+        if (call.a == SLALOM_PLAN)
+          bytes = std::span(reinterpret_cast<const uint8_t*>(plan_.text.data()), plan_.text.size());
+        give_bytes(cpu, bytes, call.b, call.c);
+        return true;
+      }
+      case SLALOM_OUTPUT:
+        if (call.a == SLALOM_THREADS)
+          if (const auto bytes = read_buffer(cpu, call.b, call.c, kMaxOutput))
+            threads_.assign(bytes->begin(), bytes->end());
+        return true;
+      case SLALOM_FLOWS:
+        started_ = true;
+        collect_from_ = pc_.executed() + kSettle;
+        return true;
+      case SLALOM_READY:
+        return on_ready(cpu, call.a);
+      case SLALOM_FAIL: {
+        const std::string text = read_text(cpu, call.a, call.b);
+        trouble_ = call.c >= 1 && call.c <= plan_.parts.size()
+                       ? fmt::format("{} {}", plan_.parts[call.c - 1], text)
+                       : fmt::format("{}: {}", test_.file, text);
+        return false;
+      }
+      case SLALOM_DONE:
+      case SLALOM_CHECKED:
+        trouble_ = fmt::format(
+            "{}: a flow has ended before all flows were ready: a program must call slalom_begin() with its "
+            "number, which is its first argument, and then slalom_end()",
+            test_.file);
+        return false;
+      default:  // of programs that begin too early; and what other versions know
+        answer(cpu, 0);
+        return true;
+    }
+  }
+
+  bool on_ready(Cpu& cpu, uint64_t flow) {
+    if (flow >= ready_.size() || flow != cpu.id) {
+      trouble_ = fmt::format(
+          "{}: a program on CPU {} says that it is flow {}: a flow's number is its first argument",
+          test_.file, cpu.id, flow);
+      return false;
+    }
+    answer(cpu, kAgain);
+    if (!collecting()) return true;
+    ready_[flow] = true;
+    pc_.park(cpu.id, true);
+    return !complete();
+  }
+
+  bool collecting() const { return started_ && pc_.executed() >= collect_from_; }
+  bool complete() const {
+    return std::all_of(ready_.begin(), ready_.end(), [](bool is) { return is; });
+  }
+
+  void let_go(uint64_t with) {
+    for (unsigned i = 0; i < ready_.size(); ++i) {
+      if (!ready_[i]) continue;
+      answer(pc_.cpu(i), with);
+      pc_.park(i, false);
+      ready_[i] = false;
+    }
+  }
+
+  void take_console() {
+    console_ += pc_.devices().take_console_output();
+    if (console_.size() > kMaxConsole) console_.erase(0, console_.size() - kMaxConsole);
+  }
+
+  Error told(const std::string& what) const { return error("{}{}", what, last_lines(console_)); }
+
+  std::string why_stopped(PcStop stop) const {
+    const std::string where =
+        test_.kernel_line == 0 ? test_.file : fmt::format("{}:{}", test_.file, test_.kernel_line);
+    if (console_.find("Kernel panic") != std::string::npos)
+      return fmt::format("{}: the kernel {} has panicked before the test could begin", where, test_.kernel);
+    if (stop == PcStop::Unknown) return fmt::format("{}: {}", where, pc_.trouble());
+    if (stop == PcStop::Idle)
+      return fmt::format("{}: the machine waits for something that never comes, before the test could begin",
+                         where);
+    return fmt::format("{}: the machine has switched itself off before the test could begin", where);
+  }
+
+  Error never_ready() const {
+    if (!started_)
+      return told(
+          fmt::format("{}: the set-up has not ended after {} million instructions; [limits] preparation = "
+                      "... gives it more",
+                      test_.file, pc_.executed() / 1'000'000));
+    std::string missing;
+    for (size_t i = 0; i < ready_.size(); ++i)
+      if (!ready_[i])
+        missing += fmt::format("{}{}:{}: {} never got ready", missing.empty() ? "" : "\n", test_.file,
+                               test_.flows[i].line, test_.flows[i].name);
+    return told(missing);
+  }
+
+  const KernelTest& test_;
+  const TestPlan& plan_;
+  Pc& pc_;
+  std::vector<bool> ready_;  // has said so, and stands still
+  bool started_ = false;     // all flows are there
+  uint64_t collect_from_ = 0;
+  int attempts_ = 0;
+  std::string trouble_;
+  std::string console_;
+  std::string threads_;
+};
+
+}  // namespace
+
+Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& options) {
+  TRY_ASSIGN(const TestPlan plan, plan_of(test));
+  TRY_ASSIGN(const std::string content, content_name(plan.boot, plan.text));
+  TRY_ASSIGN(const MachineCache cache, MachineCache::open());
+  PreparedTest prepared{.content = content};
+  std::optional<KeptMachine> kept;
+  if (options.use_cache) kept = cache.find(content);
+  prepared.from_cache = kept.has_value();
+  if (!kept) {
+    options.progress(fmt::format("booting {} with {} CPUs", test.kernel, test.cpus));
+    kept.emplace();
+    TRY_ASSIGN(kept->machine, boot(plan.boot));
+    Preparation preparation(test, plan, *kept->machine.pc);
+    TRY(preparation.run());
+    kept->console = preparation.console();
+    kept->threads = preparation.threads();
+    if (options.use_cache) TRY(cache.keep(content, *kept));
+  }
+  prepared.machine = std::move(kept->machine);
+  prepared.console = std::move(kept->console);
+  prepared.threads = parse_threads(kept->threads);
+  for (const KernelTest::Flow& flow : test.flows)
+    prepared.images.push_back(flow.kind == KernelTest::Flow::Kind::Calls ? encode_image(flow.calls)
+                                                                         : std::vector<uint8_t>());
+  return prepared;
+}
+
+}  // namespace slalom::vm
