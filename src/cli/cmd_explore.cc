@@ -18,10 +18,14 @@ void add_explore(CLI::App& app, Run& run) {
       ->allow_extra_args(false);
   add_search_options(*verb, a->search);
   verb->footer(search_catalogues);
-  verb->callback([a, &run] {
-    run = [a]() -> Result<Exit> {
+  verb->callback([a, verb, &run] {
+    run = [a, verb]() -> Result<Exit> {
       TRY_ASSIGN(const Target target, open_target(a->file, a->settings));
-      return run_search(target, a->search);
+      SearchArguments search = a->search;
+      if (!target.choices.empty() && verb->count("--choices") == 0) search.choices = target.choices;
+      if (!target.detectors.empty() && verb->count("--detectors") == 0) search.detectors = target.detectors;
+      if (target.max_steps != 0 && verb->count("--max-steps") == 0) search.max_steps = target.max_steps;
+      return run_search(target, search);
     };
   });
 }

@@ -59,12 +59,6 @@ Result<Target> open_program(const TargetId& id) {
   return make_program_target(program, {});
 }
 
-Result<Target> open_target(const TargetId& id) {
-  if (id.kind == "toy") return open_toy(id);
-  if (id.kind == "program") return open_program(id);
-  return error("this capsule is of a {} target, which this slalom cannot run; update slalom", id.kind);
-}
-
 std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
   using preload::Uncontrolled;
   std::vector<std::string> words;

@@ -179,6 +179,7 @@ void print_text(const Target& target, const Job& job, const CampaignResult& resu
 Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   Job job;
   job.target = target.id;
+  if (arguments.strategy.empty()) arguments.strategy = target.strategy;
   if (arguments.strategy.empty()) arguments.strategy = target.yields ? "dfs" : "dpor";
   TRY_ASSIGN(job.strategy, parse_strategy(arguments.strategy, arguments.seed));
   TRY_ASSIGN(job.policy, parse_choices(arguments.choices));
@@ -230,7 +231,7 @@ std::string search_catalogues() {
     detectors.emplace_back(info.name,
                            fmt::format("{}{}", info.about, info.by_default ? "" : " (off by default)"));
   return "Strategies, for --strategy NAME or NAME:SETTING,SETTING...\n" + help_list(strategies) +
-         "\nDetectors, for --detectors NAME,NAME...; also: default, all\n" + help_list(detectors);
+         "\nDetectors, for --detectors NAME,NAME...; also: default, all, kernel\n" + help_list(detectors);
 }
 
 void add_search_options(CLI::App& verb, SearchArguments& a) {

@@ -38,7 +38,7 @@ Result<ToySettings> parse_settings(const std::vector<std::string>& settings) {
 
 }  // namespace
 
-Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings) {
+Result<Target> open_toy(const std::string& path, const std::vector<std::string>& settings) {
   TRY_ASSIGN(const ToySettings values, parse_settings(settings));
   TRY_ASSIGN(ToyProgram program, load_toy_file(path, values));
   TRY_ASSIGN(const std::vector<uint8_t> content, read_file(path));

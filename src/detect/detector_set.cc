@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "detect/console.h"
 #include "detect/deadlock.h"
 #include "detect/failure.h"
 #include "detect/heap.h"
@@ -14,7 +15,7 @@ namespace slalom {
 namespace {
 
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 7> kCatalogue = {{
+constexpr std::array<DetectorInfo, 8> kCatalogue = {{
     {"failure", "failed assertions and crashes", true, For::Everything},
     {"deadlock", "agents that wait for each other, or for what nobody will do", true, For::Everything},
     {"lost-wakeup", "deadlocks after a signal that came before its waiter"},
@@ -22,6 +23,8 @@ constexpr std::array<DetectorInfo, 7> kCatalogue = {{
     {"heap", "use after free and double free"},
     {"race", "data races, by happens-before"},
     {"leak", "heap objects never freed", false},
+    {"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
+     true, For::Kernels},
 }};
 
 class Selection {
@@ -46,6 +49,7 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
   if (selection.has("livelock")) set->add(std::make_unique<LivelockDetector>(names));
   if (selection.has("heap")) set->add(std::make_unique<HeapDetector>(names));
   if (selection.has("race")) set->add(std::make_unique<RaceDetector>(names));
+  if (selection.has("console")) set->add(std::make_unique<ConsoleDetector>(names));
   if (selection.has("leak")) set->add(std::make_unique<LeakDetector>(names));
   return set;
 }

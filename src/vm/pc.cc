@@ -207,6 +207,21 @@ bool Pc::skip_to_timer() {
   return true;
 }
 
+std::optional<uint8_t> Pc::early_timer(unsigned id) const {
+  const Registers& r = system_.cpus[id]->regs;
+  const LocalApic& apic = devices_.local_apic(id);
+  const uint8_t vector = apic.lvt_vector(LocalApic::kTimer);
+  if (apic.deadline() == ~uint64_t{0} || apic.is_requested(vector) || !apic.outranks(vector) ||
+      r.interrupt_shadow || !(r.rflags & flag::kInterrupt) || !apic.accepts_interrupts())
+    return std::nullopt;
+  return vector;
+}
+
+void Pc::skip_to_timer(unsigned id) {
+  state_.time = std::max(state_.time, devices_.local_apic(id).deadline());
+  devices_.advance(state_.time);
+}
+
 void Pc::attach(Tap* tap) {
   if (system_.tap != nullptr) system_.tap->flush();
   system_.tap = tap;

@@ -80,6 +80,9 @@ class Pc final : public Bus {
   bool deliver(unsigned cpu);
   // Lets virtual time pass up to the next timer. False: none is set.
   bool skip_to_timer();
+  // The vector of a CPU's own timer, if that is set, could be delivered now, and has not come yet.
+  std::optional<uint8_t> early_timer(unsigned cpu) const;
+  void skip_to_timer(unsigned cpu);            // that one's
   uint64_t passed() const { return passed_; }  // places, in the last run_cpu()
   unsigned current() const { return state_.current; }
   // A parked CPU does not take turns in run(); run_cpu() and deliver() do not care.

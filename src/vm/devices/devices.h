@@ -79,6 +79,7 @@ class Devices {
   bool write_apic_base(unsigned cpu, uint64_t value);
 
   Time next_deadline() const { return next_deadline_; }
+  const LocalApic& local_apic(unsigned cpu) const { return interrupts_.local(cpu); }
   void advance(Time now);
 
   // What waits for a CPU; the CPU adds its own IF, and keeps NMIs out while it handles one.

@@ -61,6 +61,7 @@ class Interrupts {
 
   // The timers of the local APICs.
   Time deadline() const;
+  const LocalApic& local(unsigned cpu) const { return local_[cpu]; }
   void fire(Time now);
 
   // To CPUs.

@@ -3,13 +3,14 @@
 
 #include "guest/slalom.h"
 #include "vm/kernel/kernel_machine.h"
-#include "vm/memory/mmu.h"
+#include "vm/test/hypercall.h"
 
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMostText = 4096;
-constexpr size_t kMostResults = size_t{1} << 20;
+constexpr size_t kMostText = 4096;  // in a line of the console
+constexpr uint64_t kMostResults = uint64_t{1} << 20;
+constexpr uint64_t kMostValues = 1024;  // of a choice
 
 bool is_fatal(std::string_view line) {
   constexpr std::string_view kWords[] = {"BUG: kernel NULL pointer",
@@ -100,83 +101,50 @@ void KernelMachine::console_line(const std::string& line) {
   if (state_.dying && line.find("---[ end ") != std::string::npos) state_.reported = true;
 }
 
-bool KernelMachine::copy_in(Cpu& cpu, uint64_t address, std::span<uint8_t> bytes) const {
-  while (!bytes.empty()) {
-    const uint64_t size = std::min<uint64_t>(bytes.size(), kPageSize - (address & (kPageSize - 1)));
-    Physical physical;
-    if (!translate_quietly(cpu, address, physical) || !machine_.pc->ram().read(physical, bytes.first(size)))
-      return false;
-    address += size;
-    bytes = bytes.subspan(size);
-  }
-  return true;
-}
-
-bool KernelMachine::copy_out(Cpu& cpu, uint64_t address, std::span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const uint64_t size = std::min<uint64_t>(bytes.size(), kPageSize - (address & (kPageSize - 1)));
-    Physical physical;
-    if (!translate_quietly(cpu, address, physical) || !machine_.pc->ram().write(physical, bytes.first(size)))
-      return false;
-    address += size;
-    bytes = bytes.subspan(size);
-  }
-  return true;
-}
-
 bool KernelMachine::on_hypercall(Cpu& cpu) {
-  const uint64_t number = cpu.gpr(kRax), a = cpu.gpr(kRdi), b = cpu.gpr(kRsi), c = cpu.gpr(kRdx);
-  uint64_t& answer = cpu.gpr(kRax);
+  const Hypercall call = hypercall_of(cpu);
   state_.progress = machine_.pc->time();
-  const auto text = [&](uint64_t address, uint64_t size) {
-    std::string bytes(std::min<uint64_t>(size, kMostText), '\0');
-    if (!copy_in(cpu, address, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}))
-      bytes = "(text that is not in memory)";
-    return bytes;
-  };
-  switch (number) {
+  switch (call.number) {
     case SLALOM_PRESENT:
-      answer = SLALOM_VERSION;
+      answer(cpu, SLALOM_VERSION);
       return true;
     case SLALOM_READY:
-      answer = 0;
+      answer(cpu, 0);
       return true;
-    case SLALOM_PROGRAM:
-      answer = ~uint64_t{0};
-      if (a < options_.programs.size() && options_.programs[a].size() <= c &&
-          copy_out(cpu, b, options_.programs[a]))
-        answer = options_.programs[a].size();
+    case SLALOM_PROGRAM: {
+      std::optional<std::span<const uint8_t>> program;
+      if (call.a < options_.programs.size()) program = options_.programs[call.a];
+      give_bytes(cpu, program, call.b, call.c);
       return true;
+    }
     case SLALOM_DONE: {
-      answer = natural_ ? 0 : 1;
-      if (natural_ || a >= options_.flows || cpu.id >= options_.flows) return true;
+      answer(cpu, natural_ ? 0 : 1);
+      if (natural_ || call.a >= options_.flows || cpu.id >= options_.flows) return true;
       CpuState& state = state_.cpus[cpu.id];
-      if (!state.done) {
-        std::vector<uint8_t> results(std::min<uint64_t>(c, kMostResults));
-        if (copy_in(cpu, b, results)) state_.results[a] = std::move(results);
-        state.done = true;
-      }
-      state.parked = true;
+      if (!state.done)
+        state_.results[call.a] =
+            read_buffer(cpu, call.b, call.c, kMostResults).value_or(std::vector<uint8_t>{});
+      state.done = state.parked = true;
       return false;
     }
     case SLALOM_CHECKED:
-      state_.checked = static_cast<int64_t>(a);
+      state_.checked = static_cast<int64_t>(call.a);
       return false;
     case SLALOM_CHOOSE:
-      answer = 0;
-      if (natural_ || a < 2 || a > 1024) return true;
-      state_.arity = static_cast<uint32_t>(a);
+      answer(cpu, 0);
+      if (natural_ || call.a < 2 || call.a > kMostValues) return true;
+      state_.arity = static_cast<uint32_t>(call.a);
       return false;
     case SLALOM_NOTE:
-      tell(cpu.id, OpKind::Note, cpu.gpr(kRip), {}, 0, text(a, b));
+      tell(cpu.id, OpKind::Note, cpu.gpr(kRip), {}, 0, read_text(cpu, call.a, call.b));
       return true;
     case SLALOM_FAIL:
-      state_.failure = text(a, b);
+      state_.failure = read_text(cpu, call.a, call.b);
       return false;
     case SLALOM_INPUT:
-      answer = ~uint64_t{0};
+      give_bytes(cpu, std::nullopt, call.b, call.c);
       return true;
-    default:  // SLALOM_OUTPUT, and what other versions know
+    default:  // SLALOM_FLOWS, SLALOM_OUTPUT, and what other versions know
       return true;
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "vm/kernel/next_operation.h"
 #include "vm/memory/mmu.h"
 
 namespace slalom::vm {
@@ -109,7 +110,9 @@ Stop KernelMachine::resume(Decision decision) {
       if (!state_.cpus[cpu].liveness.live()) state_.cpus[cpu].liveness.revive();  // a replay knows better
     } else {
       bool delivered = false;
-      for (const uint8_t vector : vectors(cpu)) {
+      std::vector<uint8_t> possible = vectors(cpu);
+      if (const std::optional<uint8_t> timer = early_timer(cpu)) possible.push_back(*timer);
+      for (const uint8_t vector : possible) {
         if (decision.next != interrupt_agent(cpu, vector)) continue;
         enter_interrupt(cpu, vector);
         delivered = true;
@@ -163,6 +166,11 @@ std::vector<uint8_t> KernelMachine::vectors(unsigned cpu) const {
   return found;
 }
 
+std::optional<uint8_t> KernelMachine::early_timer(unsigned cpu) const {
+  if (state_.cpus[cpu].early_timers >= options_.early_timers) return std::nullopt;
+  return machine_.pc->early_timer(cpu);
+}
+
 void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector) {
   Pc& pc = *machine_.pc;
   CpuState& state = state_.cpus[cpu];
@@ -170,6 +178,10 @@ void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector) {
   state.interrupts.push_back(context);
   state.parked = false;
   state.liveness.revive();
+  if (pc.early_timer(cpu) == vector) {
+    pc.skip_to_timer(cpu);
+    ++state.early_timers;
+  }
   const bool delivered = pc.deliver(cpu, vector);
   CHECK(delivered, "interrupt {} could not be delivered to CPU {}", vector, cpu);
 }
@@ -326,10 +338,16 @@ std::span<const Option> KernelMachine::options() const {
     options_found_.clear();
     for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) {
       const Place here{machine_.pc->cpu(cpu).regs.gpr[kRip]};
-      if (enabled(cpu)) options_found_.push_back({agent(cpu), {OpKind::None, {}, here}});
+      if (enabled(cpu)) options_found_.push_back({agent(cpu), next_operation(machine_.pc->cpu(cpu))});
       for (const uint8_t vector : vectors(cpu))
         options_found_.push_back({interrupt_agent(cpu, vector), {OpKind::IrqEnter, ObjectId{cpu}, here}});
     }
+    // A timer that is not due only comes where it interrupts somebody, or where nothing else can happen.
+    const bool interrupts = state_.kind == ChoiceKind::Running || options_found_.empty();
+    for (unsigned cpu = 0; interrupts && cpu < state_.cpus.size(); ++cpu)
+      if (const std::optional<uint8_t> vector = early_timer(cpu))
+        options_found_.push_back({interrupt_agent(cpu, *vector),
+                                  {OpKind::IrqEnter, ObjectId{cpu}, Place{machine_.pc->cpu(cpu).gpr(kRip)}}});
     std::ranges::sort(options_found_, {}, &Option::agent);
     options_known_ = true;
   }
@@ -367,6 +385,9 @@ Stop KernelMachine::conclude() {
 
 // All flows are done: the guest looks at what they left, if it was asked to.
 Stop KernelMachine::end_of_test() {
+  if (options_.judge)
+    if (std::string wrong = options_.judge(state_.results); !wrong.empty())
+      return finish(Faulted{Faulted::Kind::Assertion, {}, {}, std::move(wrong)});
   if (!options_.has_check) return finish(Exited{});
   Pc& pc = *machine_.pc;
   natural_ = true;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +29,9 @@ struct KernelMachineOptions {
   unsigned flows = 2;                          // flow i runs on CPU i
   std::vector<std::vector<uint8_t>> programs;  // what flows ask for with SLALOM_PROGRAM
   bool has_check = false;                      // the guest says SLALOM_CHECKED after the test
-  bool interrupts = true;                      // else they come as soon as they can, without a choice
+  // Says what is wrong with the flows' results, if something is.
+  std::function<std::string(const std::vector<std::vector<uint8_t>>&)> judge;
+  unsigned early_timers = 2;  // times that a CPU's timer may come before it is due, time passing meanwhile
 };
 
 class KernelMachine final : public Machine,
@@ -47,6 +50,7 @@ class KernelMachine final : public Machine,
   slalom::Step step() const override { return slalom::Step{state_.steps}; }
   std::vector<Option> blocked() const override;
   uint64_t state_hash() const override;
+  bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return this; }
   const Names& names() const override { return *names_; }
 
@@ -69,6 +73,7 @@ class KernelMachine final : public Machine,
     std::vector<Interrupt> interrupts;  // the innermost last
     bool parked = false;                // at SLALOM_DONE, and not interrupted since
     bool done = false;                  // its flow is
+    unsigned early_timers = 0;          // that have come
     uint64_t in_a_row = 0;              // instructions since another CPU ran
     Liveness liveness;
   };
@@ -114,8 +119,9 @@ class KernelMachine final : public Machine,
   Stop finish(Outcome outcome);
   Stop end_of_test();
   bool enabled(unsigned cpu) const;
-  std::vector<uint8_t> vectors(unsigned cpu) const;  // of interrupts that could be delivered now
-  AgentId agent(unsigned cpu) const;                 // whose turn it is on that CPU
+  std::vector<uint8_t> vectors(unsigned cpu) const;        // of interrupts that could be delivered now
+  std::optional<uint8_t> early_timer(unsigned cpu) const;  // one that may come before it is due
+  AgentId agent(unsigned cpu) const;                       // whose turn it is on that CPU
   uint64_t ops(unsigned cpu) const;
   uint64_t next_stop(unsigned cpu) const;
   bool next_stop_is(unsigned cpu) const;  // here
@@ -126,8 +132,6 @@ class KernelMachine final : public Machine,
   void console_line(const std::string& line);
   void tell(unsigned cpu, OpKind op, uint64_t pc, ObjectId object = {}, int64_t value = 0,
             std::string_view text = {});
-  bool copy_out(Cpu& cpu, uint64_t address, std::span<const uint8_t> bytes);
-  bool copy_in(Cpu& cpu, uint64_t address, std::span<uint8_t> bytes) const;
 
   Booted machine_;
   KernelMachineOptions options_;

@@ -1,0 +1,156 @@
+// Targets that are kernel tests: a TOML file that names a kernel, flows of system calls, and what to look at.
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <mutex>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "vm/guest/guest_symbols.h"
+#include "vm/kernel/kernel_machine.h"
+#include "vm/kernel/kernel_names.h"
+#include "vm/kernel/serial_orders.h"
+#include "vm/snapshot/copy.h"
+#include "vm/test/prepare.h"
+
+namespace slalom {
+namespace {
+
+// Machines that stand at the start of one test. Making one means copying a guest's memory, so they are used
+// again.
+class Stable {
+ public:
+  Stable(vm::Booted first, vm::KernelMachineOptions options, std::shared_ptr<const Names> names)
+      : first_(std::move(first)), options_(std::move(options)), names_(std::move(names)) {}
+
+  Result<std::unique_ptr<vm::KernelMachine>> take() {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<vm::KernelMachine> machine = std::move(idle_.back());
+      idle_.pop_back();
+      return machine;
+    }
+    TRY_ASSIGN(vm::Booted copy, vm::copy_of(first_));
+    return std::make_unique<vm::KernelMachine>(std::move(copy), options_, names_);
+  }
+  void give_back(std::unique_ptr<vm::KernelMachine> machine) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(machine));
+  }
+
+ private:
+  std::mutex mutex_;
+  vm::Booted first_;
+  vm::KernelMachineOptions options_;
+  std::shared_ptr<const Names> names_;
+  std::vector<std::unique_ptr<vm::KernelMachine>> idle_;
+};
+
+class Borrowed final : public Machine {
+ public:
+  Borrowed(std::shared_ptr<Stable> stable, std::unique_ptr<vm::KernelMachine> machine, bool checkpoints)
+      : stable_(std::move(stable)), machine_(std::move(machine)), checkpoints_(checkpoints) {}
+  ~Borrowed() override { stable_->give_back(std::move(machine_)); }
+
+  Result<void> reset(const Inputs& inputs) override { return machine_->reset(inputs); }
+  Stop start(EventSink& sink) override { return machine_->start(sink); }
+  Stop resume(Decision decision) override { return machine_->resume(decision); }
+  Step step() const override { return machine_->step(); }
+  std::vector<Option> blocked() const override { return machine_->blocked(); }
+  uint64_t state_hash() const override { return machine_->state_hash(); }
+  bool hashes_cheaply() const override { return machine_->hashes_cheaply(); }
+  Snapshots* snapshots() override { return checkpoints_ ? machine_->snapshots() : nullptr; }
+  const Names& names() const override { return machine_->names(); }
+  const Feedback* feedback() const override { return machine_->feedback(); }
+
+ private:
+  std::shared_ptr<Stable> stable_;
+  std::unique_ptr<vm::KernelMachine> machine_;
+  bool checkpoints_;
+};
+
+// What a capsule holds of a kernel test: where its file was (paths in it are relative to that), what the
+// machine was made from, and the file itself.
+struct Content {
+  std::string origin, machine, text;
+};
+std::string to_text(const Content& content) {
+  return fmt::format("{}\n{}\n{}", content.origin, content.machine, content.text);
+}
+Result<Content> parse_content(const std::string& text) {
+  const size_t first = text.find('\n');
+  const size_t second = first == std::string::npos ? first : text.find('\n', first + 1);
+  if (second == std::string::npos) return error("the capsule holds no kernel test");
+  return Content{text.substr(0, first), text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+}
+
+Result<Target> make_kernel_target(const std::string& origin, const std::string& text,
+                                  const std::string& expected_machine) {
+  TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(text, origin));
+  const bool shows = is_terminal(STDERR_FILENO);
+  vm::PrepareOptions options;
+  if (shows)
+    options.progress = [](const std::string& line) {
+      std::cerr << "\r\033[K  " << fit(line, terminal_width(STDERR_FILENO) - 3) << std::flush;
+    };
+  Result<vm::PreparedTest> prepared = vm::prepare(test, options);
+  if (shows) std::cerr << "\r\033[K" << std::flush;
+  if (!prepared.ok()) return prepared.error();
+  if (!expected_machine.empty() && expected_machine != prepared->content)
+    return error(
+        "{}: the kernel, its modules or its set-up are not those that the capsule was made with: bring these "
+        "back, or explore again",
+        origin);
+  std::vector<std::string> flows;
+  for (const vm::KernelTest::Flow& flow : test.flows) flows.push_back(flow.name);
+  SymbolTable symbols;
+  if (Result<SymbolTable> found = vm::guest_symbols(prepared->machine.kernel, *prepared->machine.pc);
+      found.ok())
+    symbols = *std::move(found);
+  auto names = std::make_shared<vm::KernelNames>(std::move(symbols), flows, test.cpus);
+  vm::KernelMachineOptions machine{.flows = static_cast<unsigned>(test.flows.size()),
+                                   .programs = prepared->images,
+                                   .has_check = !test.check.text.empty()};
+  std::vector<CallProgram> calls;
+  for (const vm::KernelTest::Flow& flow : test.flows)
+    if (flow.kind == vm::KernelTest::Flow::Kind::Calls) calls.push_back(flow.calls);
+  const std::optional<uint64_t> entry = names->symbols().address_of("entry_SYSCALL_64");
+  std::shared_ptr<vm::SerialOrders> serial;
+  if (calls.size() == test.flows.size() && entry) {
+    serial = std::make_shared<vm::SerialOrders>(std::move(calls), flows);
+    machine.judge = [serial](const auto& results) { return serial->judge(results); };
+  }
+  auto stable = std::make_shared<Stable>(std::move(prepared->machine), std::move(machine), std::move(names));
+  if (serial != nullptr) {
+    TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
+    serial->find(*one, Place{*entry}, test.limits.execution);
+    stable->give_back(std::move(one));
+  }
+  Target target;
+  target.id = make_target("kernel", test.name, to_text({origin, prepared->content, text}));
+  target.make_machine = [stable](bool checkpoints) -> Result<std::unique_ptr<Machine>> {
+    TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
+    return std::unique_ptr<Machine>(std::make_unique<Borrowed>(stable, std::move(one), checkpoints));
+  };
+  target.strategy = "pct";
+  target.choices = "nowhere";  // and wherever the flows are seen to communicate
+  target.detectors = target.all_detectors = "kernel";
+  target.max_steps = test.limits.execution;
+  return target;
+}
+
+}  // namespace
+
+Result<Target> open_kernel_test(const std::string& path, const std::string& text) {
+  std::error_code ignored;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, ignored);
+  return make_kernel_target(absolute.string(), text, "");
+}
+
+Result<Target> open_kernel_test(const TargetId& id) {
+  TRY_ASSIGN(const Content content, parse_content(id.content));
+  return make_kernel_target(content.origin, content.text, content.machine);
+}
+
+}  // namespace slalom

@@ -1,0 +1,28 @@
+// Which kind of target a file or a capsule is about.
+#include "base/file.h"
+#include "cli/command.h"
+#include "vm/test/kernel_test.h"
+
+namespace slalom {
+
+Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings) {
+  const Result<std::vector<uint8_t>> content = read_file(path);
+  if (content.ok()) {
+    const std::string text(content->begin(), content->end());
+    if (vm::looks_like_kernel_test(text)) {
+      if (!settings.empty())
+        return error("{} is a kernel test, which has no parameters: leave out --set", path);
+      return open_kernel_test(path, text);
+    }
+  }
+  return open_toy(path, settings);
+}
+
+Result<Target> open_target(const TargetId& id) {
+  if (id.kind == "toy") return open_toy(id);
+  if (id.kind == "program") return open_program(id);
+  if (id.kind == "kernel") return open_kernel_test(id);
+  return error("this capsule is of a {} target, which this slalom cannot run; update slalom", id.kind);
+}
+
+}  // namespace slalom

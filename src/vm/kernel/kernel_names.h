@@ -1,0 +1,30 @@
+// KernelNames: what a report calls CPUs, interrupts, and addresses of a kernel under test.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "symbols/symbol_table.h"
+#include "trace/names.h"
+
+namespace slalom::vm {
+
+class KernelNames final : public Names {
+ public:
+  // Flow i runs on CPU i; CPUs without a flow have none.
+  KernelNames(SymbolTable symbols, std::vector<std::string> flows, unsigned cpus);
+
+  std::string agent(AgentId id) const override;
+  std::string role(AgentId id) const override { return agent(id); }
+  std::string object(ObjectId id) const override;
+  std::string place(Place pc) const override { return symbols_.describe(pc.raw); }
+  std::string source(Place) const override { return {}; }
+  const SymbolTable& symbols() const { return symbols_; }
+
+ private:
+  SymbolTable symbols_;
+  std::map<AgentId, std::string> agents_;
+};
+
+}  // namespace slalom::vm

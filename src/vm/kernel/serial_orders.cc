@@ -1,0 +1,120 @@
+#include "vm/kernel/serial_orders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/hash.h"
+#include "inputs/image.h"
+
+namespace slalom::vm {
+namespace {
+
+class Nobody : public EventSink {
+ public:
+  void on_accesses(std::span<const Access>, const BatchHeader&) override {}
+  void on_event(const Event&) override {}
+  void on_end(const Outcome&) override {}
+};
+
+// stat and its family, clocks, usage: see the system's asm/unistd_64.h.
+bool tells_time(uint32_t number) {
+  constexpr std::array kThose = {4u, 5u, 6u, 96u, 98u, 99u, 100u, 201u, 228u, 229u, 262u, 332u, 36u, 105u};
+  return std::ranges::find(kThose, number) != kThose.end();
+}
+
+std::string in_words(int64_t value) {
+  return value < 0 && value > -4096
+             ? fmt::format("-{} ({})", -value, strerrorname_np(static_cast<int>(-value)))
+             : fmt::format("{}", value);
+}
+
+}  // namespace
+
+SerialOrders::SerialOrders(std::vector<CallProgram> flows, std::vector<std::string> names)
+    : flows_(std::move(flows)), names_(std::move(names)) {
+  for (const CallProgram& flow : flows_)
+    for (const CallStep& step : flow.steps)
+      tells_time_ = tells_time_ || (step.kind == CallStep::Kind::Call && tells_time(step.number));
+}
+
+uint64_t SerialOrders::fingerprint(const std::vector<std::vector<uint8_t>>& results, Values& values) const {
+  uint64_t hash = 0;
+  for (size_t flow = 0; flow < flows_.size(); ++flow) {
+    values.emplace_back();
+    const Result<CallResults> decoded = decode_results(flows_[flow], results[flow]);
+    if (!decoded.ok()) continue;
+    values.back() = decoded->values;
+    for (const int64_t value : decoded->values) hash = combine(hash, static_cast<uint64_t>(value));
+    if (!tells_time_)
+      for (const uint8_t byte : decoded->data) hash = combine(hash, byte);
+  }
+  return hash;
+}
+
+void SerialOrders::find(KernelMachine& machine, Place system_call_entry, uint64_t max_steps) {
+  Inputs inputs{.policy = {.where = ChoicePolicy::Where::Nowhere, .places = {system_call_entry}},
+                .max_steps = max_steps};
+  std::vector<size_t> path;  // which of the flows was taken at each choice
+  Nobody sink;
+  while (orders_ < kMost) {
+    if (!machine.reset(inputs).ok()) return;
+    std::vector<size_t> counts;
+    Stop stop = machine.start(sink);
+    size_t depth = 0;
+    while (std::holds_alternative<ChoicePoint>(stop)) {
+      const ChoicePoint& point = std::get<ChoicePoint>(stop);
+      std::vector<AgentId> flows;  // interrupts come only when nothing else can
+      for (const Option& option : point.options())
+        if (!option.agent.parent()) flows.push_back(option.agent);
+      if (point.kind == ChoiceKind::Data || flows.empty()) {
+        stop = machine.resume({.next = flows.empty() ? point.options().front().agent : point.current});
+        continue;
+      }
+      // Within a call, or with one flow left, there is nothing to choose.
+      const bool at_call = point.kind == ChoiceKind::Start || point.kind == ChoiceKind::Running ||
+                           point.kind == ChoiceKind::Ended || point.kind == ChoiceKind::Blocked;
+      size_t pick = 0;
+      if (at_call && flows.size() > 1) {
+        if (depth == path.size()) path.push_back(0);
+        counts.push_back(flows.size());
+        pick = path[depth++];
+      }
+      stop = machine.resume({.next = flows[pick]});
+    }
+    ++orders_;
+    if (std::holds_alternative<Exited>(std::get<Outcome>(stop))) {
+      Values values;
+      fingerprints_.insert(fingerprint(machine.results(), values));
+      values_.insert(std::move(values));
+    }
+    path.resize(depth);
+    while (!path.empty() && path.back() + 1 == counts[path.size() - 1]) path.pop_back();
+    if (path.empty()) {
+      complete_ = true;
+      return;
+    }
+    ++path.back();
+  }
+}
+
+std::string SerialOrders::judge(const std::vector<std::vector<uint8_t>>& results) const {
+  if (!complete_) return {};
+  Values values;
+  if (fingerprints_.contains(fingerprint(results, values))) return {};
+  // The first result that no order gives; else the combination is what is wrong.
+  for (size_t flow = 0; flow < values.size(); ++flow)
+    for (size_t call = 0; call < values[flow].size(); ++call) {
+      const int64_t value = values[flow][call];
+      const bool known = std::ranges::any_of(
+          values_, [&](const Values& one) { return call < one[flow].size() && one[flow][call] == value; });
+      if (!known && call < flows_[flow].sources.size())
+        return fmt::format("{} of {} gives {}, as in no order of whole calls",
+                           flows_[flow].sources[call].text, names_[flow], in_words(value));
+    }
+  return values_.contains(values) ? "calls gave data that they give in no order of whole calls"
+                                  : "calls gave results that they give together in no order of whole calls";
+}
+
+}  // namespace slalom::vm
