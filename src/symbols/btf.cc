@@ -246,9 +246,10 @@ std::optional<Btf::Field> Btf::follow(uint32_t id, std::string_view path) const 
 }
 
 std::vector<uint32_t> Btf::named(std::string_view name) const {
-  const auto range =
-      std::ranges::equal_range(by_name_, name, {}, [&](uint32_t id) { return text(types_[id].name); });
-  return {range.begin(), range.end()};
+  // Not equal_range, whose subrange clang 14 does not compile.
+  const auto name_of = [&](uint32_t id) { return text(types_[id].name); };
+  return {std::ranges::lower_bound(by_name_, name, {}, name_of),
+          std::ranges::upper_bound(by_name_, name, {}, name_of)};
 }
 
 std::optional<Btf::Field> Btf::field(std::string_view path) const {

@@ -66,8 +66,10 @@ std::vector<const Symbol*> SymbolTable::named(std::string_view name) const {
   const auto find = [&](std::string_view wanted, std::optional<std::string_view> module) {
     std::vector<const Symbol*> found;
     const auto name_of = [&](uint32_t i) { return std::string_view(symbols_[i].name); };
-    for (const uint32_t i : std::ranges::equal_range(by_name_, wanted, {}, name_of))
-      if (!module || symbols_[i].module == *module) found.push_back(&symbols_[i]);
+    // Not equal_range, whose subrange clang 14 does not compile.
+    const auto end = std::ranges::upper_bound(by_name_, wanted, {}, name_of);
+    for (auto at = std::ranges::lower_bound(by_name_, wanted, {}, name_of); at != end; ++at)
+      if (!module || symbols_[*at].module == *module) found.push_back(&symbols_[*at]);
     return found;
   };
   std::vector<const Symbol*> found = find(name, std::nullopt);
