@@ -16,17 +16,25 @@
 #define SLALOM_CHAINING 0
 #endif
 
+// g++ makes a jump of every call at the end of a handler; clang must be told to where the address of a local
+// was taken.
+#if SLALOM_CHAINING && defined(__clang__)
+#define SLALOM_JUMP [[clang::musttail]]
+#else
+#define SLALOM_JUMP
+#endif
+
 namespace slalom::vm {
 
 inline const Op* go_on(Cpu& cpu, const Op* op) {
 #if SLALOM_CHAINING
-  return op->handler(cpu, op);
+  SLALOM_JUMP return op->handler(cpu, op);
 #else
   (void)cpu;
   return op;
 #endif
 }
-#define NEXT return ::slalom::vm::go_on(cpu, op + 1)
+#define NEXT SLALOM_JUMP return ::slalom::vm::go_on(cpu, op + 1)
 
 // An op could not be done: a fault, or something that needs another way of running.
 inline const Op* stop(Cpu& cpu, const Op* op) {
