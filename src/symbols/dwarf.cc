@@ -5,12 +5,13 @@
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+
+#include "base/file.h"
+#include "symbols/elf_symbols.h"
 
 namespace slalom {
 namespace {
@@ -35,9 +36,8 @@ int find_scattered_file(Dwfl_Module*, void** userdata, const char*, Dwarf_Addr, 
 int find_section(Dwfl_Module*, void** userdata, const char*, Dwarf_Addr, const char* section, GElf_Word,
                  const GElf_Shdr*, Dwarf_Addr* address) {
   const auto* file = static_cast<const DebugFile*>(*userdata);
-  const auto known =
-      file == nullptr ? std::map<std::string, uint64_t>::const_iterator{} : file->sections.find(section);
-  *address = file == nullptr || known == file->sections.end() ? static_cast<Dwarf_Addr>(-1) : known->second;
+  const auto known = file->sections.find(section);
+  *address = known == file->sections.end() ? static_cast<Dwarf_Addr>(-1) : known->second;
   return DWARF_CB_OK;
 }
 
@@ -93,8 +93,56 @@ void add_functions(Dwarf_Die* unit, Dwarf_Addr address, SourcePlace& place) {
   }
 }
 
-Error unreadable(const DebugFile& file) {
-  return error("cannot read {} for its debug information: {}", file.path.string(), dwfl_errmsg(-1));
+// One file. Each has a libdw session of its own: sections of different modules may lie between each other's,
+// which one session could not tell apart.
+struct Session {
+  struct Range {
+    uint64_t start = 0, size = 0;
+  };
+  DebugFile file;
+  std::vector<Range> ranges;  // where its code is; empty: libdw knows
+  std::unique_ptr<Dwfl, EndDwfl> dwfl;
+  Dwfl_Module* module = nullptr;
+
+  bool holds(uint64_t address) const {
+    if (ranges.empty()) return dwfl_addrmodule(dwfl.get(), address) == module;
+    return std::ranges::any_of(ranges,
+                               [&](const Range& range) { return address - range.start < range.size; });
+  }
+};
+
+Result<void> find_ranges(Session& session) {
+  TRY_ASSIGN(const std::vector<uint8_t> bytes, read_file(session.file.path));
+  for (const auto& [name, address] : session.file.sections) {
+    TRY_ASSIGN(const ElfPiece section, elf_section(bytes, name));
+    if (UINT64_MAX - address < section.bytes.size())
+      return error("{} of {} cannot lie at {:#x}", name, session.file.path.string(), address);
+    session.ranges.push_back({address, section.bytes.size()});
+  }
+  return {};
+}
+
+Result<void> report(Session& session) {
+  const std::string path = session.file.path.string();
+  dwfl_report_begin(session.dwfl.get());
+  if (session.ranges.empty()) {
+    session.module =
+        dwfl_report_elf(session.dwfl.get(), path.c_str(), path.c_str(), -1, session.file.bias, true);
+  } else {
+    uint64_t low = UINT64_MAX, high = 0;
+    for (const Session::Range& range : session.ranges) {
+      low = std::min(low, range.start);
+      high = std::max(high, range.start + range.size);
+    }
+    session.module = dwfl_report_module(session.dwfl.get(), path.c_str(), low, high);
+  }
+  if (session.module == nullptr)
+    return error("cannot read {} for its debug information: {}", path, dwfl_errmsg(-1));
+  void** userdata = nullptr;
+  dwfl_module_info(session.module, &userdata, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+  *userdata = &session.file;
+  dwfl_report_end(session.dwfl.get(), nullptr, nullptr);
+  return {};
 }
 
 }  // namespace
@@ -108,13 +156,13 @@ std::string SourcePlace::text() const {
   return text + ")";
 }
 
+// libdw keeps pointers to all of it.
 struct DebugInfo::State {
-  std::vector<DebugFile> files;  // never changed: libdw keeps pointers to them
-  std::vector<std::filesystem::path> without;
   std::string search_path;
   char* search_path_pointer = nullptr;
   Dwfl_Callbacks callbacks = {};
-  std::unique_ptr<Dwfl, EndDwfl> dwfl;
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::filesystem::path> without;
 };
 
 DebugInfo::DebugInfo(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -129,7 +177,6 @@ const std::vector<std::filesystem::path>& DebugInfo::without() const {
 Result<DebugInfo> DebugInfo::open(std::vector<DebugFile> files,
                                   const std::vector<std::filesystem::path>& directories) {
   auto state = std::make_unique<State>();
-  state->files = std::move(files);
   // The first three are libdw's own default: beside the file, below it, and where packages put them.
   state->search_path = ":.debug:/usr/lib/debug";
   for (const auto& directory : directories) state->search_path += ":" + directory.string();
@@ -138,43 +185,25 @@ Result<DebugInfo> DebugInfo::open(std::vector<DebugFile> files,
                       .find_debuginfo = dwfl_standard_find_debuginfo,
                       .section_address = find_section,
                       .debuginfo_path = &state->search_path_pointer};
-  state->dwfl.reset(dwfl_begin(&state->callbacks));
-  if (!state->dwfl) return error("cannot read debug information: {}", dwfl_errmsg(-1));
-  Dwfl* dwfl = state->dwfl.get();
-  dwfl_report_begin(dwfl);
-  std::vector<Dwfl_Module*> modules;
-  for (DebugFile& file : state->files) {
-    if (::access(file.path.c_str(), R_OK) != 0)
-      return error("cannot read {}: {}", file.path.string(), std::strerror(errno));
-    Dwfl_Module* module = nullptr;
-    if (file.sections.empty()) {
-      module = dwfl_report_elf(dwfl, file.path.c_str(), file.path.c_str(), -1, file.bias, true);
-    } else {
-      // Sections may lie anywhere: all between the first and the last is taken for this file.
-      uint64_t low = UINT64_MAX, high = 0;
-      for (const auto& [name, address] : file.sections)
-        low = std::min(low, address), high = std::max(high, address);
-      constexpr uint64_t kLastSection = 1 << 20;  // its size is not known yet
-      module =
-          dwfl_report_module(dwfl, file.path.c_str(), low, high + std::min(kLastSection, UINT64_MAX - high));
-    }
-    if (module == nullptr) return unreadable(file);
-    void** userdata = nullptr;
-    dwfl_module_info(module, &userdata, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
-    *userdata = &file;
-    modules.push_back(module);
-  }
-  dwfl_report_end(dwfl, nullptr, nullptr);
-  for (size_t i = 0; i < modules.size(); ++i) {
+  for (DebugFile& file : files) {
+    auto session = std::make_unique<Session>();
+    session->file = std::move(file);
+    session->dwfl.reset(dwfl_begin(&state->callbacks));
+    if (!session->dwfl) return error("cannot read debug information: {}", dwfl_errmsg(-1));
+    TRY(find_ranges(*session));
+    TRY(report(*session));
     Dwarf_Addr bias = 0;
-    if (dwfl_module_getdwarf(modules[i], &bias) == nullptr) state->without.push_back(state->files[i].path);
+    if (dwfl_module_getdwarf(session->module, &bias) == nullptr) state->without.push_back(session->file.path);
+    state->sessions.push_back(std::move(session));
   }
   return DebugInfo(std::move(state));
 }
 
 std::optional<SourcePlace> DebugInfo::at(uint64_t address) const {
-  Dwfl_Module* module = dwfl_addrmodule(state_->dwfl.get(), address);
-  if (module == nullptr) return std::nullopt;
+  const auto session = std::ranges::find_if(state_->sessions,
+                                            [&](const auto& candidate) { return candidate->holds(address); });
+  if (session == state_->sessions.end()) return std::nullopt;
+  Dwfl_Module* module = (*session)->module;
   SourcePlace place;
   Dwfl_Line* line = dwfl_module_getsrc(module, address);
   const char* file =

@@ -18,6 +18,8 @@ constexpr uint64_t kNamesPerMarker = 256;
 constexpr uint64_t kMaxNameLength = 1024;             // KSYM_NAME_LEN is 512 today
 constexpr uint64_t kMinName = 2, kMaxName = 1 + 512;  // bytes that a packed name takes
 constexpr uint64_t kFewestMarkers = 3;                // fewer are no structure to be sure of
+// An image made to look like many tables ends the search instead of prolonging it.
+constexpr int kMaxTokenTables = 16, kMaxMarkerTables = 64;
 constexpr uint64_t kKernelHalf = 0xffff'8000'0000'0000;
 
 constexpr uint64_t align(uint64_t value, uint64_t to) {
@@ -130,6 +132,7 @@ std::optional<Names> names_before(Bytes data, uint64_t markers, uint64_t longest
 
 std::optional<Names> find_names(Bytes data, const Tokens& tokens) {
   uint64_t run = 0;  // how many numbers from here on rise as markers do
+  int tries = 0;
   for (uint64_t at = tokens.table - tokens.table % 4; at >= 4;) {
     at -= 4;
     const uint64_t rise = uint64_t{u32(data, at + 4)} - u32(data, at);
@@ -138,6 +141,7 @@ std::optional<Names> find_names(Bytes data, const Tokens& tokens) {
     run = rises ? run + 1 : 1;
     if (run < kFewestMarkers || u32(data, at) != 0) continue;
     if (const auto names = names_before(data, at, run)) return names;
+    if (++tries == kMaxMarkerTables) break;
   }
   return std::nullopt;
 }
@@ -217,16 +221,17 @@ bool find_addresses(Bytes data, uint64_t address, const Tokens& tokens, const Na
 }  // namespace
 
 Result<SymbolTable> read_kallsyms(std::span<const uint8_t> data, uint64_t address) {
-  bool tokens_found = false;
-  for (uint64_t from = 0; const std::optional<Tokens> tokens = find_tokens(data, from); from = tokens->end) {
-    tokens_found = true;
+  int tables = 0;
+  std::optional<Tokens> tokens = find_tokens(data, 0);
+  for (; tokens && tables < kMaxTokenTables; tokens = find_tokens(data, tokens->end)) {
+    ++tables;
     const std::optional<Names> names = find_names(data, *tokens);
     if (!names) continue;
     std::optional<std::vector<Symbol>> symbols = unpack_names(data, *tokens, *names);
     if (symbols && find_addresses(data, address, *tokens, *names, *symbols))
       return SymbolTable(std::move(*symbols));
   }
-  if (tokens_found)
+  if (tables != 0)
     return error(
         "this kernel's own symbol table has a layout that slalom does not know; give its vmlinux with "
         "symbols");

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kMaxModules = 4096;
 constexpr uint64_t kMaxRegions = 16;
-constexpr uint64_t kMaxSymbols = 1 << 20;
+constexpr uint64_t kMaxSymbols = 1 << 19;  // of all modules together
 constexpr uint64_t kMaxRegionSize = uint64_t{1} << 31;
 constexpr uint64_t kMaxNameLength = 512;
 constexpr uint64_t kPage = 4096;
@@ -114,7 +114,7 @@ Result<std::vector<LinuxModule::Region>> read_regions(Reader& memory, uint64_t m
 }
 
 Result<std::vector<Symbol>> read_symbols(Reader& memory, uint64_t module, const Layout& layout,
-                                         const std::string& name) {
+                                         const std::string& name, uint64_t most) {
   std::vector<Symbol> symbols;
   const std::optional<uint64_t> table = memory.number(module + layout.kallsyms, 8);
   if (!table) return damaged(name, "it ends early");
@@ -124,7 +124,7 @@ Result<std::vector<Symbol>> read_symbols(Reader& memory, uint64_t module, const 
                                 strings = memory.number(*table + layout.strings, 8),
                                 letters = memory.number(*table + layout.letters, 8);
   if (!entries || !count || !strings || !letters) return damaged(name, "its symbol table is not in memory");
-  if (*count > kMaxSymbols) return damaged(name, fmt::format("it claims {} symbols", *count));
+  if (*count > most) return damaged(name, fmt::format("it claims {} symbols", *count));
   for (uint64_t i = 0; i < *count; ++i) {
     std::array<uint8_t, kElfSymbolSize> entry;
     if (!memory.bytes(*entries + i * kElfSymbolSize, entry))
@@ -154,6 +154,7 @@ Result<std::vector<LinuxModule>> read_linux_modules(GuestMemory& guest, const Sy
         "this kernel's symbols do not name its list of modules; was it built without CONFIG_MODULES?");
   Reader memory(guest);
   std::vector<LinuxModule> modules;
+  uint64_t left = kMaxSymbols;
   std::optional<uint64_t> link = memory.number(*head, 8);
   while (link && *link != *head) {
     if (modules.size() == kMaxModules) return damaged("", "it does not end");
@@ -165,7 +166,8 @@ Result<std::vector<LinuxModule>> read_linux_modules(GuestMemory& guest, const Sy
     read.name = *name;
     if (!layout.unformed || static_cast<int64_t>(*state) != *layout.unformed) {
       TRY_ASSIGN(read.regions, read_regions(memory, module, layout, *name));
-      TRY_ASSIGN(read.symbols, read_symbols(memory, module, layout, *name));
+      TRY_ASSIGN(read.symbols, read_symbols(memory, module, layout, *name, left));
+      left -= read.symbols.size();
     }
     link = memory.number(*link, 8);
   }

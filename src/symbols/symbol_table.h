@@ -22,6 +22,7 @@ struct Symbol {
   // The number is an offset or a constant (per-CPU variables of older kernels): found by name only.
   bool is_offset = false;
 
+  // As far as the letter tells: kernels of 7.x call much of their data T, too.
   bool is_code() const { return type == 't' || type == 'T' || type == 'w' || type == 'W'; }
   // "module:name", or just the name.
   std::string full_name() const { return module.empty() ? name : module + ":" + name; }

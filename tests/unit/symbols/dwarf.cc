@@ -120,22 +120,31 @@ TEST_F(Dwarf, DebugFilesApartAreFoundByLinkAndByBuildId) {
   EXPECT_EQ(places(*info, outer), kOuter);
 }
 
-TEST_F(Dwarf, SectionsOfAModuleAreFoundByItsSymbols) {
-  shell("gcc -g -O1 -ffunction-sections -ffile-prefix-map=$PWD=. -c program.c -o module.o");
-  const SymbolTable own = *read_elf_symbols(bytes("module.o"));
-  // As if loaded: one section here, the other there.
-  const std::vector<Symbol> loaded = {
-      {.address = 0xffffffffc0000000 + own.address_of("outer").value(), .name = "outer"},
-      {.address = 0xffffffffc0008000 + own.address_of("main").value(), .name = "main"}};
-  const Result<std::map<std::string, uint64_t>> sections = locate_sections(bytes("module.o"), loaded);
-  ASSERT_TRUE(sections.ok()) << sections.error().message;
-  EXPECT_EQ(*sections, (std::map<std::string, uint64_t>{{".text.outer", 0xffffffffc0000000},
-                                                        {".text.main", 0xffffffffc0008000}}));
-  const Result<DebugInfo> info = DebugInfo::open({{.path = path("module.o"), .sections = *sections}});
+TEST_F(Dwarf, SectionsOfModulesAreFoundByTheirSymbols) {
+  // Two modules, and the sections of each lie between the other's.
+  std::vector<DebugFile> files;
+  for (const std::string& name : std::vector<std::string>{"a", "b"}) {
+    shell("gcc -g -O1 -ffunction-sections -ffile-prefix-map=$PWD=" + name + " -c program.c -o " + name +
+          ".o");
+    const SymbolTable own = *read_elf_symbols(bytes(name + ".o"));
+    const uint64_t start = name == "a" ? 0xffffffffc0000000 : 0xffffffffc0001000;
+    const std::vector<Symbol> loaded = {
+        {.address = start + own.address_of("outer").value(), .name = "outer"},
+        {.address = start + 0x2000 + own.address_of("main").value(), .name = "main"},
+        {.address = start, .name = "unknown"}};
+    const auto sections = locate_sections(bytes(name + ".o"), loaded);
+    ASSERT_TRUE(sections.ok()) << sections.error().message;
+    EXPECT_EQ(*sections,
+              (std::map<std::string, uint64_t>{{".text.outer", start}, {".text.main", start + 0x2000}}));
+    files.push_back({.path = path(name + ".o"), .sections = *sections});
+  }
+  const Result<DebugInfo> info = DebugInfo::open(files);
   ASSERT_TRUE(info.ok()) << info.error().message;
-  Symbol outer = *own.named("outer")[0];
-  EXPECT_EQ(places(*info, outer, 0xffffffffc0000000), kOuter);
-  EXPECT_EQ(info->at(0xffffffffc0008000)->text(), "./program.c:13 (main)");
+  EXPECT_EQ(info->at(0xffffffffc0000000)->text(), "a/program.c:10 (outer)");
+  EXPECT_EQ(info->at(0xffffffffc0001000)->text(), "b/program.c:10 (outer)");
+  EXPECT_EQ(info->at(0xffffffffc0002000)->text(), "a/program.c:13 (main)");
+  EXPECT_EQ(info->at(0xffffffffc0003000)->text(), "b/program.c:13 (main)");
+  EXPECT_EQ(info->at(0xffffffffc0000800), std::nullopt);
 }
 
 TEST_F(Dwarf, WhatCannotBeReadIsNamed) {
