@@ -284,6 +284,7 @@ PcStop Pc::run(uint64_t instructions) {
 }
 
 Exit Pc::run_slice(Cpu& cpu, uint64_t instructions) {
+  instructions = std::min(instructions, uint64_t{1} << 40);  // a CPU counts in signed numbers
   planned_ = devices_.next_deadline();
   if (planned_ != ~uint64_t{0})
     instructions = std::min(

@@ -33,6 +33,7 @@ class Communication {
   };
   void use(uint64_t granule, unsigned cpu, const Access& access);
 
+  FlatMap<uint16_t> seen_;   // by granule and instruction: which CPUs have read, and written
   FlatMap<uint32_t> index_;  // of a granule: into cells_, plus one
   std::vector<Cell> cells_;
   std::vector<User> users_;

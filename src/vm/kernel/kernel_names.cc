@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "inputs/system_calls.h"
 #include "vm/kernel/kernel_machine.h"
 
 namespace slalom::vm {
@@ -48,6 +49,28 @@ std::string KernelNames::agent(AgentId id) const {
 std::string KernelNames::object(ObjectId id) const {
   const Symbol* symbol = symbols_.at(id.raw);
   return symbol != nullptr ? symbols_.describe(id.raw) : fmt::format("{:#x}", id.raw);
+}
+
+void KernelNames::set_calls(unsigned cpu, CallProgram calls) {
+  std::erase_if(calls.steps, [](const CallStep& step) { return step.kind != CallStep::Kind::Call; });
+  calls_[KernelMachine::cpu_agent(cpu)] = std::move(calls);
+}
+
+std::string KernelNames::system_call(AgentId agent, uint64_t ordinal, int64_t number) const {
+  // Calls of the agent itself, before or after its program's, are not the user's.
+  if (const auto flow = calls_.find(agent); flow != calls_.end()) {
+    const CallProgram& calls = flow->second;
+    if (ordinal < calls.steps.size() && ordinal < calls.sources.size() &&
+        calls.steps[ordinal].number == number)
+      return calls.sources[ordinal].text;
+  }
+  const bool known = number >= 0 && number <= kMaxSystemCall;
+  const std::string_view name = known ? system_call_name(static_cast<uint32_t>(number)) : "";
+  return name.empty() ? fmt::format("system call {}", number) : std::string(name);
+}
+
+std::string KernelNames::system_result(int64_t value) const {
+  return describe_result(value);
 }
 
 }  // namespace slalom::vm

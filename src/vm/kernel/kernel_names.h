@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "inputs/call_program.h"
 #include "symbols/symbol_table.h"
 #include "trace/names.h"
 
@@ -20,11 +21,17 @@ class KernelNames final : public Names {
   std::string object(ObjectId id) const override;
   std::string place(Place pc) const override { return symbols_.describe(pc.raw); }
   std::string source(Place) const override { return {}; }
+  std::string system_call(AgentId agent, uint64_t ordinal, int64_t number) const override;
+  std::string system_result(int64_t value) const override;
+
+  // What the flow on that CPU calls, in its user's words.
+  void set_calls(unsigned cpu, CallProgram calls);
   const SymbolTable& symbols() const { return symbols_; }
 
  private:
   SymbolTable symbols_;
   std::map<AgentId, std::string> agents_;
+  std::map<AgentId, CallProgram> calls_;
 };
 
 }  // namespace slalom::vm

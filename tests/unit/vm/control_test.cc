@@ -1,0 +1,172 @@
+// Stopping where one wants to: places, watched accesses, hypercalls, one CPU at a time. Whatever stops a
+// machine, it goes on as if it had not been stopped.
+#include <gtest/gtest.h>
+
+#include "unit/vm/tiny_machine.h"
+#include "vm/pc.h"
+
+namespace slalom::vm {
+namespace {
+
+class Counted : public TapSink {
+ public:
+  void on_batch(const Cpu&, std::span<const Access> batch, uint64_t) override {
+    accesses.insert(accesses.end(), batch.begin(), batch.end());
+  }
+  void on_event(const Cpu&, const CpuEvent& event, uint64_t) override { events.push_back(event.kind); }
+  std::vector<Access> accesses;
+  std::vector<CpuEvent::Kind> events;
+};
+
+uint64_t hash_after(uint64_t instructions) {
+  std::unique_ptr<Pc> pc = make_tiny();
+  EXPECT_EQ(pc->run(instructions), PcStop::Budget);
+  return pc->state_hash();
+}
+
+// kWalker: `add [ebx + 0x100000], eax` at 0x1001b, `mov [2f + 1], eax` at 0x10021
+constexpr Physical kAdd = kTinyCode + 27, kPatch = kTinyCode + 33;
+
+TEST(Control, StopsBeforeAPlaceEachTimeAndGoesOnAsIfItHadNot) {
+  std::unique_ptr<Pc> pc = make_tiny();
+  Counted sink;
+  Tap tap(sink, {.accesses = false, .events = false});
+  pc->attach(&tap);
+  pc->set_places({.where = Places::Where::Listed, .listed = {kAdd}});
+  uint64_t stops = 0;
+  while (pc->executed() < 5'000) {
+    const PcStop why = pc->run(5'000 - pc->executed());
+    if (why != PcStop::Place) break;
+    ASSERT_EQ(pc->cpu(0).gpr(kRip), kAdd);
+    ++stops;
+  }
+  EXPECT_EQ(pc->executed(), 5'000u);
+  EXPECT_GT(stops, 400u);  // one in a round of eleven or twelve instructions
+  EXPECT_EQ(pc->state_hash(), hash_after(5'000));
+  EXPECT_TRUE(sink.accesses.empty());
+}
+
+TEST(Control, PassesAsManyPlacesAsItIsTold) {
+  std::unique_ptr<Pc> pc = make_tiny(kWalker, 1);
+  Counted sink;
+  Tap tap(sink);
+  pc->attach(&tap);
+  pc->set_places({.where = Places::Where::Memory, .listed = {}});
+  // Two places in a round: the addition and the patch.
+  ASSERT_EQ(pc->run_cpu(0, {.passes = 0}), PcStop::Place);
+  EXPECT_EQ(pc->cpu(0).gpr(kRip), kAdd);
+  EXPECT_EQ(pc->passed(), 0u);
+  ASSERT_EQ(pc->run_cpu(0, {.passes = 6}), PcStop::Place);
+  EXPECT_EQ(pc->cpu(0).gpr(kRip), kPatch);  // six more, and the one at which it stood
+  EXPECT_EQ(pc->passed(), 7u);
+  ASSERT_EQ(pc->run_cpu(0, {.instructions = 3, .passes = 100}), PcStop::Budget);
+}
+
+TEST(Control, StopsBeforeOrAfterAWatchedAccess) {
+  for (const bool after : {false, true}) {
+    std::unique_ptr<Pc> pc = make_tiny(kWalker, 1);
+    Counted sink;
+    Tap tap(sink);
+    tap.watches = {{.first = kPatch + 6, .last = kPatch + 6, .reads = false, .after = after}};
+    pc->attach(&tap);
+    uint64_t hits = 0;
+    while (pc->executed() < 2'000) {
+      const PcStop why = pc->run(2'000 - pc->executed());
+      if (why != PcStop::Access) break;
+      ++hits;
+      ASSERT_EQ(pc->cpu(0).gpr(kRip), after ? kPatch + 5 : kPatch);
+      EXPECT_EQ(pc->cpu(0).hit.pc, kPatch);
+      EXPECT_TRUE(pc->cpu(0).hit.write);
+      uint8_t patched[4];
+      pc->ram().read(kPatch + 6, patched);
+      const auto value = static_cast<uint32_t>(patched[0] | patched[1] << 8 | patched[2] << 16) |
+                         static_cast<uint32_t>(patched[3]) << 24;
+      EXPECT_EQ(value == static_cast<uint32_t>(pc->cpu(0).gpr(kRax)), after);
+    }
+    EXPECT_GT(hits, 100u);
+    std::unique_ptr<Pc> calm = make_tiny(kWalker, 1);
+    calm->run(2'000);
+    pc->attach(nullptr);
+    EXPECT_EQ(pc->state_hash(), calm->state_hash());
+  }
+}
+
+TEST(Control, StopsBeforeEachAccessOfAnInstructionThatMakesSeveral) {
+  // 1: push dword [0x100000];  pop dword [0x100010];  jmp 1b
+  constexpr uint8_t kCode[] = {0xff, 0x35, 0x00, 0x00, 0x10, 0x00, 0x8f,
+                               0x05, 0x10, 0x00, 0x10, 0x00, 0xeb, 0xf2};
+  std::unique_ptr<Pc> pc = make_tiny(kCode, 1);
+  Counted sink;
+  Tap tap(sink);
+  tap.watches = {{.first = 0, .last = ~uint64_t{0}}};
+  pc->attach(&tap);
+  std::vector<std::pair<uint64_t, unsigned>> seen;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(pc->run(1'000), PcStop::Access);
+    const AccessHit& hit = pc->cpu(0).hit;
+    seen.emplace_back(hit.address, hit.ordinal);
+  }
+  const std::vector<std::pair<uint64_t, unsigned>> once = {
+      {0x100000, 0}, {0x8ffc, 1}, {0x8ffc, 0}, {0x100010, 1}};
+  EXPECT_EQ(std::vector(seen.begin(), seen.begin() + 4), once);
+  EXPECT_EQ(std::vector(seen.begin() + 4, seen.end()), once);
+  // An access is recorded once, however often its instruction was begun.
+  EXPECT_EQ(sink.accesses.size(), 6u);
+}
+
+TEST(Control, AHypercallReachesWhoeverAnswers) {
+  // mov eax, 7;  mov edi, 8;  nopl 0x6c616c73(%eax,%eax,1);  1: jmp 1b
+  constexpr uint8_t kCode[] = {0xb8, 7,    0,    0,    0,    0xbf, 8,    0,    0,    0,
+                               0x0f, 0x1f, 0x84, 0x00, 0x73, 0x6c, 0x61, 0x6c, 0xeb, 0xfe};
+  class Answer : public Hypercalls {
+   public:
+    bool on_hypercall(Cpu& cpu) override {
+      asked = cpu.gpr(kRdi);
+      cpu.gpr(kRax) += 100;
+      return goes_on;
+    }
+    bool goes_on = true;
+    uint64_t asked = 0;
+  };
+  for (const bool goes_on : {true, false}) {
+    std::unique_ptr<Pc> pc = make_tiny(kCode, 1);
+    Answer answer;
+    answer.goes_on = goes_on;
+    pc->set_hypercalls(&answer);
+    EXPECT_EQ(pc->run(50), goes_on ? PcStop::Budget : PcStop::Hypercall);
+    EXPECT_EQ(answer.asked, 8u);
+    EXPECT_EQ(pc->cpu(0).gpr(kRax), 107u);
+    EXPECT_EQ(pc->executed(), goes_on ? 50u : 3u);
+  }
+  // Nobody answers: a NOP.
+  std::unique_ptr<Pc> pc = make_tiny(kCode, 1);
+  EXPECT_EQ(pc->run(50), PcStop::Budget);
+  EXPECT_EQ(pc->cpu(0).gpr(kRax), 7u);
+}
+
+TEST(Control, AParkedCpuTakesNoTurn) {
+  // Two CPUs in the same loop: 1: inc eax; jmp 1b
+  constexpr uint8_t kCode[] = {0x40, 0xeb, 0xfd};
+  std::unique_ptr<Pc> pc = make_tiny(kCode, 2);
+  Pc::Rest rest = pc->rest();
+  rest.cpus[1] = rest.cpus[0];
+  rest.privileges[1] = rest.privileges[0];
+  ASSERT_TRUE(pc->set_rest(rest).ok());
+  pc->park(0, true);
+  pc->run(1'000);
+  EXPECT_EQ(pc->cpu(0).gpr(kRax), 0u);
+  EXPECT_EQ(pc->cpu(1).gpr(kRax), 500u);
+  pc->park(0, false);
+  pc->park(1, true);
+  pc->run(1'000);
+  EXPECT_EQ(pc->cpu(0).gpr(kRax), 500u);
+  EXPECT_EQ(pc->cpu(1).gpr(kRax), 500u);
+  // Any order of single instructions is a possible one.
+  for (int i = 0; i < 10; ++i)
+    for (unsigned cpu : {0u, 1u, 1u}) EXPECT_EQ(pc->run_cpu(cpu, {.instructions = 1}), PcStop::Budget);
+  EXPECT_EQ(pc->cpu(0).gpr(kRax), 505u);
+  EXPECT_EQ(pc->cpu(1).gpr(kRax), 510u);
+}
+
+}  // namespace
+}  // namespace slalom::vm
