@@ -15,6 +15,7 @@ struct Arguments {
   std::string name;
   std::string mirror;
   bool unsigned_packages = false;
+  bool headers = false;
   bool json = false;
 };
 
@@ -35,11 +36,19 @@ Result<Exit> get(const vm::KernelCache& cache, const Arguments& arguments) {
   if (arguments.unsigned_packages) options.trust = vm::FetchOptions::Trust::Anyone;
   if (!arguments.json) options.progress = [](const std::string& what) { std::cerr << what << std::endl; };
   TRY_ASSIGN(const vm::Kernel kernel, fetch_kernel(cache, arguments.name, options));
-  if (arguments.json)
-    std::cout << json_text(kernel_json(kernel));
-  else
-    std::cout << fmt::format("{}: Linux {} in {}\n", kernel.name, kernel.release,
-                             kernel.vmlinuz.parent_path().string());
+  std::filesystem::path headers;
+  if (arguments.headers) {
+    TRY_ASSIGN(headers, fetch_headers(cache, kernel, options));
+  }
+  if (arguments.json) {
+    nlohmann::ordered_json json = kernel_json(kernel);
+    if (arguments.headers) json["headers"] = headers.string();
+    std::cout << json_text(json);
+    return Exit::Clean;
+  }
+  std::cout << fmt::format("{}: Linux {} in {}\n", kernel.name, kernel.release,
+                           kernel.vmlinuz.parent_path().string());
+  if (arguments.headers) std::cout << fmt::format("its headers: {}\n", headers.string());
   return Exit::Clean;
 }
 
@@ -78,8 +87,8 @@ Result<Exit> kernel(const Arguments& given) {
   Arguments arguments = given;
   TRY_ASSIGN(const vm::KernelCache cache, vm::KernelCache::open());
   const bool has_mirror = !arguments.mirror.empty();
-  if (arguments.action != "get" && (has_mirror || arguments.unsigned_packages))
-    return error("--mirror and --unsigned are for slalom kernel get");
+  if (arguments.action != "get" && (has_mirror || arguments.unsigned_packages || arguments.headers))
+    return error("--mirror, --unsigned and --headers are for slalom kernel get");
   if (arguments.unsigned_packages && !has_mirror)
     return error("--unsigned takes packages that nobody vouches for: say from where, with --mirror URL");
   if (arguments.action == "list") {
@@ -117,6 +126,7 @@ void add_kernel(CLI::App& app, Run& run) {
       ->type_name("URL");
   verb->add_flag("--unsigned", a->unsigned_packages,
                  "accept packages of --mirror without Debian's signature");
+  verb->add_flag("--headers", a->headers, "also fetch the headers of that build, to build modules with");
   verb->add_flag("--json", a->json, "as JSON on standard output");
   verb->callback([a, &run] { run = [a] { return kernel(*a); }; });
 }

@@ -34,7 +34,7 @@ constexpr std::string_view kMachinery[] = {
     "__percpu_down_", "osq_lock",
     // checks of lists and counters
     "refcount_", "__list_", "list_del", "list_add", "__check_object_size", "usercopy_abort", "fortify_panic",
-    "__fortify_", "check_heap_object",
+    "__fortify_", "check_heap_object", "__check_heap_object",
     // memory and strings
     "kfree", "kvfree", "kmem_cache_", "__kmem_cache_", "slab_free", "__slab_free", "___cache_free",
     "__cache_free", "kmalloc", "__kmalloc", "krealloc", "memcpy", "__memcpy", "memset", "__memset", "memmove",

@@ -166,6 +166,60 @@ class Get(KernelCase):
         self.assertEqual(state(), before)
 
 
+class Headers(KernelCase):
+    RELEASE, VERSION = "6.1.0-9-cloud-amd64", "6.1.99-1"
+
+    def setUp(self):
+        super().setUp()
+        self.mirror.kernel("bookworm-security", self.RELEASE, self.VERSION)
+        self.home = self.cache / "headers" / self.RELEASE / "usr"
+
+    def headers(self, version, kbuild):
+        same = f"(= {version})"
+        self.mirror.package("bookworm-security", f"linux-headers-{self.RELEASE}", version, {
+            f"usr/src/linux-headers-{self.RELEASE}/Makefile": "include /usr/src/linux-headers-6.1.0-9-common/Makefile\n",
+        }, depends=f"linux-headers-6.1.0-9-common {same}, linux-image-{self.RELEASE} {same} | unsigned {same}, "
+                   f"linux-kbuild-6.1 (>= {version}), linux-compiler-gcc-12-x86")
+        self.mirror.package("bookworm-security", "linux-headers-6.1.0-9-common", version, {
+            "usr/src/linux-headers-6.1.0-9-common/Makefile": "all:\n\t@echo the common one\n"})
+        self.mirror.package("bookworm-security", "linux-kbuild-6.1", kbuild, {"usr/lib/linux-kbuild-6.1/tool": kbuild})
+
+    def test_of_that_build_with_its_tools_ready_for_make(self):
+        self.headers(self.VERSION, self.VERSION)
+        self.get(0, "debian:6.1")
+        self.assertFalse((self.cache / "headers").exists())
+        done = self.get(0, "debian:6.1", "--headers")
+        here = self.home / f"src/linux-headers-{self.RELEASE}"
+        self.assertIn(f"its headers: {here}\n", done.stdout)
+        made = subprocess.run(["make", "-s", "-C", here], capture_output=True, text=True, check=False)
+        self.assertEqual((made.returncode, made.stdout), (0, "the common one\n"), made.stderr)
+        self.assertEqual((self.home / "lib/linux-kbuild-6.1/tool").read_text(), self.VERSION)
+        self.assertEqual(sorted(p.name for p in self.kernels.iterdir()), [".lock", "debian:6.1"])
+
+        shutil.rmtree(self.mirror.directory)  # again they need no mirror
+        self.assertEqual(json.loads(self.get(0, "debian:6.1", "--headers", "--json").stdout)["headers"], str(here))
+
+    def test_the_tools_may_be_newer_the_headers_not(self):
+        self.headers(self.VERSION, "6.1.100-1")
+        self.get(0, "debian:6.1", "--headers")
+        self.assertEqual((self.home / "lib/linux-kbuild-6.1/tool").read_text(), "6.1.100-1")
+
+    def test_headers_of_another_build_are_refused(self):
+        self.headers("6.1.100-1", "6.1.100-1")
+        done = self.get(2, "debian:6.1", "--headers")
+        self.assertIn(f"it has no linux-headers-{self.RELEASE} {self.VERSION}", done.stderr)
+        self.assertIn("slalom kernel remove debian:6.1", done.stderr)
+        self.assertFalse(self.home.exists())
+
+    def test_make_could_not_work_there(self):
+        self.headers(self.VERSION, self.VERSION)
+        self.cache = self.directory / "my cache"
+        self.assertIn("without spaces and colons", self.get(2, "debian:6.1", "--headers").stderr)
+
+    def test_only_get_fetches_them(self):
+        self.assertIn("--headers are for slalom kernel get", self.run_kernel(2, "list", "--headers").stderr)
+
+
 class Trouble(KernelCase):
     def nothing_is_left(self):
         self.assertEqual([p.name for p in self.kernels.iterdir()], [".lock"])

@@ -107,6 +107,22 @@ class Lock {
   int file_;
 };
 
+// What a package depends on, each as its words: a name, then perhaps a version.
+std::vector<std::vector<std::string>> dependencies(const Stanza& stanza) {
+  std::string depends = stanza.field("Depends");
+  std::replace(depends.begin(), depends.end(), '\n', ' ');
+  depends += ',';
+  std::vector<std::vector<std::string>> all;
+  for (size_t begin = 0, end = 0; (end = depends.find(',', begin)) != std::string::npos; begin = end + 1)
+    if (std::vector<std::string> words = split_words(depends.substr(begin, end - begin)); !words.empty())
+      all.push_back(std::move(words));
+  return all;
+}
+
+KernelPackage package_of(const Stanza& stanza) {
+  return {stanza.field("Package"), stanza.field("Version"), stanza.field("SHA256")};
+}
+
 // A kernel's packages: the image itself, or what a meta-package stands for. Those of the same build only:
 // initramfs tools and the like are the business of a system that installs them.
 Result<std::vector<KernelPackage>> packages_of(const AptRoot& apt, const Stanza& first) {
@@ -115,14 +131,10 @@ Result<std::vector<KernelPackage>> packages_of(const AptRoot& apt, const Stanza&
   while (!todo.empty()) {
     const Stanza stanza = todo.back();
     todo.pop_back();
-    const KernelPackage package{stanza.field("Package"), stanza.field("Version"), stanza.field("SHA256")};
+    const KernelPackage package = package_of(stanza);
     if (std::find(packages.begin(), packages.end(), package) != packages.end()) continue;
     packages.push_back(package);
-    std::string depends = stanza.field("Depends");
-    std::replace(depends.begin(), depends.end(), '\n', ' ');
-    depends += ',';
-    for (size_t begin = 0, end = 0; (end = depends.find(',', begin)) != std::string::npos; begin = end + 1) {
-      const std::vector<std::string> words = split_words(depends.substr(begin, end - begin));
+    for (const std::vector<std::string>& words : dependencies(stanza)) {
       if (words.size() != 3 || words[1] != "(=" || words[2] != package.version + ")") continue;
       if (!words[0].starts_with("linux-")) continue;
       TRY_ASSIGN(const std::vector<Stanza> versions, apt.show(words[0]));
@@ -198,85 +210,183 @@ Result<void> arrange(const std::filesystem::path& tree, const std::filesystem::p
   return write_file(into / "kernel.txt", kernel_note(kernel));
 }
 
-Result<Kernel> fetch_from(const KernelCache& cache, const AptRoot& apt, const std::filesystem::path& scratch,
-                          const std::string& name, const Stanza& found, const FetchOptions& options) {
-  Kernel kernel{.name = name};
-  std::filesystem::remove_all(scratch / "tree");
-  std::filesystem::remove_all(scratch / "ready");
-  TRY_ASSIGN(kernel.packages, packages_of(apt, found));
-  for (const KernelPackage& package : kernel.packages) {
+// Downloads packages, and extracts them all into one tree.
+Result<void> unpack(const AptRoot& apt, const std::vector<KernelPackage>& packages,
+                    const std::filesystem::path& tree, const FetchOptions& options) {
+  std::filesystem::remove_all(tree);
+  for (const KernelPackage& package : packages) {
     options.progress(fmt::format("fetching {} {}", package.package, package.version));
     TRY_ASSIGN(const std::filesystem::path file, apt.download(package.package, package.version));
-    TRY_ASSIGN(const ChildOutput done,
-               run_child({.program = "dpkg-deb",
-                          .arguments = {"-x", file.string(), (scratch / "tree").string()},
-                          .environment = {{"LC_ALL", "C.UTF-8"}}},
-                         "dpkg"));
+    TRY_ASSIGN(const ChildOutput done, run_child({.program = "dpkg-deb",
+                                                  .arguments = {"-x", file.string(), tree.string()},
+                                                  .environment = {{"LC_ALL", "C.UTF-8"}}},
+                                                 "dpkg"));
     if (done.status != 0) return error("{} cannot be unpacked: {}", file.filename().string(), done.errors);
     std::filesystem::remove(file);
   }
-  const std::filesystem::path ready = scratch / "ready";
-  TRY(arrange(scratch / "tree", ready, kernel));
-  std::filesystem::remove_all(cache.path_of(name));  // what has no note is half of something
-  std::filesystem::rename(ready, cache.path_of(name));
-  return cache.load(name);
+  return {};
 }
 
-Result<Kernel> try_place(const KernelCache& cache, const AptRoot& apt, const std::filesystem::path& scratch,
-                         const Recipe& recipe, const Place& place, const AptSource& source,
-                         const FetchOptions& options) {
-  TRY(apt.update(source));
-  TRY_ASSIGN(const std::vector<Stanza> versions, apt.show(place.package));
+// Where a fetch works: apt with the list of one place, and a directory that goes when it is done.
+struct Workshop {
+  const AptRoot& apt;
+  std::filesystem::path scratch;
+  const FetchOptions& options;
+};
+
+Result<void> fetch_from(const KernelCache& cache, const Workshop& at, const std::string& name,
+                        const Stanza& found) {
+  Kernel kernel{.name = name};
+  TRY_ASSIGN(kernel.packages, packages_of(at.apt, found));
+  TRY(unpack(at.apt, kernel.packages, at.scratch / "tree", at.options));
+  const std::filesystem::path ready = at.scratch / "ready";
+  std::filesystem::remove_all(ready);
+  TRY(arrange(at.scratch / "tree", ready, kernel));
+  std::filesystem::remove_all(cache.path_of(name));  // what has no note is half of something
+  std::filesystem::rename(ready, cache.path_of(name));
+  return {};
+}
+
+Result<void> try_place(const KernelCache& cache, const Workshop& at, const Recipe& recipe,
+                       const Place& place) {
+  TRY_ASSIGN(const std::vector<Stanza> versions, at.apt.show(place.package));
   // A list may name packages that were already taken away, as those of old releases are: then an older one
   // may still be there, and what is nowhere here may be at the next place.
   Error last = error("it has no {} {}*", place.package, recipe.version);
   for (const Stanza& version : versions) {
     if (!version.field("Version").starts_with(recipe.version)) continue;
-    Result<Kernel> kernel = fetch_from(cache, apt, scratch, recipe.name, version, options);
-    if (kernel.ok()) return kernel;
-    last = kernel.error();
+    const Result<void> done = fetch_from(cache, at, recipe.name, version);
+    if (done.ok()) return {};
+    last = done.error();
   }
   return last;
 }
 
-Result<Kernel> search_and_fetch(const KernelCache& cache, const Recipe& recipe, const FetchOptions& options) {
+// The packages of a kernel's headers: of that build, and the tools that go with them, which may be newer.
+// Compilers are the system's.
+Result<std::vector<KernelPackage>> header_packages(const AptRoot& apt, const Kernel& kernel) {
+  const std::string version = kernel.packages.front().version;
+  std::vector<std::string> todo = {"linux-headers-" + kernel.release};
+  std::vector<KernelPackage> packages;
+  while (!todo.empty()) {
+    const std::string name = todo.back();
+    todo.pop_back();
+    TRY_ASSIGN(const std::vector<Stanza> versions, apt.show(name));
+    auto found = std::find_if(versions.begin(), versions.end(),
+                              [&](const Stanza& each) { return each.field("Version") == version; });
+    if (found == versions.end() && name.starts_with("linux-kbuild-")) found = versions.begin();
+    if (found == versions.end()) return error("it has no {} {}", name, version);
+    const KernelPackage package = package_of(*found);
+    if (std::find(packages.begin(), packages.end(), package) != packages.end()) continue;
+    packages.push_back(package);
+    for (const std::vector<std::string>& words : dependencies(*found))
+      if (words[0].starts_with("linux-headers-") || words[0].starts_with("linux-kbuild-"))
+        todo.push_back(words[0]);
+  }
+  return packages;
+}
+
+// The headers' Makefile includes the common one by the place where Debian installs it. Ours is elsewhere, and
+// both are side by side in either.
+Result<void> make_relocatable(const std::filesystem::path& makefile) {
+  TRY_ASSIGN(const std::vector<uint8_t> bytes, read_file(makefile));
+  std::string text(bytes.begin(), bytes.end());
+  constexpr std::string_view kInstalled = "include /usr/src/";
+  if (const size_t at = text.find(kInstalled); at != std::string::npos)
+    text.replace(at, kInstalled.size(), "include $(dir $(realpath $(lastword $(MAKEFILE_LIST))))../");
+  return write_file(makefile, text);
+}
+
+Result<void> fetch_headers_from(const std::filesystem::path& into, const Workshop& at, const Kernel& kernel) {
+  TRY_ASSIGN(const std::vector<KernelPackage> packages, header_packages(at.apt, kernel));
+  const std::filesystem::path tree = at.scratch / "tree";
+  TRY(unpack(at.apt, packages, tree, at.options));
+  TRY(make_relocatable(tree / "usr/src" / ("linux-headers-" + kernel.release) / "Makefile"));
+  std::filesystem::create_directories(into.parent_path());
+  std::filesystem::rename(tree, into);
+  return {};
+}
+
+Result<void> search(const KernelCache& cache, const Recipe& recipe, const std::string& what,
+                    const FetchOptions& options,
+                    const std::function<Result<void>(const Workshop&, const Place&)>& try_it) {
   const Scratch scratch(cache.directory() / fmt::format(".fetch-{}", ::getpid()));
   TRY_ASSIGN(const AptRoot apt, AptRoot::make(scratch.path() / "apt"));
   std::string failures;
   for (const auto& [place, source] : places_to_look(recipe, options)) {
-    options.progress(fmt::format("looking for {} in {} of {}", recipe.name, source.suite, source.uri));
-    const Result<Kernel> kernel = try_place(cache, apt, scratch.path(), recipe, place, source, options);
-    if (kernel.ok()) return kernel;
-    failures += fmt::format("\n  {} at {}: {}", source.suite, source.uri, kernel.error().message);
+    options.progress(fmt::format("looking for {} in {} of {}", what, source.suite, source.uri));
+    Result<void> done = apt.update(source);
+    if (done.ok()) done = try_it({apt, scratch.path(), options}, place);
+    if (done.ok()) return {};
+    failures += fmt::format("\n  {} at {}: {}", source.suite, source.uri, done.error().message);
   }
-  return error(
-      "{} cannot be fetched:{}\n"
-      "Check the network (and http_proxy); or give a mirror that has it: slalom kernel get {} --mirror URL",
-      recipe.name, failures, recipe.name);
+  return error("{} cannot be fetched:{}\nCheck the network (and http_proxy)", what, failures);
 }
 
-}  // namespace
-
-Result<Kernel> fetch_kernel(const KernelCache& cache, const std::string& name, const FetchOptions& options) {
-  const auto recipe =
-      std::find_if(recipes().begin(), recipes().end(), [&](const Recipe& each) { return each.name == name; });
-  if (recipe == recipes().end() || cache.has(name)) return cache.load(name);
+// Fetches what is not `there` yet. One at a time: another process may just be doing the same.
+Result<void> fetch_once(const KernelCache& cache, const Recipe& recipe, const std::string& what,
+                        const FetchOptions& options, const std::function<bool()>& there,
+                        const std::function<Result<void>(const Workshop&, const Place&)>& try_it) {
   std::error_code trouble;
   std::filesystem::create_directories(cache.directory(), trouble);
   if (trouble)
     return error("cannot make {}: {}; check the permissions, or set SLALOM_CACHE to another directory",
                  cache.directory().string(), trouble.message());
   TRY_ASSIGN(const Lock lock, Lock::take(cache.directory() / ".lock"));
-  if (cache.has(name)) return cache.load(name);  // somebody else has just fetched it
+  if (there()) return {};
   // What an interrupted one has left.
   for (const std::filesystem::path& leftover : entries(cache.directory(), ".fetch-"))
     std::filesystem::remove_all(leftover, trouble);
   try {
-    return search_and_fetch(cache, *recipe, options);
+    return search(cache, recipe, what, options, try_it);
   } catch (const std::filesystem::filesystem_error& failure) {
-    return error("{} cannot be put into the cache: {}; check the space and the permissions there", name,
+    return error("{} cannot be put into the cache: {}; check the space and the permissions there", what,
                  failure.what());
   }
+}
+
+const Recipe* find_recipe(const std::string& name) {
+  const auto recipe =
+      std::find_if(recipes().begin(), recipes().end(), [&](const Recipe& each) { return each.name == name; });
+  return recipe == recipes().end() ? nullptr : &*recipe;
+}
+
+}  // namespace
+
+Result<Kernel> fetch_kernel(const KernelCache& cache, const std::string& name, const FetchOptions& options) {
+  const Recipe* recipe = find_recipe(name);
+  const auto there = [&] { return cache.has(name); };
+  if (recipe == nullptr || there()) return cache.load(name);
+  const Result<void> done = fetch_once(
+      cache, *recipe, name, options, there,
+      [&](const Workshop& at, const Place& place) { return try_place(cache, at, *recipe, place); });
+  if (!done.ok())
+    return error("{}; or give a mirror that has it: slalom kernel get {} --mirror URL", done.error().message,
+                 name);
+  return cache.load(name);
+}
+
+Result<std::filesystem::path> fetch_headers(const KernelCache& cache, const Kernel& kernel,
+                                            const FetchOptions& options) {
+  const Recipe* recipe = find_recipe(kernel.name);
+  if (recipe == nullptr || kernel.packages.empty())
+    return error("{} is not one of Debian's kernels: its headers are where it was built", kernel.name);
+  const std::filesystem::path into = cache.directory().parent_path() / "headers" / kernel.release;
+  // make cannot, and says so in its own way.
+  if (into.string().find_first_of(" :\t") != std::string::npos)
+    return error("modules cannot be built in {}: set SLALOM_CACHE to a directory without spaces and colons",
+                 into.string());
+  const auto there = [&] { return std::filesystem::exists(into); };
+  if (!there()) {
+    const Result<void> done =
+        fetch_once(cache, *recipe, "linux-headers-" + kernel.release, options, there,
+                   [&](const Workshop& at, const Place&) { return fetch_headers_from(into, at, kernel); });
+    if (!done.ok())
+      return error(
+          "{}; or, if Debian has a newer {} by now, take that: slalom kernel remove {}, and get it again",
+          done.error().message, kernel.name, kernel.name);
+  }
+  return into / "usr/src" / ("linux-headers-" + kernel.release);
 }
 
 }  // namespace slalom::vm

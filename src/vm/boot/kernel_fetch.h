@@ -1,4 +1,5 @@
-// Fetches Debian's unmodified cloud kernels with apt, into the kernel cache.
+// Fetches Debian's unmodified cloud kernels with apt, into the kernel cache; and the headers to
+// build modules for them.
 //
 // apt works in a root of its own: sources, lists, state and downloads are below a scratch directory in the
 // cache. The system's apt configuration is only read (mirrors, proxies), and no privilege is needed. Packages
@@ -25,5 +26,10 @@ struct FetchOptions {
 
 // At once if it is in the cache. Two at the same time wait for each other.
 Result<Kernel> fetch_kernel(const KernelCache& cache, const std::string& name, const FetchOptions& options);
+
+// The headers of exactly this build, unpacked beside the kernels; answers what `make -C` takes. At once if
+// they are there.
+Result<std::filesystem::path> fetch_headers(const KernelCache& cache, const Kernel& kernel,
+                                            const FetchOptions& options);
 
 }  // namespace slalom::vm
