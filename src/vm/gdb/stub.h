@@ -28,6 +28,11 @@ class GdbStub {
   bool wants_acknowledgements() const { return acknowledges_; }
 
  private:
+  // Answers: gdb shows what follows "E.", and no meaning of numbers. These are errno's EFAULT and EINVAL.
+  static constexpr std::string_view kNoMemory = "E0e";
+  static constexpr std::string_view kMalformed = "E16";
+  static std::string error_text(std::string_view text) { return "E." + std::string(text); }
+
   enum class End : uint8_t { No, Detached, Killed };
   enum class Resume : uint8_t { Step, Continue, StepBack, ContinueBack };
 
