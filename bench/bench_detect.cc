@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "detect/detector_set.h"
+#include "detect/kernel_race.h"
 
 namespace slalom {
 namespace {
@@ -55,6 +56,32 @@ void accesses(benchmark::State& state, const char* detectors) {
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(batches.size() * length));
 }
 
+// As a kernel's test looks: two CPUs in turn, physical addresses, every 50th access a lock or its release.
+void kernel_accesses(benchmark::State& state) {
+  const NoNames names;
+  KernelRaceDetector detector(names);
+  constexpr uint64_t kLength = 64;
+  auto batches = make_batches(kLength, static_cast<uint64_t>(state.range(0)));
+  uint64_t number = 0;
+  for (auto& batch : batches) {
+    for (Access& access : batch) {
+      access.physical = access.address_bits;
+      if (++number % 50 != 0) continue;
+      access.address_bits = access.physical = 0x8000 + 64 * (number % 8);
+      access.op_bits = static_cast<uint64_t>(number % 100 == 0 ? OpKind::Store : OpKind::ReadModifyWrite);
+      access.wrote = 1;
+    }
+  }
+  uint64_t step = 0;
+  for (auto _ : state) {
+    for (uint64_t i = 0; i < batches.size(); ++i) {
+      detector.on_accesses(batches[i], {AgentId::initial(static_cast<uint32_t>(i % 2)), 0, Step{step}});
+      step += kLength;
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(batches.size() * kLength));
+}
+
 void locks(benchmark::State& state, const char* detectors) {
   const NoNames names;
   auto set = *select_detectors(names, detectors);
@@ -82,6 +109,7 @@ BENCHMARK_CAPTURE(accesses, livelock, "livelock")->Args({1, 16})->Args({64, 16})
 BENCHMARK_CAPTURE(accesses, all, "all")->Args({1, 16})->Args({64, 16})->Args({64, 4096})->Args({64, 65536});
 BENCHMARK_CAPTURE(locks, race, "race");
 BENCHMARK_CAPTURE(locks, all, "all");
+BENCHMARK(kernel_accesses)->Arg(16)->Arg(4096)->Arg(65536);  // cells of each CPU
 BENCHMARK(checkpoint)->Arg(16)->Arg(4096);
 
 }  // namespace

@@ -1,0 +1,196 @@
+#include "detect/kernel_race.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/hash.h"
+#include "detect/kernel_race_report.h"
+
+namespace slalom {
+namespace {
+
+constexpr int64_t kFirstIpi = 0xf0;
+constexpr size_t kMostCpus = 128;
+constexpr size_t kMostRaces = 4096;  // pairs of places and cells in one execution
+
+}  // namespace
+
+void KernelRaceState::clear() {
+  agent_index.clear();
+  agents.clear();
+  cpus.clear();
+  clocks.clear();
+  running = other = 0;
+  cells.clear();
+  records.resize(1);
+  free_record = 0;
+  race_index.clear();
+  races.clear();
+}
+
+uint8_t KernelRaceDetector::cpu_of(AgentId id) {
+  while (id.parent()) id = id.parent();
+  for (size_t i = 0; i < state_.cpus.size(); ++i)
+    if (state_.cpus[i].id == id) return static_cast<uint8_t>(i);
+  const auto index = static_cast<uint32_t>(state_.cpus.size());
+  CHECK(index < kMostCpus, "more CPUs than a Record can tell apart");
+  state_.clocks.widen(index + 1);
+  Cpu added;
+  added.id = id;
+  added.clock = state_.clocks.add_row();
+  state_.clocks.row(added.clock)[index] = 1;  // 0 is what others know of a CPU they never heard of
+  state_.cpus.push_back(added);
+  return static_cast<uint8_t>(index);
+}
+
+uint32_t KernelRaceDetector::agent_of(AgentId id) {
+  uint32_t& known = state_.agent_index[id.raw];
+  if (known == 0) {
+    CHECK(state_.agents.size() <= std::numeric_limits<uint16_t>::max(), "more agents than a Record can name");
+    state_.agents.push_back({id, cpu_of(id)});
+    known = static_cast<uint32_t>(state_.agents.size());
+  }
+  return known - 1;
+}
+
+void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  if (accesses.empty() || !header.agent) return;
+  const uint32_t agent = agent_of(header.agent);
+  const uint8_t cpu = state_.agents[agent].cpu;
+  if (state_.running != cpu) state_.other = std::exchange(state_.running, cpu);
+  for (const Access& one : accesses)
+    if (is_memory(one.op())) access(one, header.first_step.raw + one.retired, agent);
+}
+
+// Records are passed by value so that they stay in registers (see RaceDetector::touch).
+inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* now, Record record) {
+  uint32_t place = 0;  // a dropped record that the new one replaces
+  for (uint32_t* link = &cell.first; *link != 0;) {
+    const uint32_t index = *link;
+    Record& old = state_.records[index];
+    if ((old.bytes() & record.bytes()) != 0) {
+      if (old.clock() > now[old.cpu()]) {
+        if (old.writes() || record.writes()) [[unlikely]]
+          found(key, old, record);
+      } else if (record.writes() || !old.writes()) {
+        // Whoever races with the old one in these bytes races with the new one, too.
+        old.what &= ~uint64_t{record.bytes()};
+        if (old.bytes() == 0 && place == 0) {
+          place = index;
+        } else if (old.bytes() == 0) {
+          *link = old.next;
+          old.next = state_.free_record;
+          state_.free_record = index;
+          continue;
+        }
+      }
+    }
+    link = &old.next;
+  }
+  uint32_t next = cell.first;
+  if (place != 0) {
+    next = state_.records[place].next;
+  } else if (state_.free_record != 0) {
+    cell.first = place = state_.free_record;
+    state_.free_record = state_.records[place].next;
+  } else {
+    cell.first = place = static_cast<uint32_t>(state_.records.size());
+    state_.records.emplace_back();
+  }
+  Record& slot = state_.records[place];
+  slot.what = record.what;
+  slot.pc = record.pc;
+  slot.step = record.step;
+  slot.value = record.value;
+  slot.address = record.address;
+  slot.size = record.size;
+  slot.next = next;
+}
+
+void KernelRaceDetector::access(const Access& access, uint64_t step, uint32_t agent) {
+  const uint8_t index = state_.agents[agent].cpu;
+  Cpu& cpu = state_.cpus[index];
+  if (cpu.now != step + 1) cpu.before = std::exchange(cpu.now, step + 1);
+  const bool locked = is_atomic(access.op());
+  const bool writes = access.wrote != 0 || access.op() == OpKind::Store;
+  uint64_t offset = access.physical & 7;
+  uint64_t key = access.physical >> 3;
+  for (uint64_t left = access.size; left != 0; offset = 0, ++key) {
+    const uint64_t count = std::min(left, 8 - offset);
+    const auto bytes = static_cast<uint8_t>(((uint64_t{1} << count) - 1) << offset);
+    left -= count;
+    Cell& cell = state_.cells[key];
+    if (locked) cell.sync |= bytes;
+    if ((cell.sync & bytes) != 0) [[unlikely]] {
+      if (locked || !writes) acquire(cpu, cell.clock);
+      if (writes) {
+        if (cell.clock == 0) cell.clock = state_.clocks.add_row();
+        release(index, cell.clock);
+      }
+    }
+    const uint8_t plain = bytes & ~cell.sync;
+    if (plain == 0) continue;
+    const uint32_t* now = state_.clocks.row(cpu.clock);
+    touch(cell, key, now,
+          {Record::pack(writes, index, agent, now[index]) | plain, access.pc(), Step{step}, access.value,
+           access.address(), static_cast<uint32_t>(access.size), 0});
+  }
+}
+
+void KernelRaceDetector::acquire(const Cpu& cpu, uint32_t row) {
+  if (row != 0) state_.clocks.join(cpu.clock, row);
+}
+
+void KernelRaceDetector::release(uint8_t cpu, uint32_t row) {
+  const uint32_t own = state_.cpus[cpu].clock;
+  state_.clocks.join(row, own);
+  uint32_t& clock = state_.clocks.row(own)[cpu];
+  CHECK(clock < std::numeric_limits<uint32_t>::max(), "a clock of the race detector ran over");
+  ++clock;
+}
+
+void KernelRaceDetector::on_event(const Event& event) {
+  if (event.op != OpKind::IrqEnter || !event.agent) return;
+  // The event names the CPU: the id of an interrupt context does not always.
+  const uint8_t cpu = cpu_of(AgentId::initial(static_cast<uint32_t>(event.object.raw)));
+  state_.agents[agent_of(event.agent)].cpu = cpu;
+  if (event.value < kFirstIpi || state_.cpus.size() < 2) return;
+  const uint8_t sender = state_.running != cpu ? state_.running : state_.other;
+  if (sender != cpu) release(sender, state_.cpus[cpu].clock);
+}
+
+void KernelRaceDetector::found(uint64_t key, Record first, Record second) {
+  const auto [low, high] = std::minmax(first.pc.raw, second.pc.raw);
+  uint32_t& known = state_.race_index[combine(low, high, key)];
+  if (known == 0) {
+    if (state_.races.size() >= kMostRaces) return;
+    state_.races.push_back({key, first, second, 0, false});
+    known = static_cast<uint32_t>(state_.races.size());
+  }
+  KernelRaceState::Race& race = state_.races[known - 1];
+  race.bytes |= first.bytes() & second.bytes();
+  const bool simultaneous = first.step.raw + 1 > state_.cpus[second.cpu()].before;
+  if (simultaneous && !race.simultaneous) {
+    race.first = first;  // the pair to show
+    race.second = second;
+    race.simultaneous = true;
+  }
+}
+
+std::vector<KernelRaceState::Race> KernelRaceDetector::races() const {
+  std::vector<KernelRaceState::Race> result;
+  for (const KernelRaceState::Race& race : state_.races) {
+    const Cell* cell = state_.cells.find(race.cell);
+    const bool wanted = options_.mode == KernelRaceOptions::Mode::HappensBefore || race.simultaneous;
+    if (wanted && cell != nullptr && (race.bytes & ~cell->sync) != 0) result.push_back(race);
+  }
+  return result;
+}
+
+void KernelRaceDetector::on_end(const Outcome&) {
+  for (Verdict& verdict : race_reports(races(), state_.agents, names_, options_.ignore))
+    report(std::move(verdict));
+}
+
+}  // namespace slalom

@@ -1,0 +1,184 @@
+#include "detect/kernel_race_report.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace slalom {
+namespace {
+
+using Race = KernelRaceState::Race;
+using Record = KernelRaceState::Record;
+
+constexpr size_t kMostOthers = 20;  // pairs that a report lists after its first
+
+// "module:func.isra.0+0x12" -> "module:func"
+std::string function_of(const std::string& place) {
+  const std::string name = place.substr(0, place.find("+0x"));
+  return name.substr(0, std::max<size_t>(1, name.find('.', 1)));
+}
+bool in_module(const std::string& function) {
+  return function.find(':') != std::string::npos;
+}
+
+// Two sides of one size at one address: their values compare.
+bool same_range(const Race& race) {
+  return race.first.address == race.second.address && race.first.size == race.second.size;
+}
+
+// Why a race may well be harmless; empty where nothing says so.
+std::string_view benign(const Race& race) {
+  if (!same_range(race)) return {};
+  if (race.first.writes() && race.second.writes())
+    return race.first.value == race.second.value ? "both write the same value" : std::string_view{};
+  const bool flags = race.first.value <= 1 && race.second.value <= 1;
+  return flags ? "one side only tests a flag" : std::string_view{};
+}
+
+struct Named {
+  const Race* race = nullptr;
+  std::string first_place, second_place;
+  std::string low, high;  // functions
+  size_t group = 0;
+
+  int rank() const {  // less is more telling
+    const int modules = (in_module(low) ? 1 : 0) + (in_module(high) ? 1 : 0);
+    return 4 * (2 - modules) + (race->simultaneous ? 0 : 2) + (benign(*race).empty() ? 0 : 1);
+  }
+  auto key() const { return std::tie(low, high, first_place, second_place); }
+  bool operator<(const Named& other) const {
+    return rank() != other.rank() ? rank() < other.rank() : key() < other.key();
+  }
+};
+
+std::vector<Named> wanted(std::span<const Race> races, const Names& names,
+                          std::span<const std::string> ignore) {
+  std::vector<Named> result;
+  const auto ignored = [&](const std::string& function) {
+    return std::any_of(ignore.begin(), ignore.end(),
+                       [&](const std::string& prefix) { return function.starts_with(prefix); });
+  };
+  for (const Race& race : races) {
+    Named one{&race, names.place(race.first.pc), names.place(race.second.pc), {}, {}, 0};
+    one.low = function_of(one.first_place);
+    one.high = function_of(one.second_place);
+    if (ignored(one.low) || ignored(one.high)) continue;
+    if (one.high < one.low) std::swap(one.low, one.high);
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+// Numbers the groups: each pair has that of the first one that it belongs to.
+void group(std::vector<Named>& pairs) {
+  std::vector<size_t> parent(pairs.size());
+  std::iota(parent.begin(), parent.end(), size_t{0});
+  const auto root = [&](size_t i) {
+    while (parent[i] != i) i = parent[i] = parent[parent[i]];
+    return i;
+  };
+  std::map<uint64_t, size_t> places, cells;
+  const auto join = [&](std::map<uint64_t, size_t>& known, uint64_t key, size_t i) {
+    const size_t a = root(known.emplace(key, i).first->second), b = root(i);
+    parent[std::max(a, b)] = std::min(a, b);
+  };
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    join(places, pairs[i].race->first.pc.raw, i);
+    join(places, pairs[i].race->second.pc.raw, i);
+    join(cells, pairs[i].race->cell, i);
+  }
+  for (size_t i = 0; i < pairs.size(); ++i) pairs[i].group = root(i);
+}
+
+std::string side(const Record& record) {
+  return fmt::format("{} of {} byte{}, plain, value {:#x}", record.writes() ? "store" : "load", record.size,
+                     record.size == 1 ? "" : "s", record.value);
+}
+
+std::string pair_text(const Named& pair) {
+  const Race& race = *pair.race;
+  std::string text = fmt::format("{} ({}) and {} ({})", pair.first_place, side(race.first), pair.second_place,
+                                 side(race.second));
+  if (race.simultaneous) text += ", simultaneously";
+  if (const std::string_view why = benign(race); !why.empty())
+    text += fmt::format("; perhaps benign: {}", why);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> KernelRaceOptions::kernel_internals() {
+  return {// scheduler and idle
+          "schedule", "__schedule", "sched_", "__sched_", "try_to_wake_up", "ttwu_", "wake_up_", "__wake_up",
+          "select_task_rq", "update_rq_clock", "update_load", "update_curr", "enqueue_", "dequeue_",
+          "pick_next_", "put_prev_", "set_next_", "check_preempt", "resched_", "scheduler_tick", "task_tick_",
+          "finish_task_switch", "__switch_to", "newidle_balance", "load_balance", "cpuacct_", "psi_",
+          "cpuidle_", "do_idle", "nohz_", "idle_cpu", "available_idle_cpu", "cpu_util",
+          // time
+          "tick_", "timekeeping_", "ktime_", "update_wall_time", "update_vsyscall", "do_timer", "jiffies",
+          "get_jiffies", "calc_global_load", "hrtimer_", "__hrtimer_", "run_timer_softirq", "__run_timers",
+          "timer_", "get_next_timer", "clockevents_", "account_", "irqtime_", "update_process_times",
+          // RCU
+          "rcu_", "__rcu_", "call_rcu", "__call_rcu", "srcu_", "__srcu_", "note_gp_changes",
+          // printk and consoles
+          "printk", "_printk", "vprintk", "console_", "prb_", "desc_", "devkmsg_", "serial8250_", "uart_",
+          "univ8250_", "wake_up_klogd", "irq_work_",
+          // the allocators
+          "kmem_cache_", "__kmem_cache_", "kmalloc", "__kmalloc", "kfree", "slab_", "__slab_", "___slab_",
+          "get_partial", "__unfreeze_", "put_cpu_partial", "rmqueue", "__rmqueue", "free_unref_", "__free_",
+          "free_pcp", "get_page_from_freelist", "__alloc_pages", "mod_zone_", "__mod_", "mod_node_",
+          "vm_stat", "refresh_cpu_vm", "percpu_counter_", "__percpu_counter_",
+          // locks themselves, and calls between CPUs
+          "osq_", "mutex_spin_on_owner", "rwsem_spin_on_owner", "mutex_can_spin", "native_queued_",
+          "smp_call_", "generic_smp_", "flush_smp_", "__flush_smp_", "csd_", "flush_tlb_", "native_flush_tlb",
+          "switch_mm", "leave_mm"};
+}
+
+std::vector<Verdict> race_reports(std::span<const Race> races, std::span<const KernelRaceState::Agent> agents,
+                                  const Names& names, std::span<const std::string> ignore) {
+  std::vector<Named> pairs = wanted(races, names, ignore);
+  group(pairs);
+  std::map<size_t, std::vector<const Named*>> by_number;
+  for (const Named& pair : pairs) by_number[pair.group].push_back(&pair);
+  const auto tells_more = [](const Named* a, const Named* b) { return *a < *b; };
+  std::vector<std::vector<const Named*>> groups;
+  for (auto& [number, members] : by_number) {
+    std::sort(members.begin(), members.end(), tells_more);
+    groups.push_back(std::move(members));
+  }
+  std::sort(groups.begin(), groups.end(),
+            [&](const auto& a, const auto& b) { return tells_more(a.front(), b.front()); });
+
+  std::vector<Verdict> reports;
+  for (const std::vector<const Named*>& members : groups) {
+    const Named& best = *members.front();
+    Verdict verdict{.kind = BugKind::DataRace,
+                    .severity = Severity::Race,
+                    .title = fmt::format("data race: {} / {}", best.low, best.high),
+                    .detail = {},
+                    .evidence = {}};
+    verdict.detail = fmt::format(
+        "Nothing orders these accesses to {}: {}. Marked (READ_ONCE and the like) or not: unknown.",
+        names.object(best.race->second.address), pair_text(best));
+    // Once for each pair of places, whatever they touched.
+    std::vector<std::string> others;
+    for (const Named* pair : members)
+      if (std::tie(pair->first_place, pair->second_place) != std::tie(best.first_place, best.second_place) &&
+          std::tie(pair->first_place, pair->second_place) != std::tie(best.second_place, best.first_place))
+        if (std::string text = pair_text(*pair);
+            std::find(others.begin(), others.end(), text) == others.end())
+          others.push_back(std::move(text));
+    for (size_t i = 0; i < std::min(others.size(), kMostOthers); ++i)
+      verdict.detail += fmt::format("\nAlso {}.", others[i]);
+    if (others.size() > kMostOthers)
+      verdict.detail += fmt::format("\nAnd {} more.", others.size() - kMostOthers);
+    for (const Record& record : {best.race->first, best.race->second})
+      verdict.evidence.push_back(
+          {record.step, agents[record.agent()].id, record.pc,
+           fmt::format("{} of {}", record.writes() ? "store" : "load", names.object(record.address))});
+    reports.push_back(std::move(verdict));
+  }
+  return reports;
+}
+
+}  // namespace slalom

@@ -1,0 +1,20 @@
+// Reports of kernel races: pairs of accesses grouped and ranked, with names.
+//
+// Pairs that share a place or a cell belong together, also through others (SKI, section 6.2): one report,
+// whose title names the two functions of its most telling pair. A pair tells more if both functions are in
+// modules, if it was simultaneous, and if it does not look benign. Nothing is hidden but what `ignore` names.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "detect/kernel_race.h"
+
+namespace slalom {
+
+std::vector<Verdict> race_reports(std::span<const KernelRaceState::Race> races,
+                                  std::span<const KernelRaceState::Agent> agents, const Names& names,
+                                  std::span<const std::string> ignore);
+
+}  // namespace slalom

@@ -1,0 +1,114 @@
+// Stream: the accesses of a kernel's CPUs, written by hand, one instruction a call. What the tests of the
+// detector of kernel races feed it with.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "detect/kernel_race.h"
+
+namespace slalom::test {
+
+using Titles = std::vector<std::string>;
+
+class Places final : public Names {
+ public:
+  std::string agent(AgentId id) const override { return "cpu" + id.path(); }
+  std::string role(AgentId) const override { return "cpu"; }
+  std::string object(ObjectId id) const override { return fmt::format("{:#x}", id.raw); }
+  std::string place(Place pc) const override {
+    const auto known = names.find(pc.raw);
+    return known == names.end() ? fmt::format("f{}+0x1", pc.raw) : known->second;
+  }
+  std::string source(Place) const override { return ""; }
+  Place number(const std::string& name) {
+    for (const auto& [number, known] : names)
+      if (known == name) return Place{number};
+    names[1000 + names.size()] = name;
+    return Place{999 + names.size()};
+  }
+  std::map<uint64_t, std::string> names;
+};
+
+// An execution, one instruction a call. Physical addresses are the virtual ones, unless moved.
+class Stream {
+ public:
+  struct Item {
+    AgentId agent;
+    std::vector<Access> accesses;  // of one instruction, or none and the event
+    Event event;
+  };
+
+  Access make(OpKind op, const std::string& place, uint64_t address, bool wrote, uint32_t size,
+              uint64_t value) {
+    Access access{};
+    access.pc_bits = places.number(place).raw;
+    access.op_bits = static_cast<uint64_t>(op);
+    access.address_bits = address;
+    access.physical = address + moved;
+    access.size = size;
+    access.value = value;
+    access.wrote = wrote;
+    return access;
+  }
+  Stream& add(AgentId agent, std::vector<Access> accesses) {
+    items.push_back({agent, std::move(accesses), {}});
+    return *this;
+  }
+  Stream& load(int cpu, const std::string& place, uint64_t address, uint32_t size = 8, uint64_t value = 5) {
+    return add(id(cpu), {make(OpKind::Load, place, address, false, size, value)});
+  }
+  Stream& store(int cpu, const std::string& place, uint64_t address, uint32_t size = 8, uint64_t value = 6) {
+    return add(id(cpu), {make(OpKind::Store, place, address, true, size, value)});
+  }
+  Stream& locked(int cpu, uint64_t address, uint32_t size = 4) {
+    return add(id(cpu), {make(OpKind::ReadModifyWrite, "lock", address, false, size, 0),
+                         make(OpKind::ReadModifyWrite, "lock", address, true, size, 1)});
+  }
+  Stream& failed_exchange(int cpu, uint64_t address) {
+    return add(id(cpu), {make(OpKind::CompareExchange, "lock", address, false, 4, 1)});
+  }
+  Stream& unlock(int cpu, uint64_t address) { return store(cpu, "unlock", address, 1, 0); }
+  Stream& interrupt(AgentId agent, int cpu, int vector) {
+    Event event;
+    event.agent = agent;
+    event.op = OpKind::IrqEnter;
+    event.object = ObjectId{static_cast<uint64_t>(cpu)};
+    event.value = vector;
+    items.push_back({agent, {}, event});
+    return *this;
+  }
+  static AgentId id(int cpu) { return AgentId::initial(static_cast<uint32_t>(cpu)); }
+
+  void feed(Detector& detector, size_t from, size_t to) const {
+    for (size_t i = from; i < to; ++i) {
+      if (items[i].accesses.empty())
+        detector.on_event(items[i].event);
+      else
+        detector.on_accesses(items[i].accesses, {items[i].agent, 0, Step{i}});
+    }
+  }
+  std::vector<Verdict> verdicts(KernelRaceOptions options = {}) const {
+    KernelRaceDetector detector(places, std::move(options));
+    detector.reset();
+    feed(detector, 0, items.size());
+    detector.on_end(Exited{});
+    std::vector<Verdict> verdicts;
+    detector.harvest(verdicts);
+    return verdicts;
+  }
+  Titles titles(const KernelRaceOptions& options = {}) const {
+    Titles titles;
+    for (const Verdict& verdict : verdicts(options)) titles.push_back(verdict.title);
+    return titles;
+  }
+
+  Places places;
+  std::vector<Item> items;
+  uint64_t moved = 0;
+};
+
+inline constexpr uint64_t kX = 0x1000, kY = 0x2000, kLock = 0x3000;
+
+}  // namespace slalom::test
