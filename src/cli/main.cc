@@ -18,6 +18,7 @@ constexpr const char* kTour =
   slalom trace FILE        print a saved trace
   slalom boot              run a kernel in slalom's virtual machine
   slalom kernel get NAME   fetch a Debian kernel for it
+  slalom new KIND NAME     write a file to start from
   slalom doctor            check that this machine has what slalom needs
 
 A first look, with a bug and without:
@@ -60,6 +61,7 @@ int main(int argc, char** argv) {
   slalom::add_trace(app, run);
   slalom::add_boot(app, run);
   slalom::add_kernel(app, run);
+  slalom::add_new(app, run);
   slalom::add_doctor(app, run);
 
   try {

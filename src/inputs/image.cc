@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/bytes.h"
 #include "base/little_endian.h"
 #include "inputs/system_calls.h"
 
@@ -32,14 +31,10 @@ Layout layout_of(uint32_t steps, uint32_t calls, uint32_t objects, uint32_t data
   return layout;
 }
 
-void put(std::vector<uint8_t>& out, uint64_t value, unsigned size) {
-  for (unsigned i = 0; i < size; ++i) out.push_back(static_cast<uint8_t>(value >> (8 * i)));
-}
-
-uint64_t get(std::span<const uint8_t> in, size_t at, unsigned size) {
-  uint64_t value = 0;
-  for (unsigned i = 0; i < size; ++i) value |= uint64_t{in[at + i]} << (8 * i);
-  return value;
+// What is read here has been found to lie within.
+template <std::unsigned_integral T>
+T get(std::span<const uint8_t> image, size_t at) {
+  return *get_le<T>(image, at);
 }
 
 bool good_size(unsigned size) {
@@ -66,9 +61,9 @@ bool good_operand(const Operand& operand, size_t calls_before, size_t data) {
 
 Result<CallStep> decode_step(std::span<const uint8_t> image, size_t at, size_t calls_before, size_t data) {
   CallStep step;
-  const uint64_t kind = get(image, at, 2);
-  step.size = static_cast<uint16_t>(get(image, at + 2, 2));
-  step.number = static_cast<uint32_t>(get(image, at + 4, 4));
+  const uint64_t kind = get<uint16_t>(image, at);
+  step.size = get<uint16_t>(image, at + 2);
+  step.number = get<uint32_t>(image, at + 4);
   bool good = kind <= 1;
   step.kind = static_cast<CallStep::Kind>(kind);
   if (step.kind == CallStep::Kind::Store)
@@ -79,14 +74,14 @@ Result<CallStep> decode_step(std::span<const uint8_t> image, size_t at, size_t c
   for (unsigned i = 0; i < CallStep::kOperands; ++i) {
     const size_t from = at + 8 + 16 * size_t{i};
     Operand& operand = step.operands[i];
-    const uint64_t operand_kind = get(image, from, 1);
-    const uint64_t is_signed = get(image, from + 2, 2);
+    const uint64_t operand_kind = get<uint8_t>(image, from);
+    const uint64_t is_signed = get<uint16_t>(image, from + 2);
     if (operand_kind > 3 || is_signed > 1) return error("malformed: a list of calls has an unknown argument");
     operand.kind = static_cast<Operand::Kind>(operand_kind);
-    operand.size = static_cast<uint8_t>(get(image, from + 1, 1));
+    operand.size = get<uint8_t>(image, from + 1);
     operand.is_signed = is_signed != 0;
-    operand.addend = static_cast<int32_t>(get(image, from + 4, 4));
-    operand.value = get(image, from + 8, 8);
+    operand.addend = static_cast<int32_t>(get<uint32_t>(image, from + 4));
+    operand.value = get<uint64_t>(image, from + 8);
     good = good && good_operand(operand, calls_before, data) && (i < used || operand == Operand{});
   }
   if (!good) return error("malformed: a list of calls has an argument that leads nowhere");
@@ -111,22 +106,22 @@ std::vector<uint8_t> encode_image(const CallProgram& program) {
   out.reserve(layout.size);
   for (const uint32_t field :
        {kMagic, steps, calls, layout.results, layout.data, layout.size, objects, layout.objects})
-    put(out, field, 4);
+    append_le(out, field);
   for (const CallStep& step : program.steps) {
-    put(out, static_cast<uint64_t>(step.kind), 2);
-    put(out, step.size, 2);
-    put(out, step.number, 4);
+    append_le(out, static_cast<uint16_t>(step.kind));
+    append_le(out, step.size);
+    append_le(out, step.number);
     for (const Operand& operand : step.operands) {
-      put(out, static_cast<uint64_t>(operand.kind), 1);
-      put(out, operand.size, 1);
-      put(out, operand.is_signed, 2);
-      put(out, static_cast<uint32_t>(operand.addend), 4);
-      put(out, operand.value, 8);
+      append_le(out, static_cast<uint8_t>(operand.kind));
+      append_le(out, operand.size);
+      append_le(out, static_cast<uint16_t>(operand.is_signed));
+      append_le(out, static_cast<uint32_t>(operand.addend));
+      append_le(out, operand.value);
     }
   }
   for (const DataObject& object : program.objects) {
-    put(out, object.offset, 4);
-    put(out, object.size, 4);
+    append_le(out, object.offset);
+    append_le(out, object.size);
   }
   out.resize(layout.data);
   out.insert(out.end(), program.data.begin(), program.data.end());
@@ -134,17 +129,19 @@ std::vector<uint8_t> encode_image(const CallProgram& program) {
 }
 
 Result<CallProgram> decode_image(std::span<const uint8_t> image) {
-  if (image.size() < kHeaderSize || get(image, 0, 4) != kMagic) return error("malformed: no list of calls");
-  const auto steps = static_cast<uint32_t>(get(image, 4, 4));
-  const auto calls = static_cast<uint32_t>(get(image, 8, 4));
-  const auto data = static_cast<uint32_t>(get(image, 16, 4));
-  const auto objects = static_cast<uint32_t>(get(image, 24, 4));
+  if (image.size() < kHeaderSize || get<uint32_t>(image, 0) != kMagic)
+    return error("malformed: no list of calls");
+  const auto steps = get<uint32_t>(image, 4);
+  const auto calls = get<uint32_t>(image, 8);
+  const auto data = get<uint32_t>(image, 16);
+  const auto objects = get<uint32_t>(image, 24);
   if (steps > kMaxCallSteps || calls > steps || objects > kMaxCallData || image.size() > kMaxImage ||
       data > image.size() || image.size() - data > kMaxCallData)
     return error("malformed: a list of calls of an impossible size");
   const Layout layout = layout_of(steps, calls, objects, static_cast<uint32_t>(image.size() - data));
-  if (get(image, 12, 4) != layout.results || data != layout.data || get(image, 20, 4) != layout.size ||
-      layout.size != image.size() || get(image, 28, 4) != layout.objects)
+  if (get<uint32_t>(image, 12) != layout.results || data != layout.data ||
+      get<uint32_t>(image, 20) != layout.size || layout.size != image.size() ||
+      get<uint32_t>(image, 28) != layout.objects)
     return error("malformed: a list of calls whose parts do not fit together");
   CallProgram program;
   program.data.assign(image.begin() + data, image.end());
@@ -158,8 +155,7 @@ Result<CallProgram> decode_image(std::span<const uint8_t> image) {
   if (made != calls) return error("malformed: a list of calls has another number of them than it says");
   for (uint32_t i = 0; i < objects; ++i) {
     const size_t at = layout.objects + 8 * size_t{i};
-    const DataObject object{static_cast<uint32_t>(get(image, at, 4)),
-                            static_cast<uint32_t>(get(image, at + 4, 4))};
+    const DataObject object{get<uint32_t>(image, at), get<uint32_t>(image, at + 4)};
     if (!fits(object.offset, object.size, program.data.size()))
       return error("malformed: a list of calls has data that it does not have");
     program.objects.push_back(object);
@@ -180,7 +176,7 @@ Result<CallResults> decode_results(const CallProgram& program, std::span<const u
                  bytes.size(), layout.size - layout.results);
   CallResults results;
   for (uint32_t i = 0; i < calls; ++i)
-    results.values.push_back(static_cast<int64_t>(get(bytes, 8 * size_t{i}, 8)));
+    results.values.push_back(static_cast<int64_t>(get<uint64_t>(bytes, 8 * size_t{i})));
   results.data.assign(bytes.begin() + (layout.data - layout.results), bytes.end());
   return results;
 }

@@ -167,6 +167,129 @@ TEST_P(KernelTests, TheThreadsOfTheKernelAreListed) {
   EXPECT_EQ(*find("kswapd0"), (KernelThread{"kswapd0", 2, KernelThread::Where::Pinned}));
 }
 
+// What goes wrong, on one kernel.
+class Preparation : public KernelTests {
+ protected:
+  void SetUp() override {
+    KernelTests::SetUp();
+    std::string path = testing::TempDir() + "slalom-XXXXXX";
+    ASSERT_NE(::mkdtemp(path.data()), nullptr);
+    directory_ = path;
+  }
+  void TearDown() override {
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
+  }
+  void write(const std::string& name, const std::string& text) {
+    const Result<void> written = write_file(directory_ / name, text);
+    ASSERT_TRUE(written.ok());
+  }
+  Result<PreparedTest> prepare_text(const std::string& text,
+                                    const PrepareOptions& options = {.use_cache = false}) {
+    TRY_ASSIGN(KernelTest test, parse_kernel_test(text, (directory_ / "x.toml").string()));
+    test.limits.preparation = 600 * kMillion;
+    return prepare(test, options);
+  }
+  // The message of a test that cannot begin, without the directory, and without what the console shows.
+  std::string refused(const std::string& text) {
+    const Result<PreparedTest> result = prepare_text(text);
+    if (result.ok()) return "nothing";
+    console_ = result.error().message;
+    std::string line = console_.substr(0, console_.find('\n'));
+    const std::string prefix = directory_.string() + "/";
+    if (line.starts_with(prefix)) line.erase(0, prefix.size());
+    return line;
+  }
+  std::filesystem::path directory_;
+  std::string console_;
+};
+
+const std::string kTwo = "[[flow]]\ncalls = 'getpid()'\n[[flow]]\ncalls = 'getpid()'\n";
+
+TEST_P(Preparation, ASetUpCommandFails) {
+  EXPECT_EQ(refused("setup = [\"true\",\n\"echo about to fail; exit 3\"]\n" + kTwo),
+            "x.toml:2: set-up command `echo about to fail; exit 3` ended with status 3");
+  EXPECT_NE(console_.find("\n    about to fail"), std::string::npos) << console_;
+}
+
+TEST_P(Preparation, TheKernelPanics) {
+  EXPECT_EQ(refused("kernel = \"debian:6.1\"\nsetup = \"echo c > /proc/sysrq-trigger\"\n" + kTwo),
+            "x.toml:1: the kernel debian:6.1 has panicked before the test could begin");
+  EXPECT_NE(console_.find("Kernel panic - not syncing: sysrq triggered crash"), std::string::npos)
+      << console_;
+}
+
+TEST_P(Preparation, AModuleIsNoModule) {
+  write("bad.ko", "not a module");
+  EXPECT_EQ(refused("modules = [\"bad.ko\"]\n" + kTwo),
+            "x.toml:1: module bad.ko: the kernel does not load the module: Exec format error");
+}
+
+TEST_P(Preparation, AFlowNeverGetsReady) {
+  write("sleeps.c", "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n");
+  EXPECT_EQ(refused("[[flow]]\ncalls = 'getpid()'\n[[flow]]\nname = \"sleeper\"\nsource = \"sleeps.c\"\n"),
+            "x.toml:3: sleeper never got ready");
+}
+
+TEST_P(Preparation, AFlowCrashesFirst) {
+  write("aborts.c", "#include <stdlib.h>\nint main(void) { abort(); }\n");
+  EXPECT_EQ(refused("[[flow]]\nsource = \"aborts.c\"\n"),
+            "x.toml:1: flow 0: flow 0 was ended by signal 6 (Aborted)");
+  write("wrong.c", "int main(void) { return undeclared; }\n");
+  EXPECT_EQ(refused("[[flow]]\nsource = \"wrong.c\"\n"),
+            "x.toml:1: " + (directory_ / "wrong.c").string() + " does not compile:");
+}
+
+TEST_P(Preparation, ProgramsAreFlows) {
+  write("counts.c",
+        "#include <stdlib.h>\n#include <unistd.h>\n#include \"slalom.h\"\n"
+        "int main(int count, char** arguments) {\n"
+        "  const long flow = atol(arguments[1]);\n"
+        "  long results[2] = {count, 0};\n"
+        "  slalom_begin(flow);\n"
+        "  results[1] = getppid();\n"
+        "  slalom_done(flow, results, sizeof results);\n"
+        "  return 0;\n}\n");
+  Result<PreparedTest> ready =
+      prepare_text("[[flow]]\ncalls = 'getppid()'\n[[flow]]\nsource = \"counts.c\"\n");
+  ASSERT_TRUE(ready.ok()) << ready.error().message;
+  EXPECT_TRUE(ready->images[1].empty());
+  Flows flows(*ready, false);
+  ASSERT_EQ(ready->machine.pc->run(50 * kMillion), PcStop::Hypercall) << flows.failure;
+  ASSERT_EQ(flows.results[1].size(), 16u);
+  EXPECT_EQ(flows.results[1][0], 2);
+  EXPECT_EQ(flows.results[1][8], 1);  // the agent is the first process
+  EXPECT_EQ(flows.results[0][0], 1);
+}
+
+TEST_P(Preparation, MachinesAreKeptAndMadeAgainWhenDamaged) {
+  // A cache of its own, with the kernels of the usual one.
+  const char* before = std::getenv("SLALOM_CACHE");
+  const std::string own = before != nullptr ? before : "";
+  const Result<std::filesystem::path> usual = cache_directory();
+  ASSERT_TRUE(usual.ok());
+  std::filesystem::create_directory_symlink(*usual / "kernels", directory_ / "kernels");
+  ASSERT_EQ(::setenv("SLALOM_CACHE", directory_.c_str(), 1), 0);
+  const auto at_start = [&](const std::string& text, bool from_cache) {
+    Result<PreparedTest> ready = prepare_text(text, {});
+    CHECK(ready.ok(), "{}", ready.ok() ? "" : ready.error().message);
+    EXPECT_EQ(ready->from_cache, from_cache);
+    EXPECT_GT(ready->threads.size(), 10u);
+    return std::pair(ready->machine.pc->state_hash(), ready->content);
+  };
+  const auto first = at_start(kTwo, false);
+  EXPECT_EQ(at_start(kTwo, true), first);
+  // Other calls, the same machine.
+  EXPECT_EQ(at_start("[[flow]]\ncalls = 'getppid()'\n[[flow]]\ncalls = 'sync()'\n", true), first);
+  const std::filesystem::path file = directory_ / "snapshots" / (first.second + ".machine");
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+  EXPECT_EQ(at_start(kTwo, false), first);
+  EXPECT_EQ(at_start(kTwo, true), first);
+  ASSERT_EQ(own.empty() ? ::unsetenv("SLALOM_CACHE") : ::setenv("SLALOM_CACHE", own.c_str(), 1), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Preparation, testing::Values("debian:6.1"),
+                         [](const auto&) { return "6_1"; });
+
 INSTANTIATE_TEST_SUITE_P(Kernels, KernelTests, testing::Values("debian:6.1", "debian:6.12", "debian:5.10"),
                          [](const auto& info) {
                            std::string name = info.param + 7;

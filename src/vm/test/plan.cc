@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "vm/boot/child.h"
+#include "vm/boot/kernel_cache.h"
 
 extern "C" {
 extern const char slalom_header_begin[];
@@ -65,10 +66,27 @@ class Planner {
     return {};
   }
 
+  // Beside the test; else among the examples that were built for this kernel (scripts/build-modules).
+  Result<std::filesystem::path> find_module(int line, const std::string& name) const {
+    std::error_code trouble;
+    const std::filesystem::path beside = test_.directory() / name;
+    if (std::filesystem::exists(beside, trouble)) return beside;
+    TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
+    TRY_ASSIGN(const Kernel kernel, find_kernel(kernels, test_.kernel));
+    TRY_ASSIGN(const std::filesystem::path cache, cache_directory());
+    const std::filesystem::path built = cache / "modules" / kernel.release / name;
+    if (name.find('/') == std::string::npos && !kernel.release.empty() &&
+        std::filesystem::exists(built, trouble))
+      return built;
+    return error(
+        "{}: there is no module {}: build it first (for slalom's examples: scripts/build-modules {})",
+        at(line), beside.string(), test_.kernel);
+  }
+
   Result<void> add_module(const KernelTest::Entry& module) {
     const size_t space = std::min(module.text.find(' '), module.text.size());
     const std::string name = module.text.substr(0, space);
-    const std::string part = fmt::format("{}: module {}", at(module.line), name);
+    const std::string part = fmt::format("{}: module {}:", at(module.line), name);
     if (!is_module_file(module.text)) {
       if (space != module.text.size())
         return error("{}: only a module that is a file can have parameters, such as \"x.ko size=3\"",
@@ -79,8 +97,7 @@ class Planner {
       add('L', loaded, part);
       return {};
     }
-    const std::filesystem::path host = test_.directory() / name;
-    TRY(check_exists(host, module.line, "module"));
+    TRY_ASSIGN(const std::filesystem::path host, find_module(module.line, name));
     const std::string guest =
         fmt::format("{}modules/{}/{}", kGuestDirectory, plan_.parts.size(), host.filename().string());
     plan_.boot.files.push_back({.host = host, .guest = guest});

@@ -22,17 +22,26 @@ constexpr size_t kMaxOutput = 64 * 1024;
 constexpr size_t kShownLines = 12;
 constexpr uint64_t kGo = 0, kAgain = 1;
 
-std::string last_lines(const std::string& console) {
+constexpr std::string_view kPanic = "Kernel panic";
+
+// The last lines of the console; after a panic those from there on, since what the registers held comes last.
+std::string shown_lines(const std::string& console) {
   std::vector<std::string> lines;
   std::istringstream in(console);
+  size_t panic = std::string::npos;
   for (std::string line; std::getline(in, line);) {
     std::erase(line, '\r');
-    if (!line.empty()) lines.push_back(line);
+    if (line.empty()) continue;
+    if (panic == std::string::npos && line.find(kPanic) != std::string::npos) panic = lines.size();
+    lines.push_back(line);
   }
-  const size_t first = lines.size() > kShownLines ? lines.size() - kShownLines : 0;
-  std::string text;
-  for (size_t i = first; i < lines.size(); ++i) text += "\n    " + lines[i];
-  return text.empty() ? "\n  The console is empty." : "\n  The console's last lines:" + text;
+  if (lines.empty()) return "\n  The console is empty.";
+  const size_t first = panic != std::string::npos   ? panic
+                       : lines.size() > kShownLines ? lines.size() - kShownLines
+                                                    : 0;
+  std::string text = panic != std::string::npos ? "\n  The console:" : "\n  The console's last lines:";
+  for (size_t i = first; i < std::min(lines.size(), first + kShownLines); ++i) text += "\n    " + lines[i];
+  return text;
 }
 
 std::vector<KernelThread> parse_threads(const std::string& text) {
@@ -163,12 +172,12 @@ class Preparation final : public Hypercalls {
     if (console_.size() > kMaxConsole) console_.erase(0, console_.size() - kMaxConsole);
   }
 
-  Error told(const std::string& what) const { return error("{}{}", what, last_lines(console_)); }
+  Error told(const std::string& what) const { return error("{}{}", what, shown_lines(console_)); }
 
   std::string why_stopped(PcStop stop) const {
     const std::string where =
         test_.kernel_line == 0 ? test_.file : fmt::format("{}:{}", test_.file, test_.kernel_line);
-    if (console_.find("Kernel panic") != std::string::npos)
+    if (console_.find(kPanic) != std::string::npos)
       return fmt::format("{}: the kernel {} has panicked before the test could begin", where, test_.kernel);
     if (stop == PcStop::Unknown) return fmt::format("{}: {}", where, pc_.trouble());
     if (stop == PcStop::Idle)
