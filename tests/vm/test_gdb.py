@@ -11,7 +11,7 @@ from guest import DEADLINE, KERNEL, NOTHING_TO_DO, SLALOM, Guest, main
 
 # Where functions and variables lie is not random: the test looks them up in one boot and uses them in others.
 GUEST = ("--kernel", KERNEL, "--cpus", "2", "--append", "nokaslr")
-NAMES = ("kernel_clone", "total_forks")
+NAMES = ("kernel_clone", "total_forks", "asm_sysvec_apic_timer_interrupt", "asm_sysvec_reschedule_ipi", "default_idle")
 STATE = "monitor position\nmonitor hash\n"
 
 
@@ -150,6 +150,32 @@ detach
         self.assertEqual(output.count("hello"), 1)
         plain = self.boot(*GUEST, "--run", "echo hello", "--limit", three[0], "--state-hash-every", three[0])
         self.assertEqual(plain["hashes"], [{"instructions": three[0], "hash": three[1]}])
+
+    def test_interrupts_of_two_cpus_come_again(self):
+        """Breakpoints at the first instructions of interrupt handlers: between two instructions, so to say."""
+        _, port = self.start()
+        count = 12
+        forward = "".join(f"@forward_{i}\ncontinue\n{STATE}" for i in range(count))
+        backward = "".join(f"@backward_{i}\nreverse-continue\n{STATE}" for i in reversed(range(count - 1)))
+        said = self.gdb(port, f"""
+break *{{kernel_clone}}
+ignore 1 30
+continue
+delete
+break *{{asm_sysvec_apic_timer_interrupt}}
+break *{{asm_sysvec_reschedule_ipi}}
+break *{{default_idle}}
+{forward}
+{backward}
+kill
+""")
+        there = [said[f"forward_{i}"] for i in range(count)]
+        for number in (2, 3, 4):
+            self.assertTrue(any(f"hit Breakpoint {number}," in text for text in there), there)
+        for cpu in (1, 2):
+            self.assertTrue(any(f"Thread {cpu} hit" in text for text in there), there)
+        for i in range(count - 1):
+            self.assertEqual(self.state(said[f"backward_{i}"]), self.state(there[i]))
 
     def test_back_from_the_end(self):
         guest, port = self.start()
