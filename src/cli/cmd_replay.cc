@@ -59,7 +59,10 @@ Result<Exit> replay(const Arguments& arguments) {
     if (arguments.full) text.detail = TextOptions::Detail::Everything;
     text.switch_kinds = switch_kinds(first.execution);
     if (first.verdict) std::cout << text_report(finding, log, machine->names(), text);
-    if (arguments.trace) std::cout << "\n" << trace_text(log, machine->names());
+    if (arguments.trace) {
+      std::cout << "\n";
+      print_trace(std::cout, log, machine->names());
+    }
     const Style style = output_style();
     if (first.verdict || arguments.trace) std::cout << "\n";
     if (same == arguments.times)

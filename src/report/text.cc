@@ -3,6 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "report/kernel_timeline.h"
 
 namespace slalom {
 namespace {
@@ -23,7 +27,8 @@ class Report {
         width_(std::max<size_t>(options.width, 40)),
         style_{options.colour},
         glyphs_(glyphs(options.ascii)),
-        all_(read_interleaving(log, names)) {
+        kernel_(is_kernel_trace(log) ? read_kernel_trace(log) : KernelTrace()),
+        all_(is_kernel() ? kernel_switches(kernel_, finding.schedule) : read_interleaving(log, names)) {
     believe_choice_points();
   }
 
@@ -38,6 +43,8 @@ class Report {
   }
 
  private:
+  bool is_kernel() const { return !kernel_.operations.empty(); }
+
   static Leaving leaving(ChoiceKind kind, Leaving otherwise) {
     switch (kind) {
       case ChoiceKind::Running:
@@ -123,12 +130,29 @@ class Report {
     paragraph(painted, 0, kIndent);
     if (!verdict.detail.empty()) {
       text_ += '\n';
-      paragraph(printable(verdict.detail));
+      if (is_kernel()) {
+        console(verdict.detail);
+      } else {
+        paragraph(printable(verdict.detail));
+      }
+    }
+  }
+
+  // Line by line, as the kernel said it.
+  void console(const std::string& detail) {
+    const bool all = options_.detail == TimelineDetail::Everything;
+    std::istringstream in(all ? detail : console_summary(detail));
+    for (std::string line; std::getline(in, line);) {
+      const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+      text_ += wrap(printable(line.substr(indent)), width_, kIndent + indent, kIndent + indent + 2);
     }
   }
 
   void timeline() {
-    const Timeline timeline = make_timeline(all_, finding_, log_.outcome(), names_, options_.detail, glyphs_);
+    const Timeline timeline =
+        is_kernel()
+            ? make_kernel_timeline(kernel_, all_, finding_, log_.outcome(), names_, options_.detail, glyphs_)
+            : make_timeline(all_, finding_, log_.outcome(), names_, options_.detail, glyphs_);
     heading("Timeline");
     if (timeline.rows.empty()) paragraph("nothing was recorded");
     text_ += lay_out(timeline, names_, {width_, style_, options_.ascii});
@@ -178,23 +202,36 @@ class Report {
   void why() {
     if (finding_.constraints.empty()) return;
     heading("Why");
+    if (is_kernel()) return kernel_why();
     const bool one = finding_.constraints.size() == 1;
     paragraph(one ? "The bug needs this order; turned round, it is gone:"
                   : "The bug needs all of these orders; with any of them turned round, it is gone:");
+    for (const OrderConstraint& constraint : finding_.constraints)
+      order(point_text(constraint.before), point_text(constraint.after));
+  }
+
+  void order(const std::string& before, const std::string& after) {
+    const std::string bullet = style_.paint(Ink::Yellow, glyphs_.point);
+    const std::string line =
+        fmt::format("{} {} {} {}", bullet, before, style_.paint(Ink::Bold, "before"), after);
+    if (kIndent + display_width(line) <= std::min(width_, kProse)) return paragraph(line);
+    paragraph(fmt::format("{} {}", bullet, before), kIndent, kIndent + 4);
+    paragraph(fmt::format("{} {}", style_.paint(Ink::Bold, "before"), after), kIndent + 4, kIndent + 6);
+  }
+
+  void kernel_why() {
+    paragraph(
+        "The bug needs this order of what the CPUs do from these places on, up to where they could be "
+        "stopped "
+        "next; turned round, it is gone:");
+    std::set<std::pair<std::string, std::string>> told;
     for (const OrderConstraint& constraint : finding_.constraints) {
-      const std::string before = point_text(constraint.before);
-      const std::string after = point_text(constraint.after);
-      const std::string bullet = style_.paint(Ink::Yellow, glyphs_.point);
-      const std::string line =
-          fmt::format("{} {} {} {}", bullet, before, style_.paint(Ink::Bold, "before"), after);
-      if (kIndent + display_width(line) <= std::min(width_, kProse)) {
-        paragraph(line);
-        continue;
-      }
-      paragraph(fmt::format("{} {}", bullet, before), kIndent, kIndent + 4);
-      paragraph(fmt::format("{} {}", style_.paint(Ink::Bold, "before"), after), kIndent + 4, kIndent + 6);
+      const auto words = kernel_order(constraint, kernel_, names_);
+      if (told.insert(words).second) order(words.first, words.second);
     }
   }
+
+  std::string_view operation_word() const { return is_kernel() ? "instruction" : "operation"; }
 
   std::string switch_text(size_t i, bool follows) const {
     const Switch& change = finding_.schedule.switches[i];
@@ -205,15 +242,15 @@ class Report {
         where = "at its end";
         break;
       case Leaving::Yielded:
-        where = fmt::format("yielding in its {} operation", ordinal(change.from_ops));
+        where = fmt::format("yielding in its {} {}", ordinal(change.from_ops), operation_word());
         break;
       case Leaving::Blocked:
-        where = fmt::format("blocked after its {} operation", ordinal(change.from_ops));
+        where = fmt::format("blocked after its {} {}", ordinal(change.from_ops), operation_word());
         break;
       default:
-        where = fmt::format("after its {} operation", ordinal(change.from_ops));
+        where = fmt::format("after its {} {}", ordinal(change.from_ops), operation_word());
     }
-    if (change.from_ops == 0) where = "before its 1st operation";
+    if (change.from_ops == 0) where = fmt::format("before its 1st {}", operation_word());
     return fmt::format("{} {} {}", where, glyphs_.right, agent(change.to));
   }
 
@@ -250,8 +287,8 @@ class Report {
         options_.detail == TimelineDetail::Everything ? data.size() : std::min(data.size(), kMostSwitches);
     std::vector<std::string> parts;
     for (size_t i = 0; i < shown; ++i)
-      parts.push_back(fmt::format("{} chooses {} in its {} operation", agent(data[i].agent), data[i].value,
-                                  ordinal(data[i].ops + 1)));
+      parts.push_back(fmt::format("{} chooses {} in its {} {}", agent(data[i].agent), data[i].value,
+                                  ordinal(data[i].ops + 1), operation_word()));
     if (shown < data.size())
       parts.push_back(fmt::format("{} {} more", glyphs_.ellipsis, human_number(data.size() - shown)));
     sentence(parts);
@@ -330,7 +367,8 @@ class Report {
   const size_t width_;
   const Style style_;
   const Glyphs& glyphs_;
-  Interleaving all_;
+  const KernelTrace kernel_;  // empty: the target is no kernel
+  Interleaving all_;          // of a kernel: without operations
   std::string text_;
 };
 

@@ -31,6 +31,7 @@ struct TimelineRow {
   std::optional<Step> step;
   Mark mark = Mark::None;
   bool failed = false;
+  bool wraps = false;  // a long text is broken, not cut
   std::string text;
   std::string note;
 };

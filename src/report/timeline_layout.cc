@@ -106,6 +106,7 @@ class Layout {
   std::vector<CellLine> fit_cell(const TimelineRow& row, size_t width, size_t texts) const {
     const size_t text = display_width(row.text);
     const size_t note = display_width(row.note);
+    if (row.wraps && text > width) return wrapped_cell(row, width);
     if (note == 0) return {{fit(row.text, width, glyphs_.ellipsis), 0, ""}};
     if (text + kGap + note <= width) {
       const size_t at = std::max(text + kGap, std::min(texts + kGap, width - note));
@@ -116,13 +117,38 @@ class Layout {
       return {{cut, width - note - display_width(cut), row.note}};
     }
     std::vector<CellLine> lines = {{fit(row.text, width, glyphs_.ellipsis), 0, ""}};
-    const std::string wrapped = wrap(row.note, width - 2);
+    add_lines(lines, row.note, width);
+    return lines;
+  }
+
+  // Of a long function's name the end goes, not the offset in it.
+  std::string shorten(const std::string& line, size_t width) const {
+    const size_t offset = line.rfind("+0x");
+    const size_t tail = offset == std::string::npos ? 0 : line.size() - offset;
+    if (display_width(line) <= width || tail == 0 || tail + kShortText > width)
+      return fit(line, width, glyphs_.ellipsis);
+    return fit(line.substr(0, offset), width - tail, glyphs_.ellipsis) + line.substr(offset);
+  }
+
+  std::vector<CellLine> wrapped_cell(const TimelineRow& row, size_t width) const {
+    std::vector<CellLine> lines;
+    const std::string wrapped = wrap(row.text, width, 0, 2);
     for (size_t at = 0; at < wrapped.size();) {
       const size_t end = wrapped.find('\n', at);
-      lines.push_back({"", 2, fit(wrapped.substr(at, end - at), width - 2, glyphs_.ellipsis)});
+      lines.push_back({shorten(wrapped.substr(at, end - at), width), 0, ""});
       at = end + 1;
     }
+    if (!row.note.empty()) add_lines(lines, row.note, width);
     return lines;
+  }
+
+  void add_lines(std::vector<CellLine>& lines, const std::string& note, size_t width) const {
+    const std::string wrapped = wrap(note, width - 2);
+    for (size_t at = 0; at < wrapped.size();) {
+      const size_t end = wrapped.find('\n', at);
+      lines.push_back({"", 2, shorten(wrapped.substr(at, end - at), width - 2)});
+      at = end + 1;
+    }
   }
 
   std::string paint(const TimelineRow& row, const CellLine& line) const {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <ostream>
 
-#include "report/interleaving.h"
+#include "report/kernel_trace.h"
 #include "report/summary.h"
 
 namespace slalom {
@@ -72,6 +74,63 @@ std::string event_value(const Event& event, NameCache& names) {
   }
 }
 
+std::string kernel_event(const Event& event, uint64_t ordinal, const Names& names) {
+  switch (event.op) {
+    case OpKind::SyscallEnter:
+      return printable(names.system_call(event.agent, ordinal, event.value));
+    case OpKind::SyscallExit:
+      return printable(names.system_result(event.value));
+    case OpKind::IrqEnter:
+      return fmt::format("vector {:#x}", event.value);
+    case OpKind::Console:
+    case OpKind::Note:
+    case OpKind::Fail:
+      return fmt::format("\"{}\"", printable(event.text));
+    default:
+      return fmt::format("{:#x}", event.object.raw);
+  }
+}
+
+std::string kernel_value(const Access& access) {
+  if (access.size > 8) return fmt::format("{} bytes #{:016x}", access.size, access.value);
+  return access_value(access);
+}
+
+// One line for each access and event. What several instructions have in common is asked for once.
+void print_kernel_trace(std::ostream& out, const TraceLog& log, const Names& names) {
+  constexpr size_t kPlace = 40;
+  NameCache cache(names);
+  std::map<AgentId, uint64_t> calls;
+  size_t agents = 5;
+  for (const TraceLog::Batch& batch : log.batches())
+    agents = std::max(agents, display_width(cache.agent(batch.header.agent)));
+  for (const Event& event : log.events()) agents = std::max(agents, display_width(cache.agent(event.agent)));
+  const auto start = [&](uint64_t step, AgentId agent, Place pc) {
+    out << fmt::format("{:>9}  {}  {}  ", step, pad(cache.agent(agent), agents),
+                       pad(agent ? cache.place(pc) : "", kPlace));
+  };
+  for (const TraceLog::Entry& entry : log.order()) {
+    if (entry.what == TraceLog::Entry::What::Event) {
+      const Event& event = log.events()[entry.index];
+      const uint64_t ordinal = event.op == OpKind::SyscallEnter ? calls[event.agent]++ : 0;
+      start(event.step.raw, event.agent, event.pc);
+      out << fmt::format("{} {}\n", name(event.op), kernel_event(event, ordinal, names));
+      continue;
+    }
+    const TraceLog::Batch& batch = log.batches()[entry.index];
+    for (uint64_t i = 0; i < batch.count; ++i) {
+      const Access& access = log.accesses()[batch.first + i];
+      // The value of a compare-exchange is what it found.
+      const bool stores =
+          access.op() == OpKind::Store || (access.op() == OpKind::ReadModifyWrite && access.wrote != 0);
+      start(batch.header.first_step.raw + access.retired, batch.header.agent, access.pc());
+      out << fmt::format("{} {} {} {}\n", name(access.op()), cache.object(access.address()),
+                         stores ? "<-" : "->", kernel_value(access));
+    }
+  }
+  out << fmt::format("end: {}\n", outcome_text(log.outcome(), names));
+}
+
 bool has_object(OpKind kind) {
   switch (kind) {
     case OpKind::None:
@@ -107,6 +166,11 @@ std::string trace_text(const TraceLog& log, const Names& names) {
     }
   }
   return table.text() + fmt::format("end: {}\n", outcome_text(log.outcome(), names));
+}
+
+void print_trace(std::ostream& out, const TraceLog& log, const Names& names) {
+  if (is_kernel_trace(log)) return print_kernel_trace(out, log, names);
+  out << trace_text(log, names);
 }
 
 }  // namespace slalom

@@ -1,6 +1,7 @@
 // Names: what the reader of a report calls the numbers in a trace.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/strong.h"
@@ -16,6 +17,12 @@ class Names {
   virtual std::string object(ObjectId id) const = 0;  // "x", "a[3]", "m"
   virtual std::string place(Place pc) const = 0;      // "worker:3": stable, used in titles
   virtual std::string source(Place pc) const = 0;     // "x = x + 1": the text there
+
+  // Of kernels only. An agent's system calls count from 0: "pwrite64(fd, buf(8192), 8192, 0)".
+  virtual std::string system_call(AgentId, uint64_t /*ordinal*/, int64_t number) const {
+    return "system call " + std::to_string(number);
+  }
+  virtual std::string system_result(int64_t value) const { return std::to_string(value); }  // "-ENOENT"
 };
 
 }  // namespace slalom

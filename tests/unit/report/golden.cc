@@ -36,7 +36,11 @@ std::string read(const std::filesystem::path& path) {
 
 std::string make(const std::vector<std::string>& parts) {
   Scene scene = scenes().at(parts.at(0))();
-  if (parts.at(1) == "trace") return trace_text(scene.log, scene.names);
+  if (parts.at(1) == "trace") {
+    std::ostringstream out;
+    print_trace(out, scene.log, scene.names);
+    return out.str();
+  }
   scene.options.width = std::stoul(parts.at(1));
   for (size_t i = 2; i + 1 < parts.size(); ++i) {
     if (parts[i] == "colour") {

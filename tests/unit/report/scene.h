@@ -20,10 +20,15 @@ class SceneNames : public Names {
   std::string object(ObjectId id) const override { return objects.at(id); }
   std::string place(Place pc) const override { return places.at(pc); }
   std::string source(Place pc) const override { return sources.at(pc); }
+  std::string system_call(AgentId agent, uint64_t ordinal, int64_t number) const override {
+    const auto known = calls.find({agent, ordinal});
+    return known == calls.end() ? Names::system_call(agent, ordinal, number) : known->second;
+  }
 
   std::map<AgentId, std::string> agents;
   std::map<ObjectId, std::string> objects;
   std::map<Place, std::string> places, sources;
+  std::map<std::pair<AgentId, uint64_t>, std::string> calls;  // by agent and ordinal
 };
 
 class Scene {
@@ -66,6 +71,21 @@ class Scene {
   Scene& text(OpKind op, const std::string& who, int line, const std::string& text);
   void end(Outcome outcome) { log.on_end(outcome); }
 
+  // Of kernels: places are functions with offsets, and every access is one instruction.
+  Place at(const std::string& place);
+  Scene& touch(OpKind op, const std::string& who, const std::string& place, const std::string& object,
+               int64_t value, bool wrote);
+  Scene& reads(const std::string& who, const std::string& place, const std::string& object, int64_t value) {
+    return touch(OpKind::Load, who, place, object, value, false);
+  }
+  Scene& writes(const std::string& who, const std::string& place, const std::string& object, int64_t value) {
+    return touch(OpKind::Store, who, place, object, value, true);
+  }
+  Scene& tells(OpKind op, const std::string& who, const std::string& place, int64_t value,
+               const std::string& text = "");
+  // A system call begins, as its user wrote it; its result is told by SyscallExit.
+  Scene& calls(const std::string& who, const std::string& call);
+
   uint64_t steps() const { return steps_; }
   Evidence evidence(uint64_t step, const std::string& who, int line, std::string text);
   // Operations by their agent's own count, from 0.
@@ -83,10 +103,14 @@ class Scene {
 
   std::map<std::string, std::vector<std::string>> code_;
   std::map<std::string, ObjectId> objects_;
-  std::map<AgentId, uint64_t> retired_;
+  std::map<AgentId, uint64_t> retired_, calls_;
   AgentId last_;
   uint64_t steps_ = 0;
 };
+
+// Of kernels.
+Scene torn_read();
+Scene kernel_oops();
 
 // All scenes, by the name that their golden files begin with.
 const std::map<std::string, Scene (*)()>& scenes();

@@ -245,6 +245,7 @@ const std::map<std::string, Scene (*)()>& scenes() {
       {"unicode", unicode},         {"lost_wakeup", lost_wakeup},
       {"interrupt", interrupt},     {"livelock", livelock},
       {"barrier", barrier},         {"leak", leak},
+      {"torn_read", torn_read},     {"kernel_oops", kernel_oops},
   };
   return kScenes;
 }

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/rng.h"
+#include "report/kernel_trace.h"
 #include "unit/report/scene.h"
 
 namespace slalom::test {
@@ -123,6 +124,7 @@ TEST(Timeline, EvidenceIsAlwaysShown) {
   for (const auto& [name, make] : scenes()) {
     SCOPED_TRACE(name);
     const Scene scene = make();
+    if (is_kernel_trace(scene.log)) continue;  // see kernel_test.cc
     const Timeline timeline =
         make_timeline(read_interleaving(scene.log, scene.names), scene.finding, scene.log.outcome(),
                       scene.names, TextOptions::Detail::Essential, glyphs(false));

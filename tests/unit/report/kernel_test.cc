@@ -1,0 +1,144 @@
+// What a kernel's report shows and leaves out, against counts and a second look at the log.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "report/kernel_relevance.h"
+#include "report/kernel_timeline.h"
+#include "report/trace_text.h"
+#include "unit/report/scene.h"
+
+namespace slalom::test {
+namespace {
+
+Timeline timeline(const Scene& scene, TimelineDetail detail) {
+  const KernelTrace trace = read_kernel_trace(scene.log);
+  return make_kernel_timeline(trace, kernel_switches(trace, scene.finding.schedule), scene.finding,
+                              scene.log.outcome(), scene.names, detail, glyphs(true));
+}
+
+bool shows(const Timeline& timeline, const std::string& text, const std::string& note) {
+  for (const TimelineRow& row : timeline.rows)
+    if (row.text == text && row.note.starts_with(note)) return true;
+  return false;
+}
+
+// Two flows, many accesses of each in three runs, all of them to what both use.
+Scene busy() {
+  Scene s;
+  s.calls("a", "read(0)");
+  for (int run = 0; run < 3; ++run)
+    for (int i = 0; i < 50; ++i)
+      s.writes(run % 2 == 0 ? "a" : "b", fmt::format("run_{}+{:#x}", run, i), fmt::format("x[{}]", i),
+               run * 100 + i);
+  s.end(Exited{});
+  return s;
+}
+
+TEST(KernelReport, IsMadeOfTracesWithSystemCallsOnly) {
+  EXPECT_TRUE(is_kernel_trace(torn_read().log));
+  EXPECT_FALSE(is_kernel_trace(scenes().at("interrupt")().log));
+}
+
+TEST(KernelReport, ShowsTwelveOfARunAndCountsTheRest) {
+  const Timeline essential = timeline(busy(), TimelineDetail::Essential);
+  std::map<std::string, int> shown;  // by run
+  uint64_t folded = 0, rows = 0;
+  for (const TimelineRow& row : essential.rows) {
+    if (row.what == TimelineRow::What::Cell && row.text.starts_with("run_")) {
+      ++shown[row.text.substr(0, 5)];
+      ++rows;
+    }
+    if (row.text.starts_with("... ")) folded += std::stoul(row.text.substr(4));
+  }
+  // What was done last before a switch, and first after it, is among the nearest.
+  EXPECT_EQ(shown, (std::map<std::string, int>{{"run_0", 12}, {"run_1", 12}, {"run_2", 12}}));
+  EXPECT_EQ(rows + folded, 150u);
+  EXPECT_TRUE(shows(essential, "run_0+0x31", "x[49]: wrote 49"));
+  EXPECT_FALSE(shows(essential, "run_0+0x0", ""));
+  EXPECT_TRUE(shows(essential, "run_1+0x0", "x[0]: wrote 100"));
+  EXPECT_TRUE(shows(essential, "run_1+0x31", "x[49]: wrote 149"));
+  EXPECT_TRUE(shows(essential, "run_2+0x0", "x[0]: wrote 200"));
+  EXPECT_FALSE(shows(essential, "run_2+0x31", ""));
+
+  size_t cells = 0;
+  for (const TimelineRow& row : timeline(busy(), TimelineDetail::Everything).rows)
+    cells += row.what == TimelineRow::What::Cell && row.text.starts_with("run_");
+  EXPECT_EQ(cells, 150u);
+}
+
+TEST(KernelReport, LeavesOutLocksCountersAndWhatRunsBeneath) {
+  Scene s;
+  s.calls("a", "read(0)").calls("b", "write(0)");
+  for (const char* who : {"a", "b", "a", "b"}) {
+    s.touch(OpKind::CompareExchange, who, "f+0x1", "lock", 0, true).writes(who, "f+0x2", "lock", 0);
+    s.reads(who, "update_curr+0x8", "clock", 5).writes(who, "update_curr+0x9", "clock", 6);
+    s.reads(who, "f+0x3", "constant", 1).writes(who, "f+0x4", std::string(who) + "'s own", 1);
+    for (int i = 0; i < 9; ++i) s.writes(who, fmt::format("user_{}+0x1", i), "count of everybody", 1);
+    s.writes(who, "f+0x5", "data", 1);
+    s.touch(OpKind::ReadModifyWrite, who, "module:g+0x6", "flags", 1, true);
+  }
+  s.end(Exited{});
+  const KernelTrace trace = read_kernel_trace(s.log);
+  const std::vector<Relevance> relevance = find_relevance(trace, s.names);
+  std::map<std::string, int> relevant;
+  for (size_t i = 0; i < relevance.size(); ++i)
+    if (relevance[i] != Relevance::None) ++relevant[s.names.object(trace.operations[i].access->address())];
+  EXPECT_EQ(relevant, (std::map<std::string, int>{{"data", 4}, {"flags", 4}}));
+}
+
+TEST(KernelReport, ComparesMemoryByItsPhysicalAddress) {
+  Scene s;
+  s.calls("a", "read(0)").calls("b", "write(0)");
+  for (const uint64_t physical : {0x5000, 0x6000, 0x5000}) {
+    Access access{};
+    access.pc_bits = s.at("f+0x1").raw;
+    access.op_bits = static_cast<uint8_t>(OpKind::Store);
+    access.address_bits = s.object("buffer").raw;  // the same virtual address in all processes
+    access.physical = physical & 0xffffffffff;
+    access.size = 8;
+    s.log.on_accesses({&access, 1}, {s.agent(physical == 0x5000 ? "a" : "b"), 0, Step{s.steps()}});
+  }
+  s.end(Exited{});
+  for (const Relevance relevance : find_relevance(read_kernel_trace(s.log), s.names))
+    EXPECT_EQ(relevance, Relevance::None);
+}
+
+TEST(KernelReport, SaysOrdersInWordsAndMeansThePairThatMeets) {
+  const Scene scene = torn_read();
+  const KernelTrace trace = read_kernel_trace(scene.log);
+  using Words = std::pair<std::string, std::string>;
+  EXPECT_EQ(kernel_order(scene.finding.constraints.at(0), trace, scene.names),
+            Words("writer's load of folio.flags at shmem_write_end+0x54",
+                  "reader at 0x402a0a, outside the kernel"));
+  EXPECT_EQ(kernel_order(scene.finding.constraints.at(1), trace, scene.names),
+            Words("reader's load of page 2 at copy_user_generic_string+0x2c",
+                  "writer's store to page 2 at copy_user_generic_string+0x2c"));
+}
+
+TEST(KernelReport, TakesTheTitleThePlaceAndEightFramesFromTheConsole) {
+  const std::string summary = console_summary(kernel_oops().finding.verdict.detail);
+  std::string expected =
+      "BUG: kernel NULL pointer dereference, address: 0000000000000008\nOops: 0000 [#1] PREEMPT SMP NOPTI\n"
+      "RIP: 0010:pipe_open+0x2f/0x70 [slalom_pipe]\nCall Trace:";
+  for (int i = 0; i < 8; ++i) expected += fmt::format("\n  caller_{}+0x10/0x20", i);
+  EXPECT_EQ(summary, expected);
+  EXPECT_EQ(console_summary("one sentence"), "one sentence");
+}
+
+TEST(KernelReport, TraceHasALineForEachAccessAndEvent) {
+  for (Scene (*make)() : {torn_read, kernel_oops, busy}) {
+    const Scene scene = make();
+    std::ostringstream out;
+    print_trace(out, scene.log, scene.names);
+    const std::string text = out.str();
+    EXPECT_EQ(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')),
+              scene.log.accesses().size() + scene.log.events().size() + 1);
+  }
+}
+
+}  // namespace
+}  // namespace slalom::test
