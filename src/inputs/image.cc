@@ -161,8 +161,8 @@ Result<CallProgram> decode_image(std::span<const uint8_t> image) {
     program.objects.push_back(object);
   }
   const auto is_zero = [](uint8_t byte) { return byte == 0; };
-  if (!std::all_of(image.begin() + layout.results, image.begin() + layout.data, is_zero))
-    return error("malformed: a list of calls has results already");
+  if (!std::all_of(image.begin() + layout.objects + 8 * objects, image.begin() + layout.data, is_zero))
+    return error("malformed: a list of calls has something where its results will be");
   return program;
 }
 
