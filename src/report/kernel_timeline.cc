@@ -176,7 +176,8 @@ class Maker {
         folded_ += operation.access != nullptr;
         continue;
       }
-      flush_fold(run.agent);
+      // A CPU looks up an interrupt's handler before it tells that the interrupt begins.
+      if (!operation.is_event(OpKind::IrqEnter)) flush_fold(run.agent);
       if (operation.access != nullptr) {
         i = add_access(i, run.end);
       } else {

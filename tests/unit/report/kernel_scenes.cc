@@ -94,6 +94,7 @@ Scene kernel_oops() {
   s.name_agent(opener.interrupt(0x1c), "timer interrupt on cpu0");
   s.calls("opener", "fd = open(\"/dev/slalom_pipe\", O_RDONLY)");
   s.reads("opener", "slalom_pipe:pipe_open+0x1b", "pipe.buffer", 4096);
+  s.reads("timer interrupt on cpu0", "slalom_pipe:pipe_open+0x24", "idt[0xec]", 1);
   s.tells(OpKind::IrqEnter, "timer interrupt on cpu0", "slalom_pipe:pipe_open+0x24", 0xec);
   for (int i = 0; i < 30; ++i)
     s.writes("timer interrupt on cpu0", "update_vsyscall+0x40", fmt::format("vdso_data+{}", i * 8), i);
