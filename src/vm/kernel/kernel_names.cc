@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "inputs/system_calls.h"
 #include "vm/kernel/kernel_machine.h"
 
@@ -47,8 +50,40 @@ std::string KernelNames::agent(AgentId id) const {
 }
 
 std::string KernelNames::object(ObjectId id) const {
-  const Symbol* symbol = symbols_.at(id.raw);
-  return symbol != nullptr ? symbols_.describe(id.raw) : fmt::format("{:#x}", id.raw);
+  if (symbols_.at(id.raw) != nullptr) return symbols_.describe(id.raw);
+  for (size_t cpu = 0; cpu < per_cpu_offsets_.size(); ++cpu) {
+    const uint64_t variable = id.raw - per_cpu_offsets_[cpu];
+    if (variable < per_cpu_start_ || variable >= per_cpu_end_) continue;
+    const auto& all = symbols_.symbols();
+    const auto next =
+        std::ranges::upper_bound(all, variable, {}, [](const Symbol& symbol) { return symbol.address; });
+    if (next == all.begin()) continue;
+    auto symbol = std::prev(next);
+    // The linker's own names are worth less than a variable's of the same address.
+    while (symbol != all.begin() && symbol->name.starts_with("__per_cpu") &&
+           std::prev(symbol)->address == symbol->address)
+      --symbol;
+    const uint64_t offset = variable - symbol->address;
+    return offset == 0 ? fmt::format("{}[cpu{}]", symbol->name, cpu)
+                       : fmt::format("{}[cpu{}]+{:#x}", symbol->name, cpu, offset);
+  }
+  return fmt::format("{:#x}", id.raw);
+}
+
+void KernelNames::read_per_cpu(GuestMemory& memory, unsigned cpus) {
+  const auto start = symbols_.address_of("__per_cpu_start");
+  const auto end = symbols_.address_of("__per_cpu_end");
+  const auto offsets = symbols_.address_of("__per_cpu_offset");
+  if (!start || !end || !offsets) return;
+  std::vector<uint64_t> found(cpus);
+  for (unsigned cpu = 0; cpu < cpus; ++cpu) {
+    std::array<uint8_t, 8> bytes{};
+    if (!memory.read(*offsets + 8 * cpu, bytes)) return;
+    for (size_t i = bytes.size(); i-- > 0;) found[cpu] = found[cpu] << 8 | bytes[i];
+  }
+  per_cpu_start_ = *start;
+  per_cpu_end_ = *end;
+  per_cpu_offsets_ = std::move(found);
 }
 
 void KernelNames::set_calls(unsigned cpu, CallProgram calls) {

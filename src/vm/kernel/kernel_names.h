@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "inputs/call_program.h"
+#include "symbols/guest_memory.h"
 #include "symbols/symbol_table.h"
 #include "trace/names.h"
 
@@ -24,6 +25,8 @@ class KernelNames final : public Names {
   std::string system_call(AgentId agent, uint64_t ordinal, int64_t number) const override;
   std::string system_result(int64_t value) const override;
 
+  // From then on, per-CPU variables have names: "__preempt_count[cpu1]". Without them, addresses.
+  void read_per_cpu(GuestMemory& memory, unsigned cpus);
   // What the flow on that CPU calls, in its user's words.
   void set_calls(unsigned cpu, CallProgram calls);
   const SymbolTable& symbols() const { return symbols_; }
@@ -32,6 +35,8 @@ class KernelNames final : public Names {
   SymbolTable symbols_;
   std::map<AgentId, std::string> agents_;
   std::map<AgentId, CallProgram> calls_;
+  uint64_t per_cpu_start_ = 0, per_cpu_end_ = 0;  // of the variables, before they are copied for each CPU
+  std::vector<uint64_t> per_cpu_offsets_;         // by CPU
 };
 
 }  // namespace slalom::vm
