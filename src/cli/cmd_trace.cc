@@ -23,13 +23,13 @@ class NumberNames : public Names {
 Result<Exit> print(const std::string& file, const std::string& capsule) {
   TRY_ASSIGN(const TraceLog log, load_trace(file));
   if (capsule.empty()) {
-    std::cout << trace_text(log, NumberNames());
+    print_trace(std::cout, log, NumberNames());
     return Exit::Clean;
   }
   TRY_ASSIGN(const Finding finding, load_capsule(capsule));
   TRY_ASSIGN(const Target target, open_target(finding.target));
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
-  std::cout << trace_text(log, machine->names());
+  print_trace(std::cout, log, machine->names());
   return Exit::Clean;
 }
 

@@ -109,12 +109,17 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
       found.ok())
     symbols = *std::move(found);
   auto names = std::make_shared<vm::KernelNames>(std::move(symbols), flows, test.cpus);
+  vm::PcMemory memory(*prepared->machine.pc);
+  names->read_per_cpu(memory, test.cpus);
   vm::KernelMachineOptions machine{.flows = static_cast<unsigned>(test.flows.size()),
                                    .programs = prepared->images,
                                    .has_check = !test.check.text.empty()};
   std::vector<CallProgram> calls;
-  for (const vm::KernelTest::Flow& flow : test.flows)
-    if (flow.kind == vm::KernelTest::Flow::Kind::Calls) calls.push_back(flow.calls);
+  for (unsigned cpu = 0; cpu < test.flows.size(); ++cpu) {
+    if (test.flows[cpu].kind != vm::KernelTest::Flow::Kind::Calls) continue;
+    calls.push_back(test.flows[cpu].calls);
+    names->set_calls(cpu, test.flows[cpu].calls);
+  }
   const std::optional<uint64_t> entry = names->symbols().address_of("entry_SYSCALL_64");
   std::shared_ptr<vm::SerialOrders> serial;
   if (calls.size() == test.flows.size() && entry) {
