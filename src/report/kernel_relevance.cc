@@ -50,7 +50,7 @@ constexpr std::string_view kPrefixes[] = {
     "sprint_", "string", "symbol_", "uart_", "univ8250", "unwind_", "vprintk", "vscnprintf", "vsnprintf",
     "wait_for_lsr", "warn", "wake_up_klogd"};
 
-// A piece of memory of eight bytes.
+// A piece of memory of two bytes: kernels put fields that have nothing to do with each other side by side.
 struct Word {
   AgentId user;  // the first
   bool several = false, written = false, atomic = false, set_by_others = false;
@@ -102,7 +102,7 @@ class Finder {
   void each_word(const Access& access, Visit visit) {
     const uint64_t start = access.physical != 0 ? uint64_t{access.physical} : access.address().raw;
     const uint64_t size = std::max<uint64_t>(access.size, 1);
-    for (uint64_t word = start >> 3; word <= (start + size - 1) >> 3; ++word) visit(words_[word]);
+    for (uint64_t word = start >> 1; word <= (start + size - 1) >> 1; ++word) visit(words_[word]);
   }
 
   void learn(const KernelOperation& operation) {

@@ -107,6 +107,22 @@ TEST(KernelReport, ComparesMemoryByItsPhysicalAddress) {
     EXPECT_EQ(relevance, Relevance::None);
 }
 
+TEST(KernelReport, NeighboursInMemoryAreNotShared) {
+  Scene s;
+  s.calls("a", "read(0)").calls("b", "write(0)");
+  for (const uint64_t field : {0, 2, 0}) {
+    Access access{};
+    access.pc_bits = s.at("f+0x1").raw;
+    access.op_bits = static_cast<uint8_t>(OpKind::Store);
+    access.address_bits = access.physical = 0x5000 + (field & 7);
+    access.size = 2;
+    s.log.on_accesses({&access, 1}, {s.agent(field == 0 ? "a" : "b"), 0, Step{s.steps()}});
+  }
+  s.end(Exited{});
+  for (const Relevance relevance : find_relevance(read_kernel_trace(s.log), s.names))
+    EXPECT_EQ(relevance, Relevance::None);
+}
+
 TEST(KernelReport, SaysOrdersInWordsAndMeansThePairThatMeets) {
   const Scene scene = torn_read();
   const KernelTrace trace = read_kernel_trace(scene.log);
