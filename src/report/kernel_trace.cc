@@ -92,7 +92,11 @@ Interleaving kernel_switches(const KernelTrace& trace, const Schedule& schedule)
   std::vector<size_t> at(switches.size(), trace.runs.size());
   size_t next = 0;
   for (size_t run = 0; run < trace.runs.size(); ++run) {
-    while (next < switches.size() && switches[next].to != trace.runs[run].agent) ++next;
+    const AgentId agent = trace.runs[run].agent;
+    // A CPU that goes on after an interrupt does so without a decision.
+    const bool returns = run > 0 && trace.runs[run - 1].agent.parent() == agent;
+    if (returns && (next == switches.size() || switches[next].to != agent)) continue;
+    while (next < switches.size() && switches[next].to != agent) ++next;
     if (next == switches.size()) return result;
     at[next++] = run;
   }

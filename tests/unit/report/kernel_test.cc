@@ -123,6 +123,23 @@ TEST(KernelReport, NeighboursInMemoryAreNotShared) {
     EXPECT_EQ(relevance, Relevance::None);
 }
 
+TEST(KernelReport, ACpuGoesOnAfterAnInterruptWithoutASwitch) {
+  Scene s;
+  s.agent("a");
+  s.name_agent(s.agent("b").interrupt(0x1c), "timer");
+  s.calls("a", "read(0)").reads("timer", "f+0x1", "x", 1).calls("b", "write(0)");
+  s.end(Exited{});
+  auto& switches = s.finding.schedule.switches;
+  ASSERT_EQ(switches.size(), 3u);
+  switches.pop_back();
+  const Interleaving all = kernel_switches(read_kernel_trace(s.log), s.finding.schedule);
+  ASSERT_EQ(all.switches.size(), 1u);
+  EXPECT_EQ(all.switches[0].at, 1u);
+  EXPECT_EQ(all.switches[0].from_ops, 1u);
+  switches.pop_back();  // but nothing explains how the interrupt came
+  EXPECT_TRUE(kernel_switches(read_kernel_trace(s.log), s.finding.schedule).switches.empty());
+}
+
 TEST(KernelReport, SaysOrdersInWordsAndMeansThePairThatMeets) {
   const Scene scene = torn_read();
   const KernelTrace trace = read_kernel_trace(scene.log);
