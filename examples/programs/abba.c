@@ -1,4 +1,5 @@
 // Two transfers between two accounts in opposite directions take the same two locks in opposite orders.
+//
 // expect: deadlock
 #include <pthread.h>
 

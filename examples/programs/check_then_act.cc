@@ -1,5 +1,7 @@
-// A cache that looks a key up and inserts it if it is missing, each under the lock: two threads can both find
-// it missing and both create the entry. expect: assertion
+// A cache that looks a key up and inserts it if it is missing, each under the lock: two threads can both
+// find it missing and both create the entry.
+//
+// expect: assertion
 #include <cassert>
 #include <map>
 #include <mutex>

@@ -1,5 +1,7 @@
 // The last user of an object destroys it, and its mutex with it, when it sees that it is done; the other
-// thread may still be on its way out of that very mutex. expect: crash
+// thread may still be on its way out of that very mutex.
+//
+// expect: crash
 #include <pthread.h>
 #include <stdlib.h>
 

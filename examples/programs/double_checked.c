@@ -1,5 +1,7 @@
 // Lazy initialisation that announces itself before it is complete: who sees the flag uses what is not there
-// yet. expect: crash
+// yet.
+//
+// expect: crash
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // main() uses the result of a thread that it has not waited for.
+//
 // expect: assertion
 #include <cassert>
 #include <mutex>

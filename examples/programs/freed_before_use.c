@@ -1,4 +1,5 @@
 // A thread gets a pointer to what its creator frees without having joined it.
+//
 // expect: assertion
 #include <assert.h>
 #include <pthread.h>

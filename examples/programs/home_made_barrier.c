@@ -1,5 +1,7 @@
 // A barrier that is used twice but does not tell its rounds apart: a fast thread enters the second round
-// before a slow one has left the first. expect: deadlock lost-wakeup
+// before a slow one has left the first.
+//
+// expect: deadlock lost-wakeup
 #include <pthread.h>
 
 enum { kThreads = 2 };

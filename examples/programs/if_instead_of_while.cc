@@ -1,4 +1,5 @@
 // A consumer that was woken takes an item without looking again: another consumer may have been faster.
+//
 // expect: assertion
 #include <cassert>
 #include <condition_variable>

@@ -1,5 +1,7 @@
 // A reader that finds work to do asks for the write lock while it still reads: it waits for itself, or two
-// such readers for each other. expect: deadlock
+// such readers for each other.
+//
+// expect: deadlock
 #include <pthread.h>
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;

@@ -1,5 +1,7 @@
-// Two threads add to a counter. Each reads it under the lock and writes it under the lock, but not both under
-// the same one: between the two the other thread's update gets lost. expect: assertion
+// Two threads add to a counter. Each reads it under the lock and writes it under the lock, but not both
+// under the same one: between the two the other thread's update gets lost.
+//
+// expect: assertion
 #include <assert.h>
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
 // A thread waits for a signal without looking whether what it waits for has happened already.
+//
 // expect: lost-wakeup
 #include <pthread.h>
 #include <stdbool.h>

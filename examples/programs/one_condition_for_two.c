@@ -1,5 +1,7 @@
 // A buffer of one element whose producers and consumers wait on one condition variable. A signal meant for a
-// consumer can wake a producer, who goes back to sleep, and then all sleep. expect: deadlock lost-wakeup
+// consumer can wake a producer, who goes back to sleep, and then all sleep.
+//
+// expect: deadlock lost-wakeup
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

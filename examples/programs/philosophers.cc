@@ -1,5 +1,7 @@
 // Each philosopher takes the fork at the left, then the one at the right; all at once have one each and wait
-// for ever. expect: deadlock
+// for ever.
+//
+// expect: deadlock
 #include <mutex>
 #include <thread>
 #include <vector>

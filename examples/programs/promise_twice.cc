@@ -1,4 +1,5 @@
 // Two threads answer the same question; each looks whether it has been answered before it does so.
+//
 // expect: crash
 #include <future>
 #include <mutex>

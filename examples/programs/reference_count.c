@@ -1,5 +1,7 @@
-// A reference count that is lowered under the lock but compared outside of it: two threads can both see zero,
-// and both give the object back. expect: assertion
+// A reference count that is lowered under the lock but compared outside of it: two threads can both see
+// zero, and both give the object back.
+//
+// expect: assertion
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,5 +1,7 @@
 // A log that, when it is full, flushes itself: the flush takes the lock that its caller holds. It is full
-// only if both threads have written before the flusher has come. expect: deadlock
+// only if both threads have written before the flusher has come.
+//
+// expect: deadlock
 #include <mutex>
 #include <thread>
 #include <vector>

@@ -1,5 +1,7 @@
 // The producer of a bounded buffer waits for a free place while it holds the lock that the consumer needs to
-// free one. expect: deadlock
+// free one.
+//
+// expect: deadlock
 #include <pthread.h>
 #include <semaphore.h>
 

@@ -1,5 +1,7 @@
 // A worker pool that is destroyed without waiting for its worker: the condition variable goes while the
-// worker waits on it. expect: crash
+// worker waits on it.
+//
+// expect: crash
 #include <condition_variable>
 #include <mutex>
 #include <thread>

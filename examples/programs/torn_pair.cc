@@ -1,5 +1,7 @@
 // Two values that belong together are written in two critical sections: a reader in between sees half of the
-// change. expect: assertion
+// change.
+//
+// expect: assertion
 #include <cassert>
 #include <shared_mutex>
 #include <thread>

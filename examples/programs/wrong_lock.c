@@ -1,4 +1,5 @@
 // Two functions guard the same list with different locks.
+//
 // expect: assertion
 #include <assert.h>
 #include <pthread.h>

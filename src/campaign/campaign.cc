@@ -89,6 +89,8 @@ class Finisher {
   void shrink(Finding& finding, const std::function<bool()>& stop) {
     ShrinkOptions shrinking;
     shrinking.stop = stop;
+    shrinking.executions = options_.shrink_executions;
+    shrinking.minimum_executions = std::min(shrinking.minimum_executions, options_.shrink_executions / 2);
     Shrinker shrinker(*machine_, *detectors_, Inputs{policy_, job_.max_steps}, shrinking);
     const Result<Shrunk> shrunk = shrinker.shrink(finding.schedule, finding.verdict.title);
     if (!shrunk.ok()) return;  // the replays below will say so

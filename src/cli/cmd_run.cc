@@ -42,6 +42,8 @@ void add_run(CLI::App& app, Run& run) {
   a->search.strategy = "portfolio";
   a->search.choices = "sync";
   a->search.first = true;
+  a->search.campaign.shrink_executions = 1'000;  // an execution is a process
+  a->search.max_steps = 100'000;
   CLI::App* verb = app.add_subcommand(
       "run", "Explore the interleavings of a program's threads and report what breaks it.");
   verb->add_option("COMMAND", a->command, "the program and its arguments, after --")

@@ -22,6 +22,7 @@ namespace slalom::preload {
 
 int run_main(int (*entry)(int, char**, char**), int argc, char** argv, char** environment);
 void use_signal_stack();
+void warm_up_threads();
 
 namespace {
 
@@ -33,7 +34,7 @@ void hide_from_environment() {
   char** to = environ;
   for (char** from = environ; *from != nullptr; ++from) {
     const bool ours = strncmp(*from, kDescriptorVariable, strlen(kDescriptorVariable)) == 0 ||
-                      strncmp(*from, "LD_PRELOAD=", 11) == 0;
+                      strncmp(*from, "LD_PRELOAD=", 11) == 0 || strncmp(*from, "LD_BIND_NOW=", 12) == 0;
     if (!ours) *to++ = *from;
   }
   *to = nullptr;
@@ -83,9 +84,15 @@ void watch_signals() {
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigaction(signal, &action, nullptr);
 }
 
+auto real_exit() {
+  return SLALOM_REAL(exit);
+}
+
 int zygote_main(int argc, char** argv, char** environment) {
   Runtime& rt = runtime();
   use_signal_stack();
+  warm_up_threads();
+  real_exit();
   watch_signals();
   rt.serve();
   exit(run_main(target_main, argc, argv, environment));
@@ -116,7 +123,7 @@ SLALOM_EXPORT int __libc_start_main(int (*entry)(int, char**, char**), int argc,
 
 SLALOM_EXPORT void exit(int status) noexcept {
   if (runtime().controls()) runtime().pass(OpKind::GoOn, SLALOM_PLACE(), false);
-  SLALOM_REAL(exit)(status);
+  real_exit()(status);
   __builtin_unreachable();
 }
 SLALOM_EXPORT void _exit(int status) {

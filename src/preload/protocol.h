@@ -25,6 +25,7 @@ inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
 inline constexpr uint32_t kMostModules = 64;
 inline constexpr uint32_t kMostHolders = 256;
+inline constexpr uint32_t kMostPlaces = 1024;
 inline constexpr uint32_t kTextBytes = 4096;
 inline constexpr uint32_t kNobody = UINT32_MAX;
 inline constexpr char kDescriptorVariable[] =
@@ -105,8 +106,10 @@ struct Channel {
   Timeouts timeouts;
   uint32_t skip_alone;  // an agent that is the only one left is not asked
   uint64_t max_steps;
-  uint64_t stop_at;  // the running agent's count of operations at which it must stop
-  uint32_t value;    // the answer to a Data choice
+  uint64_t stop_at;           // the running agent's count of operations at which it must stop
+  uint32_t value;             // the answer to a Data choice
+  uint32_t stop_at_accesses;  // every memory access is a choice point, not only atomic ones
+  uint32_t place_count;       // of `places`
   uint32_t wrapper_count, user_count;
 
   // from the target
@@ -136,6 +139,7 @@ struct Channel {
   // or instantiated there): an operation's place is the nearest caller in the first but not in the second.
   Range user[kMostModules];
   Range wrappers[kMostWrappers];
+  uint64_t places[kMostPlaces];  // where plain accesses are choice points; sorted
 };
 
 }  // namespace slalom::preload

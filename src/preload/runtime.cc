@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <unwind.h>
 
 #include "preload/raw.h"
 
@@ -362,40 +361,6 @@ bool Runtime::drop_read(const void* lock) {
   return false;
 }
 
-namespace {
-
-bool in_wrapper(const Channel& channel, uint64_t pc) {
-  uint32_t low = 0, high = channel.wrapper_count;
-  while (low < high) {
-    const uint32_t middle = (low + high) / 2;
-    if (channel.wrappers[middle].end <= pc)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < channel.wrapper_count && channel.wrappers[low].begin <= pc;
-}
-
-struct Search {
-  const Runtime* runtime;
-  const Channel* channel;
-  uint64_t found = 0;
-  int frames = 0;
-};
-
-_Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
-  auto& search = *static_cast<Search*>(data);
-  int before = 0;
-  const uint64_t pc = _Unwind_GetIPInfo(context, &before) - (before != 0 ? 0 : 1);
-  if (search.runtime->is_user_code(pc) && !in_wrapper(*search.channel, pc)) {
-    search.found = pc;
-    return _URC_END_OF_STACK;
-  }
-  return ++search.frames < 48 ? _URC_NO_REASON : _URC_END_OF_STACK;
-}
-
-}  // namespace
-
 bool Runtime::connect() {
   const char* text = getenv(kDescriptorVariable);
   if (text == nullptr) return false;
@@ -416,9 +381,7 @@ void Runtime::serve() {
     channel_->parent_turn.store(1, std::memory_order_release);
     futex_wake(channel_->parent_turn);
   };
-  // The unwinder prepares itself at its first use, by means that are controlled in an execution.
-  Search search{this, channel_};
-  _Unwind_Backtrace(look_at_frame, &search);
+  prepare_places();
   to_parent(Phase::Ready);
   for (;;) {
     while (channel_->zygote_turn.load(std::memory_order_acquire) == 0)
@@ -457,21 +420,6 @@ void Runtime::serve() {
 
 void Runtime::leave() {
   on_ = false;
-}
-
-bool Runtime::is_user_code(uint64_t pc) const {
-  for (uint32_t i = 0; i < channel_->user_count; ++i)
-    if (pc >= channel_->user[i].begin && pc < channel_->user[i].end) return true;
-  return false;
-}
-
-uint64_t Runtime::place(void* return_address) const {
-  const uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
-  if (!controls()) return pc;
-  if (is_user_code(pc) && !in_wrapper(*channel_, pc)) return pc;
-  Search search{this, channel_};
-  _Unwind_Backtrace(look_at_frame, &search);
-  return search.found != 0 ? search.found : pc;
 }
 
 }  // namespace slalom::preload

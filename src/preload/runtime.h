@@ -110,7 +110,13 @@ class Runtime {
 
   // Where in the user's own code an operation is: `return_address`, or a caller's.
   uint64_t place(void* return_address) const;
+  void prepare_places()
+      const;  // the unwinder does at its first use what an execution would take for the target's
   bool is_user_code(uint64_t pc) const;
+  bool is_library_code(uint64_t pc) const;  // in the user's modules, but of the C++ library's headers
+  // Must the running agent stop before a plain memory access there?
+  bool stops_at_access(uint64_t pc) const;
+  void set_place(uint64_t pc) { channel_->slots[self()].pc = pc; }
 
  private:
   struct ReadHold {

@@ -33,6 +33,7 @@ constexpr size_t kDefaultStack = size_t{8} << 20;
 // Destructors of keys, since libc would call them when the thread really ends.
 using Destructor = void (*)(void*);
 constinit Destructor key_destructors[PTHREAD_KEYS_MAX] = {};
+constinit pthread_key_t keys_used = 0;  // all with destructors are below
 
 // Lowest first: the stack of signal handlers, a page that nobody may touch, the thread's stack.
 void* map_stack(size_t size) {
@@ -54,7 +55,7 @@ void run_destructors() {
   }
   for (int round = 0; round < PTHREAD_DESTRUCTOR_ITERATIONS; ++round) {
     bool any = false;
-    for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; ++key) {
+    for (pthread_key_t key = 0; key < keys_used; ++key) {
       void* value = key_destructors[key] != nullptr ? pthread_getspecific(key) : nullptr;
       if (value == nullptr) continue;
       any = true;
@@ -103,6 +104,11 @@ uint64_t entry_of(void* (*start)(void*), void* argument) {
   return functions[2];
 }
 
+int create_real(pthread_t* thread, const pthread_attr_t* attributes, void* argument) {
+  static const auto real = SLALOM_REAL(pthread_create);
+  return thread == nullptr ? 0 : real(thread, attributes, run_thread, argument);
+}
+
 int create(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)(void*), void* argument,
            uint64_t pc) {
   Runtime& rt = runtime();
@@ -129,9 +135,8 @@ int create(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)(void*
   pthread_attr_init(&attributes);
   const int set = stack == nullptr ? ENOMEM : pthread_attr_setstack(&attributes, stack, size);
   pthread_t created{};
-  const int result = set != 0 ? EAGAIN
-                              : SLALOM_REAL(pthread_create)(&created, &attributes, run_thread,
-                                                            reinterpret_cast<void*>(uintptr_t{index}));
+  const int result =
+      set != 0 ? EAGAIN : create_real(&created, &attributes, reinterpret_cast<void*>(uintptr_t{index}));
   pthread_attr_destroy(&attributes);
   agent.thread = created;
   if (result == 0) *thread = created;
@@ -174,6 +179,11 @@ int run_main(int (*entry)(int, char**, char**), int argc, char** argv, char** en
   result = entry(argc, argv, environment);
   pthread_cleanup_pop(0);
   return result;
+}
+
+// What an execution would look up otherwise, each of them anew.
+void warm_up_threads() {
+  create_real(nullptr, nullptr, nullptr);
 }
 
 void use_signal_stack() {
@@ -232,7 +242,10 @@ SLALOM_EXPORT void pthread_exit(void* result) {
 SLALOM_EXPORT int pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {
   if (!runtime().connected()) return SLALOM_REAL(pthread_key_create)(key, destructor);
   const int result = SLALOM_REAL(pthread_key_create)(key, nullptr);
-  if (result == 0 && *key < PTHREAD_KEYS_MAX) key_destructors[*key] = destructor;
+  if (result == 0 && *key < PTHREAD_KEYS_MAX && destructor != nullptr) {
+    key_destructors[*key] = destructor;
+    if (*key >= keys_used) keys_used = *key + 1;
+  }
   return result;
 }
 SLALOM_EXPORT int pthread_key_delete(pthread_key_t key) noexcept {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "machine/machine.h"
 #include "process/program.h"
 #include "process/program_names.h"
@@ -31,6 +32,8 @@ class ProgramMachine final : public Machine, private OptionSource {
   uint64_t state_hash() const override { return hash_; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return *names_; }
+  // Plain accesses of two threads to the same memory, one of them a write: where the search should switch.
+  const Feedback* feedback() const override { return &feedback_; }
 
  private:
   // An agent as the last stop showed it.
@@ -79,6 +82,15 @@ class ProgramMachine final : public Machine, private OptionSource {
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
   std::vector<Access> accesses_;
+
+  // Who has touched a granule of memory, and where: the last write, and the last read since.
+  struct Touched {
+    uint32_t writer = 0, reader = 0;  // index + 1; 0: nobody
+    uint64_t write_pc = 0, read_pc = 0;
+  };
+  void note_conflict(const preload::Record& record);
+  FlatMap<Touched> touched_;
+  Feedback feedback_;
 };
 
 }  // namespace slalom

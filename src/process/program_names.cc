@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/file.h"
 #include "symbols/elf_symbols.h"
@@ -67,6 +68,14 @@ std::string short_name(const std::string& symbol) {
   return open == std::string::npos ? name : name.substr(0, open);
 }
 
+// What loading added to the addresses in the file.
+uint64_t load_bias(const Zygote::Module& module) {
+  std::ifstream file(module.path, std::ios::binary);
+  Elf64_Ehdr header{};
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  return file && header.e_type == ET_DYN ? module.begin : 0;
+}
+
 bool is_library_code(const std::string& symbol) {
   for (const char* prefix : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZGVZNSt"})
     if (symbol.rfind(prefix, 0) == 0) return true;
@@ -86,15 +95,33 @@ void ProgramNames::learn_agent(AgentId id, uint64_t entry) {
   entries_.try_emplace(id, entry);
 }
 
+const ProgramNames::Line* ProgramNames::line_of(uint64_t pc) const {
+  const auto [known, added] = lines_.try_emplace(pc);
+  Line& line = known->second;
+  if (!added) return line.file.empty() ? nullptr : &line;
+  if (!std::exchange(debug_tried_, true)) {
+    std::vector<DebugFile> files;
+    for (const Module& module : modules_)
+      if (module.where.user) files.push_back({module.where.path, load_bias(module.where), {}});
+    if (Result<DebugInfo> opened = DebugInfo::open(std::move(files)); opened.ok())
+      debug_.emplace(std::move(*opened));
+  }
+  const std::optional<SourcePlace> place = debug_ ? debug_->at(pc) : std::nullopt;
+  if (!place || place->line <= 0) return nullptr;
+  line = {place->file, place->line, place->function};
+  for (const SourcePlace::Call& call : place->inlined_into) {
+    if (line.file.rfind("/usr/", 0) != 0) break;
+    line = {call.file, call.line, call.function};
+  }
+  return &line;
+}
+
 const SymbolTable& ProgramNames::symbols_of(Module& module) const {
   if (module.symbols) return *module.symbols;
   module.symbols.emplace();
   const Result<std::vector<uint8_t>> file = read_file(module.where.path);
-  Elf64_Ehdr header;
-  if (!file.ok() || file->size() < sizeof header) return *module.symbols;
-  std::memcpy(&header, file->data(), sizeof header);
-  const uint64_t bias = header.e_type == ET_DYN ? module.where.begin : 0;
-  Result<SymbolTable> symbols = read_elf_symbols(*file, bias);
+  if (!file.ok()) return *module.symbols;
+  Result<SymbolTable> symbols = read_elf_symbols(*file, load_bias(module.where));
   if (symbols.ok()) module.symbols = std::move(*symbols);
   return *module.symbols;
 }
@@ -159,6 +186,12 @@ std::string ProgramNames::object(ObjectId id) const {
 
 std::string ProgramNames::place(Place pc) const {
   std::lock_guard lock(mutex_);
+  if (const Line* line = line_of(pc.raw)) {
+    const std::string file = std::filesystem::path(line->file).filename().string();
+    const std::string function =
+        line->function.empty() ? "" : fmt::format(" ({})", short_name(line->function));
+    return fmt::format("{}:{}{}", file, line->number, function);
+  }
   if (const Symbol* symbol = find(pc.raw))
     return fmt::format("{}+{:#x}", short_name(symbol->name), pc.raw - symbol->address);
   if (const Module* module = module_of(pc.raw))
@@ -167,8 +200,17 @@ std::string ProgramNames::place(Place pc) const {
   return "?";
 }
 
-std::string ProgramNames::source(Place) const {
-  return {};
+std::string ProgramNames::source(Place pc) const {
+  std::lock_guard lock(mutex_);
+  const Line* line = line_of(pc.raw);
+  if (line == nullptr) return {};
+  std::ifstream file(line->file);
+  std::string text;
+  for (int i = 0; i < line->number; ++i)
+    if (!std::getline(file, text)) return {};
+  const size_t first = text.find_first_not_of(" \t");
+  const size_t last = text.find_last_not_of(" \t\r");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
 }  // namespace slalom

@@ -15,6 +15,7 @@
 
 #include "preload/protocol.h"
 #include "process/zygote.h"
+#include "symbols/dwarf.h"
 #include "symbols/symbol_table.h"
 #include "trace/names.h"
 
@@ -25,8 +26,8 @@ class ProgramNames final : public Names {
   std::string agent(AgentId id) const override;    // "main", "worker#2"
   std::string role(AgentId id) const override;     // "main", "worker"
   std::string object(ObjectId id) const override;  // "lock", "queue+8", "heap@55555576a2c0"
-  std::string place(Place pc) const override;      // "worker+0x1f"
-  std::string source(Place pc) const override;
+  std::string place(Place pc) const override;      // "queue.c:12 (push)"; without -g "push+0x1f"
+  std::string source(Place pc) const override;     // the text of that line, if its file is here
 
   // Where the target's files lie; the same for every process of it.
   void learn_modules(const std::vector<Zygote::Module>& modules);
@@ -40,13 +41,24 @@ class ProgramNames final : public Names {
     std::optional<SymbolTable> symbols;  // read when first needed
   };
 
+  // A line of the user's own: not of a header of the system, if it was inlined from there.
+  struct Line {
+    std::string file;
+    int number = 0;
+    std::string function;
+  };
+
   const Symbol* find(uint64_t address) const;
+  const Line* line_of(uint64_t pc) const;  // null: not known
   const Module* module_of(uint64_t address) const;
   const SymbolTable& symbols_of(Module& module) const;
 
   mutable std::mutex mutex_;
   mutable std::vector<Module> modules_;
   std::map<AgentId, uint64_t> entries_;
+  mutable std::optional<DebugInfo> debug_;  // of the user's modules; opened when first needed
+  mutable bool debug_tried_ = false;
+  mutable std::map<uint64_t, Line> lines_;  // what was asked before; file empty: not known
 };
 
 }  // namespace slalom

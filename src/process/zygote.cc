@@ -132,8 +132,10 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
 
   std::vector<std::string> arguments = program.arguments, environment;
   for (char** variable = environ; *variable != nullptr; ++variable)
-    if (!starts_with_any(*variable, {"LD_PRELOAD=", "SLALOM_"})) environment.push_back(*variable);
+    if (!starts_with_any(*variable, {"LD_PRELOAD=", "LD_BIND_NOW=", "SLALOM_"}))
+      environment.push_back(*variable);
   environment.push_back("LD_PRELOAD=" + options.library);
+  environment.push_back("LD_BIND_NOW=1");  // once, rather than in every execution
   environment.push_back(fmt::format("{}={:04}", preload::kDescriptorVariable, memory.get()));
   const bool show = options.output == LaunchOptions::Output::Show;
   const Launch launch{

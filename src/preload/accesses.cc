@@ -1,0 +1,290 @@
+// Memory accesses: what the compiler calls in a program built with -fsanitize=thread. This library takes the
+// place of the sanitizer's runtime, so such a program runs unchanged.
+//
+// Every access is an operation of its agent and is told. An atomic one is a choice point; a plain one only
+// where the policy says so (everywhere, or at places that were seen to conflict), or where a schedule
+// switches. An agent that reads the same value at the same place again and again waits for another one: it
+// gives way.
+#include <stdint.h>
+
+#include "preload/raw.h"
+#include "preload/runtime.h"
+
+namespace slalom::preload {
+namespace {
+
+constexpr uint32_t kDepth = 256;
+constexpr uint32_t kRecent = 4;             // how many different reads a waiting loop may have
+constexpr uint32_t kSameReads = 3;          // in a row that tell nothing new: a loop that waits
+constexpr uint32_t kPlainInARow = 100'000;  // without a choice point: perhaps such a loop, too
+
+// Where the thread is in instrumented code, so that an access inside the C++ library's headers is told with
+// the place of their caller.
+struct Calls {
+  uint64_t return_to[kDepth];
+  uint32_t depth;
+};
+constinit thread_local Calls calls = {};
+
+// What the thread has read since it last changed something.
+struct Reads {
+  struct Read {
+    const void* address;
+    uint64_t pc, value;
+    bool operator==(const Read&) const = default;
+  } recent[kRecent];
+  uint32_t next;
+  uint32_t repeated;  // in a row
+
+  // Does it read what it has just read, over and over?
+  bool add(const Read& read) {
+    for (const Read& known : recent)
+      if (known == read) return ++repeated >= kSameReads;
+    recent[next] = read;
+    next = (next + 1) % kRecent;
+    repeated = 0;
+    return false;
+  }
+};
+constinit thread_local Reads reads = {};
+constinit thread_local uint32_t plain_in_a_row = 0;
+
+uint64_t place_of(void* return_address) {
+  Runtime& rt = runtime();
+  const uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
+  if (!rt.is_library_code(pc)) return pc;
+  for (uint32_t i = calls.depth < kDepth ? calls.depth : kDepth; i > 0; --i)
+    if (const uint64_t caller = calls.return_to[i - 1] - 1;
+        rt.is_user_code(caller) && !rt.is_library_code(caller))
+      return caller;
+  return pc;
+}
+
+uint64_t value_at(const void* address, uint32_t size) {
+  uint64_t value = 0;
+  memcpy(&value, address, size < 8 ? size : 8);
+  return value;
+}
+
+// Before the access is made: of a write, the value is the one that goes.
+void plain(OpKind op, const void* address, uint32_t size, void* return_address) {
+  Runtime& rt = runtime();
+  if (!rt.controls()) return;
+  const uint64_t pc = place_of(return_address);
+  const bool long_run = ++plain_in_a_row >= kPlainInARow;
+  if (rt.stops_at_access(pc) || long_run) {
+    rt.arrive(op, object_id(address), pc);
+    plain_in_a_row = 0;
+  }
+  rt.set_place(pc);
+  rt.tell_access(op, address, size, value_at(address, size), op == OpKind::Store);
+  rt.retire(long_run);
+}
+
+void range(OpKind op, const void* address, uint64_t size, void* return_address) {
+  const auto* bytes = static_cast<const char*>(address);
+  for (uint64_t at = 0; at < size; at += 8)
+    plain(op, bytes + at, static_cast<uint32_t>(size - at < 8 ? size - at : 8), return_address);
+}
+
+// Stops before an atomic operation. Afterwards the caller makes it and says what came of it.
+uint64_t arrive_at(OpKind op, const volatile void* address, void* return_address) {
+  const uint64_t pc = place_of(return_address);
+  plain_in_a_row = 0;
+  runtime().arrive(op, object_id(const_cast<const void*>(address)), pc);
+  return pc;
+}
+
+// `changed`: what is there now is not what was there before.
+void done(OpKind op, const volatile void* place, uint32_t size, uint64_t value, bool wrote, bool changed,
+          uint64_t pc) {
+  const void* address = const_cast<const void*>(place);
+  runtime().tell_access(op, address, size, value, wrote);
+  const bool waits = !changed && reads.add({address, pc, value});
+  if (changed) reads = {};
+  runtime().retire(waits);
+}
+
+template <typename T>
+uint64_t number(T value) {
+  return static_cast<uint64_t>(value);
+}
+
+template <typename T>
+T load(const volatile T* address, void* from) {
+  if (!runtime().controls()) return *address;
+  const uint64_t pc = arrive_at(OpKind::AtomicLoad, address, from);
+  const T value = *address;
+  done(OpKind::AtomicLoad, address, sizeof(T), number(value), false, false, pc);
+  return value;
+}
+
+template <typename T>
+void store(volatile T* address, T value, void* from) {
+  if (!runtime().controls()) {
+    *address = value;
+    return;
+  }
+  const uint64_t pc = arrive_at(OpKind::AtomicStore, address, from);
+  *address = value;
+  done(OpKind::AtomicStore, address, sizeof(T), number(value), true, true, pc);
+}
+
+// One thread runs at a time, so plain operations are atomic ones. Without control there may be several.
+template <typename T, typename Change>
+T modify(volatile T* address, void* from, Change change) {
+  if (!runtime().controls()) {
+    T before = *address;
+    if constexpr (sizeof(T) <= 8) {
+      while (!__atomic_compare_exchange_n(address, &before, change(before), false, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_SEQ_CST)) {
+      }
+    } else {
+      *address = change(before);
+    }
+    return before;
+  }
+  const uint64_t pc = arrive_at(OpKind::ReadModifyWrite, address, from);
+  const T before = *address;
+  const T after = change(before);
+  *address = after;
+  done(OpKind::ReadModifyWrite, address, sizeof(T), number(after), true, after != before, pc);
+  return before;
+}
+
+template <typename T>
+int exchange_if(volatile T* address, T* expected, T desired, void* from) {
+  if (!runtime().controls()) {
+    if constexpr (sizeof(T) <= 8) {
+      return __atomic_compare_exchange_n(address, expected, desired, false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_SEQ_CST);
+    } else {
+      const T before = *address;
+      if (before == *expected) *address = desired;
+      const bool same = before == *expected;
+      *expected = before;
+      return same;
+    }
+  }
+  const uint64_t pc = arrive_at(OpKind::CompareExchange, address, from);
+  const T before = *address;
+  const bool same = before == *expected;
+  if (same)
+    *address = desired;
+  else
+    *expected = before;
+  done(OpKind::CompareExchange, address, sizeof(T), number(before), same, same, pc);
+  return same;
+}
+
+}  // namespace
+}  // namespace slalom::preload
+
+using namespace slalom;
+using namespace slalom::preload;
+
+#define FROM __builtin_return_address(0)
+
+SLALOM_EXPORT void __tsan_init() {}
+SLALOM_EXPORT void __tsan_func_entry(void* return_to) {
+  if (calls.depth < kDepth) calls.return_to[calls.depth] = reinterpret_cast<uint64_t>(return_to);
+  ++calls.depth;
+}
+SLALOM_EXPORT void __tsan_func_exit() {
+  if (calls.depth > 0) --calls.depth;
+}
+
+#define PLAIN(size)                                               \
+  SLALOM_EXPORT void __tsan_read##size(void* address) {           \
+    plain(OpKind::Load, address, size, FROM);                     \
+  }                                                               \
+  SLALOM_EXPORT void __tsan_write##size(void* address) {          \
+    plain(OpKind::Store, address, size, FROM);                    \
+  }                                                               \
+  SLALOM_EXPORT void __tsan_volatile_read##size(void* address) {  \
+    plain(OpKind::Load, address, size, FROM);                     \
+  }                                                               \
+  SLALOM_EXPORT void __tsan_volatile_write##size(void* address) { \
+    plain(OpKind::Store, address, size, FROM);                    \
+  }
+PLAIN(1)
+PLAIN(2)
+PLAIN(4)
+PLAIN(8)
+#undef PLAIN
+#define WIDE(name)                                           \
+  SLALOM_EXPORT void __tsan_##name##read16(void* address) {  \
+    range(OpKind::Load, address, 16, FROM);                  \
+  }                                                          \
+  SLALOM_EXPORT void __tsan_##name##write16(void* address) { \
+    range(OpKind::Store, address, 16, FROM);                 \
+  }
+WIDE()
+WIDE(volatile_)
+WIDE(unaligned_)
+#undef WIDE
+#define UNALIGNED(size)                                            \
+  SLALOM_EXPORT void __tsan_unaligned_read##size(void* address) {  \
+    plain(OpKind::Load, address, size, FROM);                      \
+  }                                                                \
+  SLALOM_EXPORT void __tsan_unaligned_write##size(void* address) { \
+    plain(OpKind::Store, address, size, FROM);                     \
+  }
+UNALIGNED(2)
+UNALIGNED(4)
+UNALIGNED(8)
+#undef UNALIGNED
+SLALOM_EXPORT void __tsan_read_range(void* address, unsigned long size) {
+  range(OpKind::Load, address, size, FROM);
+}
+SLALOM_EXPORT void __tsan_write_range(void* address, unsigned long size) {
+  range(OpKind::Store, address, size, FROM);
+}
+// An object's constructors write its virtual table again and again: only a change is a write.
+SLALOM_EXPORT void __tsan_vptr_update(void** address, void* value) {
+  if (*address != value) plain(OpKind::Store, address, 8, FROM);
+}
+SLALOM_EXPORT void __tsan_vptr_read(void** address) {
+  plain(OpKind::Load, address, 8, FROM);
+}
+
+SLALOM_EXPORT void __tsan_atomic_thread_fence(int) {}
+SLALOM_EXPORT void __tsan_atomic_signal_fence(int) {}
+
+#define MODIFY(bits, type, name, result)                                                        \
+  SLALOM_EXPORT type __tsan_atomic##bits##_##name(volatile type* address, type operand, int) {  \
+    return modify(address, FROM, [operand](type before) { return static_cast<type>(result); }); \
+  }
+#define ATOMIC(bits, type)                                                                                \
+  SLALOM_EXPORT type __tsan_atomic##bits##_load(const volatile type* address, int) {                      \
+    return load(address, FROM);                                                                           \
+  }                                                                                                       \
+  SLALOM_EXPORT void __tsan_atomic##bits##_store(volatile type* address, type value, int) {               \
+    store(address, value, FROM);                                                                          \
+  }                                                                                                       \
+  MODIFY(bits, type, exchange, (static_cast<void>(before), operand))                                      \
+  MODIFY(bits, type, fetch_add, before + operand)                                                         \
+  MODIFY(bits, type, fetch_sub, before - operand)                                                         \
+  MODIFY(bits, type, fetch_and, before& operand)                                                          \
+  MODIFY(bits, type, fetch_or, before | operand)                                                          \
+  MODIFY(bits, type, fetch_xor, before ^ operand)                                                         \
+  MODIFY(bits, type, fetch_nand, ~(before & operand))                                                     \
+  SLALOM_EXPORT int __tsan_atomic##bits##_compare_exchange_strong(volatile type* address, type* expected, \
+                                                                  type desired, int, int) {               \
+    return exchange_if(address, expected, desired, FROM);                                                 \
+  }                                                                                                       \
+  SLALOM_EXPORT int __tsan_atomic##bits##_compare_exchange_weak(volatile type* address, type* expected,   \
+                                                                type desired, int, int) {                 \
+    return exchange_if(address, expected, desired, FROM);                                                 \
+  }                                                                                                       \
+  SLALOM_EXPORT type __tsan_atomic##bits##_compare_exchange_val(volatile type* address, type expected,    \
+                                                                type desired, int, int) {                 \
+    exchange_if(address, &expected, desired, FROM);                                                       \
+    return expected;                                                                                      \
+  }
+ATOMIC(8, uint8_t)
+ATOMIC(16, uint16_t)
+ATOMIC(32, uint32_t)
+ATOMIC(64, uint64_t)
+__extension__ typedef unsigned __int128 uint128;
+ATOMIC(128, uint128)

@@ -1,0 +1,79 @@
+// Where in the user's own code an operation is: its caller, or that one's caller, if it comes out of the
+// system's libraries or out of the headers of the C++ library.
+#include <unwind.h>
+
+#include "preload/runtime.h"
+
+namespace slalom::preload {
+namespace {
+
+bool in_wrapper(const Channel& channel, uint64_t pc) {
+  uint32_t low = 0, high = channel.wrapper_count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (channel.wrappers[middle].end <= pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < channel.wrapper_count && channel.wrappers[low].begin <= pc;
+}
+
+struct Search {
+  const Runtime* runtime;
+  const Channel* channel;
+  uint64_t found = 0;
+  int frames = 0;
+};
+
+_Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
+  auto& search = *static_cast<Search*>(data);
+  int before = 0;
+  const uint64_t pc = _Unwind_GetIPInfo(context, &before) - (before != 0 ? 0 : 1);
+  if (search.runtime->is_user_code(pc) && !in_wrapper(*search.channel, pc)) {
+    search.found = pc;
+    return _URC_END_OF_STACK;
+  }
+  return ++search.frames < 48 ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+}  // namespace
+
+void Runtime::prepare_places() const {
+  Search search{this, channel_};
+  _Unwind_Backtrace(look_at_frame, &search);
+}
+
+bool Runtime::is_user_code(uint64_t pc) const {
+  for (uint32_t i = 0; i < channel_->user_count; ++i)
+    if (pc >= channel_->user[i].begin && pc < channel_->user[i].end) return true;
+  return false;
+}
+
+bool Runtime::is_library_code(uint64_t pc) const {
+  return in_wrapper(*channel_, pc);
+}
+
+bool Runtime::stops_at_access(uint64_t pc) const {
+  if (channel_->stop_at_accesses != 0 || slot(self()).ops == channel_->stop_at) return true;
+  uint32_t low = 0, high = channel_->place_count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (channel_->places[middle] < pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < channel_->place_count && channel_->places[low] == pc;
+}
+
+uint64_t Runtime::place(void* return_address) const {
+  const uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
+  if (!controls()) return pc;
+  if (is_user_code(pc) && !in_wrapper(*channel_, pc)) return pc;
+  Search search{this, channel_};
+  _Unwind_Backtrace(look_at_frame, &search);
+  return search.found != 0 ? search.found : pc;
+}
+
+}  // namespace slalom::preload
