@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/boot_trace.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "finding/finding_json.h"
@@ -24,6 +25,7 @@ struct Arguments {
   uint64_t hash_every = 0;
   uint64_t limit = 0;
   std::optional<uint16_t> gdb;  // the port; 0: any that is free
+  BootTraceOptions trace;
   bool screen = false;
   bool json = false;
 };
@@ -139,10 +141,18 @@ class Session {
     if (arguments_.gdb) {
       TRY_ASSIGN(goes_on, debug(*arguments_.gdb));
     }
+    if (!arguments_.trace.filters.empty()) {
+      TRY_ASSIGN(trace_, BootTrace::make(arguments_.trace, machine_.kernel));
+      TRY(trace_->on_console("", pc_));
+    }
     while (goes_on && stop == vm::PcStop::Budget && !interrupted() && !console_.ended() && !limit_reached()) {
       const uint64_t time = pc_.time(), executed = pc_.executed();
       stop = run_.forward(slice());
-      show_output();
+      const std::string printed = show_output();
+      if (trace_ != nullptr) {
+        trace_->between(pc_);
+        TRY(trace_->on_console(printed, pc_));
+      }
       if (arguments_.hash_every != 0 && pc_.executed() % arguments_.hash_every == 0)
         hashes_.push_back({pc_.executed(), pc_.state_hash()});
       if (save_is_due()) TRY(save());
@@ -152,6 +162,7 @@ class Session {
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     console_.restore();
+    if (trace_ != nullptr) TRY(trace_->end(pc_));
     if (!arguments_.save.empty() && !saved_) TRY(save_at_the_end(stop));
     return arguments_.json ? report_json(stop) : report(stop, seconds);
   }
@@ -184,6 +195,7 @@ class Session {
   uint64_t slice() const {
     const uint64_t done = pc_.executed();
     uint64_t size = console_.interactive() ? 200'000 : 2'000'000;
+    if (trace_ != nullptr && trace_->waits()) size = 10'000;  // it begins between two slices
     if (arguments_.hash_every != 0)
       size = std::min(size, arguments_.hash_every - done % arguments_.hash_every);
     if (arguments_.limit != 0) size = std::min(size, arguments_.limit - done);
@@ -208,12 +220,13 @@ class Session {
                  arguments_.save_at == 0 ? "say where with --save-at" : "give --save-at a smaller number");
   }
 
-  void show_output() {
-    const std::string text = run_.take_output();
+  std::string show_output() {
+    std::string text = run_.take_output();
     if (arguments_.json)
       output_ += text;
     else
       console_.output(text);
+    return text;
   }
 
   Result<Exit> outcome(vm::PcStop stop) const {
@@ -259,6 +272,7 @@ class Session {
   vm::Pc& pc_;
   vm::NaturalRun run_;
   Console console_;
+  std::unique_ptr<BootTrace> trace_;
   std::string output_;
   std::vector<HashAt> hashes_;
   bool saved_ = false;
@@ -285,6 +299,26 @@ Result<Exit> boot(const Arguments& arguments) {
                    arguments.load.string(), done);
   watch_interrupt();
   return Session(arguments, std::move(machine)).run();
+}
+
+void add_trace_options(CLI::App& verb, BootTraceOptions& options) {
+  CLI::Option* trace =
+      verb.add_option("--trace", options.filters,
+                      "show what the kernel does, as it does it (docs/howto-trace.md): of "
+                      "syscalls, locks, alloc, irq, sched, panic, all, stacks, calls:PREFIX*, "
+                      "access:SYMBOL")
+          ->type_name("WHAT")
+          ->delimiter(',');
+  verb.add_option("--trace-after", options.after, "begin when this text has appeared on the console")
+      ->type_name("TEXT")
+      ->needs(trace);
+  verb.add_option("--trace-to", options.to, "show it in this file, instead of standard error")
+      ->type_name("FILE")
+      ->needs(trace);
+  verb.add_option("--save-trace", options.save, "save it, too, for slalom trace")
+      ->type_name("FILE")
+      ->needs(trace);
+  trace->excludes(verb.get_option("--gdb"));
 }
 
 }  // namespace
@@ -342,6 +376,7 @@ void add_boot(CLI::App& app, Run& run) {
           ->type_name("PORT");
   for (const char* option : {"--limit", "--state-hash-every", "--save"})
     gdb->excludes(verb->get_option(option));
+  add_trace_options(*verb, a->trace);
   verb->add_flag("--screen", a->screen, "show the text screen at the end");
   verb->add_flag("--json", a->json, "what happened, the console included, as JSON on standard output");
   verb->callback([a, &run] { run = [a] { return boot(*a); }; });

@@ -6,6 +6,8 @@
 #include "finding/capsule.h"
 #include "report/trace_text.h"
 #include "trace/trace_file.h"
+#include "vm/guest/guest_kernel.h"
+#include "vm/guest/trace_lines.h"
 
 namespace slalom {
 namespace {
@@ -20,8 +22,30 @@ class NumberNames : public Names {
   std::string source(Place) const override { return {}; }
 };
 
-Result<Exit> print(const std::string& file, const std::string& capsule) {
+// A line for each access and event, as slalom boot --trace shows them.
+void print_lines(const TraceLog& log, const SymbolTable& symbols) {
+  vm::TraceLines lines(symbols);
+  for (const TraceLog::Entry& entry : log.order()) {
+    if (entry.what == TraceLog::Entry::What::Event) {
+      std::cout << lines.event(log.events()[entry.index]) << '\n';
+      continue;
+    }
+    const TraceLog::Batch& batch = log.batches()[entry.index];
+    for (uint64_t i = 0; i < batch.count; ++i) {
+      const Access& access = log.accesses()[batch.first + i];
+      std::cout << lines.access(access, batch.header.first_step.raw + access.retired, batch.header.agent)
+                << '\n';
+    }
+  }
+}
+
+Result<Exit> print(const std::string& file, const std::string& capsule, const std::string& kernel) {
   TRY_ASSIGN(const TraceLog log, load_trace(file));
+  if (!kernel.empty()) {
+    TRY_ASSIGN(const vm::GuestKernel known, vm::load_guest_kernel(kernel));
+    print_lines(log, known.symbols);
+    return Exit::Clean;
+  }
   if (capsule.empty()) {
     print_trace(std::cout, log, NumberNames());
     return Exit::Clean;
@@ -37,15 +61,20 @@ Result<Exit> print(const std::string& file, const std::string& capsule) {
 
 void add_trace(CLI::App& app, Run& run) {
   struct Arguments {
-    std::string file, capsule;
+    std::string file, capsule, kernel;
   };
   auto a = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("trace", "Print a trace saved with replay --save-trace.");
+  CLI::App* verb = app.add_subcommand("trace", "Print a trace saved with replay or boot --save-trace.");
   verb->add_option("FILE", a->file, "the trace")->required()->type_name("");
-  verb->add_option("--capsule", a->capsule,
-                   "take the names of agents, places and objects from this capsule's target")
-      ->type_name("FILE");
-  verb->callback([a, &run] { run = [a] { return print(a->file, a->capsule); }; });
+  CLI::Option* capsule =
+      verb->add_option("--capsule", a->capsule,
+                       "take the names of agents, places and objects from this capsule's target")
+          ->type_name("FILE");
+  verb->add_option("--kernel", a->kernel,
+                   "print a kernel's trace as boot --trace does, with the names of this kernel's functions")
+      ->type_name("K")
+      ->excludes(capsule);
+  verb->callback([a, &run] { run = [a] { return print(a->file, a->capsule, a->kernel); }; });
 }
 
 }  // namespace slalom

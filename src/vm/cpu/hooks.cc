@@ -47,7 +47,9 @@ void enter_block(Cpu& cpu, const Op* op) {
       tap.coverage.add(from, rip);
     }
   }
-  if (cpu.transfer != 0) arrive(cpu, op);
+  const uint8_t transfer = cpu.transfer;
+  if (transfer != 0) arrive(cpu, op);
+  if (!tap.functions.empty()) tap.functions.at_block(cpu, tap, rip, transfer, cpu.executed_before(op));
 }
 
 const Op* at_block(Cpu& cpu, const Op* op) {

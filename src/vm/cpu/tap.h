@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "trace/access.h"
+#include "vm/cpu/function_watch.h"
 #include "vm/memory/ram.h"
 
 namespace slalom::vm {
@@ -34,12 +35,19 @@ struct CpuEvent {
     Halt,
     Pause,
     Hypercall,  // `number` and `arguments` as guest/slalom.h defines them
+    // Of a watched function (Tap::functions), which is `pc`: the return address in `number`, the stack
+    // pointer at the entry in `stack`, the arguments at the entry in `arguments`, the entry's step in
+    // `since`.
+    FunctionEntry,
+    FunctionReturn,  // with its result in `value`
   };
   Kind kind = Kind::Interrupt;
   uint64_t pc = 0;
   uint64_t number = 0;
   uint64_t value = 0;
   uint64_t arguments[6] = {};
+  uint64_t stack = 0;
+  uint64_t since = 0;
 };
 
 class TapSink {
@@ -110,6 +118,7 @@ struct Tap {
   Coverage coverage;
   std::vector<AccessWatch> watches;
   bool stop_at_places = false;  // at watched places: see Blocks::watch
+  FunctionWatch functions;      // told if the filter asks for events
 
   // The batch. `next` == `end`: it must be flushed first.
   static constexpr unsigned kBatch = 2048;

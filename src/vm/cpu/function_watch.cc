@@ -1,0 +1,73 @@
+#include "vm/cpu/function_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/little_endian.h"
+#include "trace/op.h"
+#include "vm/cpu/cpu.h"
+#include "vm/memory/mmu.h"
+
+namespace slalom::vm {
+namespace {
+
+// As Linux passes them.
+constexpr unsigned kArgument[6] = {kRdi, kRsi, kRdx, kRcx, 8, 9};
+
+uint64_t read_word(const Cpu& cpu, uint64_t address) {
+  uint8_t bytes[8] = {};
+  Physical physical;
+  const bool whole = (address & (kPageSize - 1)) <= kPageSize - sizeof(bytes);
+  if (!whole || !translate_quietly(cpu, address, physical) || !cpu.system.ram.read(physical, bytes)) return 0;
+  return *get_le<uint64_t>(bytes, 0);
+}
+
+}  // namespace
+
+void FunctionWatch::at_block(Cpu& cpu, Tap& tap, uint64_t rip, uint8_t transfer, uint64_t executed) {
+  if (cpu.cpl != 0) return;
+  if (transfer == static_cast<uint8_t>(OpKind::Return)) leave(cpu, tap, rip, executed);
+  if (entries_.contains(rip)) enter(cpu, tap, rip, transfer == static_cast<uint8_t>(OpKind::Call), executed);
+}
+
+void FunctionWatch::enter(Cpu& cpu, Tap& tap, uint64_t rip, bool called, uint64_t executed) {
+  const uint64_t stack = cpu.gpr(kRsp), step = tap.base_step + executed;
+  std::vector<Frame>& frames = open_[stack];
+  // A block may begin twice, where the CPU had to stop before its first instruction.
+  if (!frames.empty() && frames.back().function == rip && frames.back().step == step) return;
+  // What was called here before never returned.
+  if (called) frames.clear();
+  Frame frame{.function = rip, .return_address = read_word(cpu, stack), .step = step};
+  // What a jump leads to returns where the first one was to return; else those are stale.
+  std::erase_if(frames, [&](const Frame& old) { return old.return_address != frame.return_address; });
+  for (unsigned i = 0; i < 6; ++i) frame.arguments[i] = cpu.gpr(kArgument[i]);
+  frames.push_back(frame);
+  CpuEvent event{.kind = CpuEvent::Kind::FunctionEntry,
+                 .pc = rip,
+                 .number = frame.return_address,
+                 .stack = stack,
+                 .since = step};
+  std::copy_n(frame.arguments, 6, event.arguments);
+  tap.event(cpu, event, executed);
+}
+
+void FunctionWatch::leave(Cpu& cpu, Tap& tap, uint64_t rip, uint64_t executed) {
+  const auto found = open_.find(cpu.gpr(kRsp) - 8);
+  if (found == open_.end()) return;
+  const uint64_t stack = found->first;
+  const std::vector<Frame> frames = std::move(found->second);
+  open_.erase(found);
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (frame->return_address != rip) continue;
+    CpuEvent event{.kind = CpuEvent::Kind::FunctionReturn,
+                   .pc = frame->function,
+                   .number = rip,
+                   .value = cpu.gpr(kRax),
+                   .stack = stack,
+                   .since = frame->step};
+    std::copy_n(frame->arguments, 6, event.arguments);
+    tap.event(cpu, event, executed);
+  }
+}
+
+}  // namespace slalom::vm

@@ -1,0 +1,140 @@
+#include "vm/guest/trace_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "inputs/system_calls.h"
+
+namespace slalom::vm {
+namespace {
+
+constexpr size_t kMostIndented = 24;
+
+// x86's exceptions and Linux's own vectors; others are devices'.
+std::string vector_name(int64_t vector) {
+  switch (vector) {
+    case 0x00:
+      return "divide error";
+    case 0x01:
+      return "debug exception";
+    case 0x02:
+      return "NMI";
+    case 0x03:
+      return "breakpoint";
+    case 0x06:
+      return "invalid opcode";
+    case 0x07:
+      return "no FPU";
+    case 0x0d:
+      return "general protection fault";
+    case 0x0e:
+      return "page fault";
+    case 0xec:
+      return "timer interrupt";
+    case 0xf6:
+      return "irq work";
+    case 0xfb:
+      return "call from another CPU";
+    case 0xfc:
+      return "call of a function";
+    case 0xfd:
+      return "reschedule";
+    default:
+      return fmt::format("{} {:#x}", vector < 0x20 ? "exception" : "interrupt", vector);
+  }
+}
+
+std::string printable(std::string_view text) {
+  std::string shown(text);
+  for (char& c : shown)
+    if (c < ' ' || c > '~') c = c == '\n' ? ' ' : '?';
+  while (!shown.empty() && shown.back() == ' ') shown.pop_back();
+  return shown;
+}
+
+}  // namespace
+
+std::string TraceLines::start(uint64_t step, AgentId agent) const {
+  const auto task = tasks_.find(agent);
+  // CPU i is the initial agent i, whose path counts from 1.
+  const auto cpu = static_cast<unsigned>(agent.raw >> 56) - 1;
+  return fmt::format("{:>11} cpu{} {:<16} ", step, cpu, task == tasks_.end() ? "?" : task->second);
+}
+
+std::string TraceLines::object(ObjectId id) const {
+  return symbols_.at(id.raw) != nullptr ? symbols_.describe(id.raw) : fmt::format("{:#x}", id.raw);
+}
+
+std::string TraceLines::function_call(const Event& event) {
+  size_t& depth = depths_[tasks_[event.agent]];
+  const bool enters = event.op == OpKind::Call;
+  if (!enters && depth > 0) --depth;
+  const std::string indent(2 * std::min(depth, kMostIndented), ' ');
+  if (enters) ++depth;
+  const std::string function = symbols_.describe(event.object.raw);
+  if (!enters) return fmt::format("{}{} = {:#x}", indent, function, event.value);
+  return fmt::format("{}{}({})  at {}", indent, function, printable(event.text),
+                     symbols_.describe(event.pc.raw));
+}
+
+std::string TraceLines::event(const Event& event) {
+  if (event.op == OpKind::ThreadSwitch) {
+    const std::string line = start(event.step.raw, event.agent) + "switch  to " + printable(event.text);
+    tasks_[event.agent] = printable(event.text);
+    return line;
+  }
+  const std::string line = start(event.step.raw, event.agent);
+  const std::string text = printable(event.text);
+  const auto place = [&] { return symbols_.describe(event.pc.raw); };
+  switch (event.op) {
+    case OpKind::Lock:
+    case OpKind::TryLock:
+    case OpKind::Unlock:
+    case OpKind::ReadLock:
+    case OpKind::ReadUnlock:
+    case OpKind::WriteLock:
+    case OpKind::WriteUnlock:
+      return line + fmt::format("lock    {} {}  at {}", text, object(event.object), place());
+    case OpKind::Alloc:
+      return line +
+             fmt::format("alloc   {:#x}, {} bytes, {}  at {}", event.object.raw, event.value, text, place());
+    case OpKind::Free: {
+      const std::string size = event.value == 0 ? "" : fmt::format(", {} bytes", event.value);
+      return line + fmt::format("free    {:#x}{}, {}  at {}", event.object.raw, size, text, place());
+    }
+    case OpKind::SyscallEnter:
+      return line + fmt::format("syscall {}", text);
+    case OpKind::SyscallExit:
+      return line + fmt::format("syscall {} = {}", text, describe_result(event.value));
+    case OpKind::IrqEnter:
+      return line + fmt::format("irq     {} at {}", vector_name(event.value), place());
+    case OpKind::IrqExit:
+      return line + fmt::format("irq     end of {}, back to {}", vector_name(event.value), place());
+    case OpKind::Call:
+    case OpKind::Return:
+      return line + "call    " + function_call(event);
+    case OpKind::Fail:
+      return line + fmt::format("panic   {}  at {}", text, place());
+    case OpKind::Note:
+      return line + fmt::format("warning {}  at {}", text, place());
+    default:  // what this machine's model does not tell
+      return line + fmt::format("{} {} {}", name(event.op), object(event.object), text);
+  }
+}
+
+std::string TraceLines::access(const Access& access, uint64_t step, AgentId agent) const {
+  const bool stores = access.wrote != 0;
+  const std::string modify =
+      access.modify() == Modify::None
+          ? ""
+          : fmt::format(" ({}{})", is_atomic(access.op()) ? "locked " : "", name(access.modify()));
+  const std::string value =
+      access.size <= 8 ? fmt::format("{:#x}", access.value) : fmt::format("#{:016x}", access.value);
+  return start(step, agent) + fmt::format("access  {} {} bytes of {} {} {}{}  at {}",
+                                          stores ? "write" : "read", access.size, object(access.address()),
+                                          stores ? "<-" : "->", value, modify,
+                                          symbols_.describe(access.pc().raw));
+}
+
+}  // namespace slalom::vm
