@@ -7,7 +7,9 @@
 #include "campaign/saved_search.h"
 #include "detect/detector_set.h"
 #include "explore/shrink.h"
+#include "explore/strategies/random.h"
 #include "explore/strategies/replay.h"
+#include "explore/strategies/sampling.h"
 #include "finding/store.h"
 #include "report/text.h"
 
@@ -113,12 +115,42 @@ class Finisher {
   std::optional<FindingStore> store_;
 };
 
+// So many executions in random order only look, before the search. Strategies that repeat prefixes cannot
+// change where they switch while they search, and need more of them.
+constexpr uint64_t kFirstLook = 4, kLookingFirst = 64;
+
+Result<void> learn_places(const Target& target, const CampaignOptions& options, uint64_t looks, Job& job) {
+  Random looking({.seed = job.strategy.seed});
+  ExploreOptions explore;
+  explore.inputs = {job.policy, job.max_steps};
+  explore.schedules = looks;
+  explore.workers = options.workers;
+  explore.checkpoint_every = 0;
+  Explorer explorer(
+      looking,
+      [&]() -> Result<Worker> {
+        Worker worker;
+        TRY_ASSIGN(worker.machine, target.make_machine(false));
+        return worker;
+      },
+      explore);
+  TRY_ASSIGN(const ExploreResult result, explorer.run());
+  std::vector<Place> all;
+  std::ranges::set_union(job.policy.places, result.learned, std::back_inserter(all));
+  job.policy.places = std::move(all);
+  return {};
+}
+
 }  // namespace
 
-Result<CampaignResult> run_campaign(const Target& target, const Job& job, const CampaignOptions& options,
+Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, const CampaignOptions& options,
                                     const std::function<bool(const Progress&)>& progress) {
   const auto start = Clock::now();
-  TRY_ASSIGN(const std::unique_ptr<Strategy> strategy, make_strategy(job.strategy, job.policy));
+  TRY_ASSIGN(const std::unique_ptr<Strategy> strategy, make_strategy(wanted.strategy, wanted.policy));
+  Job job = wanted;
+  if (target.learns) {
+    TRY(learn_places(target, options, strategy->adapts() ? kFirstLook : kLookingFirst, job));
+  }
   TRY_ASSIGN(Finisher finisher, Finisher::make(target, job, options));
 
   ExploreOptions explore;
@@ -166,6 +198,10 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& job, const 
   TRY_ASSIGN(result.explored, explorer.run());
   if (trouble) return *trouble;
   finisher.learn(result.explored.learned);
+  if (target.learns)
+    result.explored.coverage.statement +=
+        fmt::format(" Switches at {} instructions by which the flows were seen to communicate.",
+                    with_commas(job.policy.places.size() + result.explored.learned.size()));
 
   std::vector<const Found*> order;
   for (const Found& found : result.explored.found) order.push_back(&found);

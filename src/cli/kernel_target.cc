@@ -138,10 +138,11 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
     TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
     return std::unique_ptr<Machine>(std::make_unique<Borrowed>(stable, std::move(one), checkpoints));
   };
-  target.strategy = "pct";
+  target.strategy = "pos";
   target.choices = "nowhere";  // and wherever the flows are seen to communicate
   target.detectors = target.all_detectors = "kernel";
   target.max_steps = test.limits.execution;
+  target.learns = true;
   return target;
 }
 

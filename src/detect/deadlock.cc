@@ -169,6 +169,10 @@ std::string DeadlockDetector::wait_text(const Wait& wait) const {
     case OpKind::Join:
       return fmt::format("{} waits for the end of {}", names_.place(waiting.pc),
                          role.empty() ? object : role);
+    case OpKind::None: {  // nobody knows for what: the function says most
+      const std::string place = names_.place(waiting.pc);
+      return fmt::format("{} waits in {}", names_.role(waiting.agent), place.substr(0, place.find('+')));
+    }
     case OpKind::CpuUse:  // wherever it was interrupted, it is the same bug
       return fmt::format("{} waits for the end of interrupt {}", names_.role(waiting.agent), role);
     case OpKind::Wait:

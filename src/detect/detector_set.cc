@@ -8,6 +8,7 @@
 #include "detect/deadlock.h"
 #include "detect/failure.h"
 #include "detect/heap.h"
+#include "detect/kernel_race.h"
 #include "detect/livelock.h"
 #include "detect/race.h"
 
@@ -15,7 +16,7 @@ namespace slalom {
 namespace {
 
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 8> kCatalogue = {{
+constexpr std::array<DetectorInfo, 9> kCatalogue = {{
     {"failure", "failed assertions and crashes", true, For::Everything},
     {"deadlock", "agents that wait for each other, or for what nobody will do", true, For::Everything},
     {"lost-wakeup", "deadlocks after a signal that came before its waiter"},
@@ -50,6 +51,7 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
   if (selection.has("heap")) set->add(std::make_unique<HeapDetector>(names));
   if (selection.has("race")) set->add(std::make_unique<RaceDetector>(names));
   if (selection.has("console")) set->add(std::make_unique<ConsoleDetector>(names));
+  if (selection.has("kernel-race")) set->add(std::make_unique<KernelRaceDetector>(names));
   if (selection.has("leak")) set->add(std::make_unique<LeakDetector>(names));
   return set;
 }

@@ -25,7 +25,8 @@ void Recorder::on_event(const Event& event) {
   if (of_context) return;
   Effect does = effect(event.op);
   if (event.op == OpKind::TryLock && event.value == 0) does = Effect::Read;
-  if (event.op == OpKind::Note || event.op == OpKind::Fail) return;
+  // Texts are told when somebody has read them, which is another moment in every search.
+  if (event.op == OpKind::Note || event.op == OpKind::Fail || event.op == OpKind::Console) return;
   touch(event.agent, Touch{event.object, event.state, event.other, event.op, does}, 0);
 }
 

@@ -31,7 +31,7 @@ struct CpuEvent {
     SystemCall,       // number in `number`, arguments in `arguments`; from `pc`
     SystemReturn,     // result in `value`, to `pc`
     AddressSpace,     // CR3 is `value` now
-    Stack,            // the kernel switched stacks: `value` is the new stack pointer
+    Stack,            // the kernel switched stacks: from `number` to `value`
     Halt,
     Pause,
     Hypercall,  // `number` and `arguments` as guest/slalom.h defines them

@@ -3,6 +3,7 @@
 
 #include "guest/slalom.h"
 #include "vm/kernel/kernel_machine.h"
+#include "vm/memory/record.h"
 #include "vm/test/hypercall.h"
 
 namespace slalom::vm {
@@ -43,11 +44,17 @@ void KernelMachine::tell(unsigned cpu, OpKind op, uint64_t pc, ObjectId object, 
 
 void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) {
   if (sink_ == nullptr || natural_) return;
+  const uint64_t stack = cpu.last_stack & ~(kKernelStack - 1);
+  CpuState& state = state_.cpus[cpu.id];
+  if (state.entered && stack != 0 && state.interrupts.empty()) {
+    state.flow_stack = stack;
+    state.entered = false;
+  }
   communication_.add(cpu.id, accesses);
-  state_.cpus[cpu.id].liveness.on_accesses(accesses);
-  sink_->on_accesses(accesses, {.agent = agent(cpu.id),
-                                .thread = cpu.regs.gpr[kRsp] & ~uint64_t{0x3fff},
-                                .first_step = slalom::Step{first_step - begin_executed_}});
+  state.liveness.on_accesses(accesses);
+  sink_->on_accesses(
+      accesses,
+      {.agent = agent(cpu.id), .thread = stack, .first_step = slalom::Step{first_step - begin_executed_}});
 }
 
 void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t) {
@@ -61,6 +68,7 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t) {
       break;
     case CpuEvent::Kind::SystemCall:
       state_.progress = machine_.pc->time();
+      state_.cpus[cpu.id].entered = true;
       tell(cpu.id, OpKind::SyscallEnter, event.pc, {}, static_cast<int64_t>(event.number));
       break;
     case CpuEvent::Kind::SystemReturn:
@@ -68,9 +76,13 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t) {
       leave_interrupts(cpu.id, true);
       tell(cpu.id, OpKind::SyscallExit, event.pc, {}, static_cast<int64_t>(event.value));
       break;
-    case CpuEvent::Kind::Stack:
-      tell(cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{event.value & ~uint64_t{0x3fff}});
+    case CpuEvent::Kind::Stack: {
+      CpuState& state = state_.cpus[cpu.id];
+      if ((event.number & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = event.number;
+      if ((event.value & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = 0;
+      tell(cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{event.value & ~(kKernelStack - 1)});
       break;
+    }
     case CpuEvent::Kind::Exception:
     case CpuEvent::Kind::AddressSpace:
     case CpuEvent::Kind::Halt:
@@ -96,10 +108,7 @@ void KernelMachine::read_console() {
 
 void KernelMachine::console_line(const std::string& line) {
   tell(state_.current, OpKind::Console, machine_.pc->cpu(state_.current).gpr(kRip), {}, 0, line);
-  if (!state_.dying && is_fatal(line)) {
-    state_.dying = true;
-    state_.dying_since = instructions();
-  }
+  state_.dying = state_.dying || is_fatal(line);
   if (state_.dying && line.find("---[ end ") != std::string::npos) state_.reported = true;
 }
 

@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/little_endian.h"
+#include "vm/guest/guest_symbols.h"
 #include "vm/kernel/next_operation.h"
 #include "vm/memory/mmu.h"
+#include "vm/memory/record.h"
 
 namespace slalom::vm {
 namespace {
@@ -14,9 +17,38 @@ constexpr uint64_t kSlice = 16'384;
 // What a kernel may still do after it has reported its end.
 constexpr uint64_t kLastWords = 3'000'000;
 // So long nothing but idle CPUs: nobody will ever wake up. In virtual nanoseconds.
-constexpr uint64_t kForever = 20'000'000'000;
-constexpr uint64_t kMostRevivals = 2'000;
+constexpr uint64_t kForever = 3'000'000'000;
+constexpr uint64_t kMostRevivals = 20;
 constexpr uint64_t kCheckLimit = 2'000'000'000;
+
+// "name+0x12" of the kernel's own that is there to wait for something.
+bool is_waiting_function(std::string_view place) {
+  constexpr std::string_view kPrefixes[] = {"schedule",
+                                            "__schedule",
+                                            "__mutex_",
+                                            "mutex_",
+                                            "rwsem_",
+                                            "down_",
+                                            "__down",
+                                            "wait_",
+                                            "__wait_",
+                                            "rt_mutex_",
+                                            "prepare_to_wait",
+                                            "finish_wait",
+                                            "ww_mutex_",
+                                            "do_wait_for_common",
+                                            "io_schedule",
+                                            "usleep_",
+                                            "msleep",
+                                            "__switch_to",
+                                            "osq_",
+                                            "_raw_",
+                                            "native_queued",
+                                            "queued_",
+                                            "__pv_queued",
+                                            "0x"};
+  return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return place.starts_with(prefix); });
+}
 
 TapFilter test_filter() {
   // Ring 0 without its own stacks: what flows can share.
@@ -213,7 +245,7 @@ Stop KernelMachine::run(uint32_t lease) {
     CpuState& state = state_.cpus[cpu];
     const uint64_t before = ops(cpu);
     RunOptions options{.instructions = std::min(next_stop(cpu) - before, kSlice - before % kSlice),
-                       .passes = lease,
+                       .passes = state_.dying ? ~uint64_t{0} >> 1 : lease,
                        .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
                        .stop_at_window = true};
     watch_for_writes();
@@ -234,13 +266,18 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
   Pc& pc = *machine_.pc;
   const unsigned cpu = state_.current;
   CpuState& state = state_.cpus[cpu];
-  if (state_.dying &&
-      (state_.reported || why == PcStop::Halted || instructions() - state_.dying_since > kLastWords))
-    return finish(Exited{});
+  if (state_.dying && why == PcStop::Halted) return finish(Exited{});
   if (state_.failure)
     return finish(
         Faulted{Faulted::Kind::Assertion, agent(cpu), Place{pc.cpu(cpu).gpr(kRip)}, *state_.failure});
-  if (instructions() >= inputs_.max_steps) return finish(LimitReached{instructions(), {agent(cpu)}});
+  // Ends that are noticed late come at fixed counts of instructions, so that they are the same whatever else
+  // the machine is stopped for.
+  if (ops(cpu) % kSlice == 0) {
+    if (state_.dying && state_.dying_since == 0) state_.dying_since = instructions();
+    if (state_.reported || (state_.dying && instructions() - state_.dying_since > kLastWords))
+      return finish(Exited{});
+    if (instructions() >= inputs_.max_steps) return finish(LimitReached{instructions(), {agent(cpu)}});
+  }
   switch (why) {
     case PcStop::PowerOff:
     case PcStop::Reset:
@@ -252,7 +289,8 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
       break;
     case PcStop::Budget:
       state.liveness.on_progress(state.in_a_row);
-      if (!state.liveness.live() && !state_.dying) return choice(ChoiceKind::Blocked);
+      if (state_.dying) return std::nullopt;
+      if (!state.liveness.live()) return choice(ChoiceKind::Yielded);
       if (next_stop_is(cpu)) return choice(ChoiceKind::Running);
       return std::nullopt;
     case PcStop::Place:
@@ -279,7 +317,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
       return choice(ChoiceKind::Blocked);
     case PcStop::Paused:
       state.liveness.on_pause(ops(cpu));
-      if (!state.liveness.live() && !state_.dying) return choice(ChoiceKind::Blocked);
+      if (!state.liveness.live() && !state_.dying) return choice(ChoiceKind::Yielded);
       return std::nullopt;
     case PcStop::Event: {
       const AgentId ended = agent(cpu);
@@ -312,6 +350,11 @@ Stop KernelMachine::choice(ChoiceKind kind, AgentId current) {
   state_.last = current;
   options_known_ = false;
   if (kind != ChoiceKind::Data && options().empty()) return conclude();
+  // Whoever seems to wait may still be the one that goes on: a replay knows better.
+  if (kind == ChoiceKind::Yielded && !enabled(state_.current)) {
+    options_found_.push_back({current, next_operation(machine_.pc->cpu(state_.current))});
+    std::ranges::sort(options_found_, {}, &Option::agent);
+  }
   return choice_point();
 }
 
@@ -373,14 +416,52 @@ Stop KernelMachine::conclude() {
         revived = true;
       }
     if (revived && ++state_.revivals > kMostRevivals) break;
-    if (!revived && (pc.time() - state_.progress > kForever || !pc.skip_to_timer())) break;
+    // Time passes for those who spin, too: their turn may be over, or a timer be what they wait for.
+    const bool passed = pc.skip_to_timer();
+    if (!revived && (pc.time() - state_.progress > kForever || !passed)) break;
     options_known_ = false;
-    if (!options().empty()) return choice_point();
+    if (options().empty()) continue;
+    if (state_.kind == ChoiceKind::Blocked && enabled(state_.current)) state_.kind = ChoiceKind::Yielded;
+    if (state_.kind == ChoiceKind::Yielded && !enabled(state_.current)) state_.kind = ChoiceKind::Blocked;
+    return choice_point();
   }
   Deadlocked deadlock;
-  for (const Option& one : blocked())
-    deadlock.waiting.push_back({one.agent, one.op.kind, one.op.object, one.op.pc, {}});
+  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+    if (!state_.cpus[cpu].done)
+      deadlock.waiting.push_back({cpu_agent(cpu), OpKind::None, {}, waits_at(cpu), {}});
   return finish(std::move(deadlock));
+}
+
+// A flow that sleeps: the innermost function on its stack that is not there to wait. Found by return
+// addresses, as nothing else is known of a stack.
+Place KernelMachine::waits_at(unsigned cpu) const {
+  const CpuState& state = state_.cpus[cpu];
+  const Cpu& here = machine_.pc->cpu(cpu);
+  Place found{here.regs.gpr[kRip]};
+  const bool spins = (here.regs.gpr[kRsp] & ~(kKernelStack - 1)) == state.flow_stack;
+  if (state.flow_stack == 0 || (spins && !is_waiting_function(names_->place(found)))) return found;
+  if (!spins && state.flow_sleeps == 0) return found;
+  PcMemory memory(*machine_.pc, cpu);
+  const uint64_t top = spins ? here.regs.gpr[kRsp] : state.flow_sleeps;
+  for (uint64_t at = top & ~uint64_t{7}; at < state.flow_stack + kKernelStack; at += 8) {
+    std::array<uint8_t, 8> word;
+    std::array<uint8_t, 1> before;
+    if (!memory.read(at, word)) break;
+    const uint64_t value = *get_le<uint64_t>(word, 0);
+    // What is behind a direct call.
+    if (value < 0xffffffff80000000 || !memory.read(value - 5, before) || before[0] != 0xe8) continue;
+    found = Place{value};
+    if (!is_waiting_function(names_->place(found))) return found;
+  }
+  return found;
+}
+
+// The filter has changed: what is cached was made for the old one.
+void KernelMachine::look_again() {
+  for (unsigned cpu = 0; cpu < machine_.pc->cpu_count(); ++cpu) {
+    machine_.pc->cpu(cpu).choose_tlb();
+    machine_.pc->cpu(cpu).forget_translations();
+  }
 }
 
 // All flows are done: the guest looks at what they left, if it was asked to.
@@ -393,7 +474,7 @@ Stop KernelMachine::end_of_test() {
   natural_ = true;
   tap_.watches.clear();
   tap_.filter.rings = 0;
-  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) pc.cpu(cpu).choose_tlb();
+  look_again();
   const uint64_t start = pc.executed();
   PcStop why = PcStop::Budget;
   while (why == PcStop::Budget && !state_.checked && pc.executed() - start < kCheckLimit) {
@@ -401,7 +482,7 @@ Stop KernelMachine::end_of_test() {
     read_console();
   }
   tap_.filter = test_filter();
-  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) pc.cpu(cpu).choose_tlb();
+  look_again();
   if (why == PcStop::Unknown) return finish(ToolError{pc.trouble()});
   if (state_.failure) return finish(Faulted{Faulted::Kind::Assertion, {}, {}, *state_.failure});
   if (!state_.checked) return finish(Faulted{Faulted::Kind::Assertion, {}, {}, "the check did not end"});

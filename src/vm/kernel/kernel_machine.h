@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "machine/machine.h"
@@ -60,6 +61,7 @@ class KernelMachine final : public Machine,
   std::array<uint64_t, Liveness::kReasons> liveness_counts() const;
   uint64_t instructions() const;
   Pc& pc() { return *machine_.pc; }
+  unsigned set_early_timers(unsigned times) { return std::exchange(options_.early_timers, times); }
 
   static AgentId cpu_agent(unsigned cpu) { return AgentId::initial(cpu); }
   static AgentId interrupt_agent(unsigned cpu, uint8_t vector);
@@ -74,6 +76,9 @@ class KernelMachine final : public Machine,
     bool parked = false;                // at SLALOM_DONE, and not interrupted since
     bool done = false;                  // its flow is
     unsigned early_timers = 0;          // that have come
+    bool entered = false;               // its flow has just called the kernel
+    uint64_t flow_stack = 0;            // where its flow's kernel stack lies,
+    uint64_t flow_sleeps = 0;           // and how far it was used when it was left; 0: it was not
     uint64_t in_a_row = 0;              // instructions since another CPU ran
     Liveness liveness;
   };
@@ -127,6 +132,8 @@ class KernelMachine final : public Machine,
   bool next_stop_is(unsigned cpu) const;  // here
   void enter_interrupt(unsigned cpu, uint8_t vector);
   void leave_interrupts(unsigned cpu, bool all);
+  Place waits_at(unsigned cpu) const;  // where the flow waits that belongs to that CPU
+  void look_again();
   void watch_for_writes();
   void read_console();
   void console_line(const std::string& line);

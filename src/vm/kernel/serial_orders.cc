@@ -24,6 +24,15 @@ bool tells_time(uint32_t number) {
   return std::ranges::find(kThose, number) != kThose.end();
 }
 
+// Of all orders together; where flows wait for long, few of them are enough.
+constexpr uint64_t kMostInstructions = 200'000'000;
+
+bool at_entry(const ChoicePoint& point, Place entry) {
+  return point.kind == ChoiceKind::Running && std::ranges::any_of(point.options(), [&](const Option& option) {
+           return option.agent == point.current && option.op.pc == entry;
+         });
+}
+
 std::string in_words(int64_t value) {
   return value < 0 && value > -4096
              ? fmt::format("-{} ({})", -value, strerrorname_np(static_cast<int>(-value)))
@@ -54,36 +63,60 @@ uint64_t SerialOrders::fingerprint(const std::vector<std::vector<uint8_t>>& resu
 }
 
 void SerialOrders::find(KernelMachine& machine, Place system_call_entry, uint64_t max_steps) {
+  const unsigned early_timers = machine.set_early_timers(0);
+  search(machine, system_call_entry, max_steps);
+  machine.set_early_timers(early_timers);
+}
+
+void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint64_t max_steps) {
   Inputs inputs{.policy = {.where = ChoicePolicy::Where::Nowhere, .places = {system_call_entry}},
                 .max_steps = max_steps};
   std::vector<size_t> path;  // which of the flows was taken at each choice
   Nobody sink;
-  while (orders_ < kMost) {
+  uint64_t instructions = 0;
+  while (orders_ < kMost && instructions < kMostInstructions) {
     if (!machine.reset(inputs).ok()) return;
     std::vector<size_t> counts;
     Stop stop = machine.start(sink);
     size_t depth = 0;
     while (std::holds_alternative<ChoicePoint>(stop)) {
       const ChoicePoint& point = std::get<ChoicePoint>(stop);
-      std::vector<AgentId> flows;  // interrupts come only when nothing else can
-      for (const Option& option : point.options())
-        if (!option.agent.parent()) flows.push_back(option.agent);
-      if (point.kind == ChoiceKind::Data || flows.empty()) {
-        stop = machine.resume({.next = flows.empty() ? point.options().front().agent : point.current});
+      std::vector<AgentId> flows;
+      AgentId interrupt;
+      for (const Option& option : point.options()) {
+        if (option.op.kind == OpKind::IrqEnter)
+          interrupt = option.agent;
+        else
+          flows.push_back(option.agent);
+      }
+      // Interrupts come as soon as they can.
+      if (point.kind == ChoiceKind::Data || interrupt) {
+        stop = machine.resume({.next = interrupt ? interrupt : point.current});
         continue;
       }
-      // Within a call, or with one flow left, there is nothing to choose.
-      const bool at_call = point.kind == ChoiceKind::Start || point.kind == ChoiceKind::Running ||
-                           point.kind == ChoiceKind::Ended || point.kind == ChoiceKind::Blocked;
+      // Elsewhere than between calls there is nothing to choose.
+      const bool was_interrupt = static_cast<bool>(point.current.parent());
+      const bool between = point.kind == ChoiceKind::Start ||
+                           (point.kind == ChoiceKind::Ended && !was_interrupt) ||
+                           point.kind == ChoiceKind::Blocked || at_entry(point, system_call_entry);
       size_t pick = 0;
-      if (at_call && flows.size() > 1) {
+      if (between && flows.size() > 1) {
         if (depth == path.size()) path.push_back(0);
         counts.push_back(flows.size());
         pick = path[depth++];
+      } else {
+        // Whoever runs goes on, or was interrupted, unless it seems to wait for another one.
+        const bool returned = point.kind == ChoiceKind::Ended && was_interrupt;
+        const auto current = std::ranges::find(flows, returned ? point.current.parent() : point.current);
+        if (current != flows.end() && (returned || point.kind == ChoiceKind::Running))
+          pick = static_cast<size_t>(current - flows.begin());
+        else if (flows.size() > 1 && flows[0] == point.current)
+          pick = 1;
       }
       stop = machine.resume({.next = flows[pick]});
     }
     ++orders_;
+    instructions += machine.instructions();
     if (std::holds_alternative<Exited>(std::get<Outcome>(stop))) {
       Values values;
       fingerprints_.insert(fingerprint(machine.results(), values));

@@ -31,6 +31,7 @@ class SerialOrders {
 
  private:
   using Values = std::vector<std::vector<int64_t>>;  // by flow and call
+  void search(KernelMachine& machine, Place system_call_entry, uint64_t max_steps);
   uint64_t fingerprint(const std::vector<std::vector<uint8_t>>& results, Values& values) const;
 
   std::vector<CallProgram> flows_;

@@ -262,6 +262,7 @@ const Op* syscall(Cpu& cpu, const Op* op) {
             .pc = cpu.gpr(kRip) + op->offset,
             .number = cpu.gpr(kRax),
             .arguments = {cpu.gpr(kRdi), cpu.gpr(kRsi), cpu.gpr(kRdx), cpu.gpr(10), cpu.gpr(8), cpu.gpr(9)}});
+  cpu.last_stack = 0;
   const uint64_t flags = cpu.rflags() & ~flag::kResume;
   const uint64_t target = cpu.mode.is_long() ? cpu.regs.lstar : cpu.regs.cstar;
   cpu.gpr(kRcx) = next_rip(cpu, op);

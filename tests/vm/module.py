@@ -1,0 +1,64 @@
+"""One of examples/kernel-modules: its bug is found, with the title that its test file expects, and comes back in other processes;
+its fixed twin survives more schedules. Called with the name of the module's directory."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SLALOM = os.environ.get("SLALOM", str(ROOT / "build" / "slalom"))
+SCHEDULES = 400
+FIXED_SCHEDULES = 2000
+REPLAYS = 5
+NAME = sys.argv.pop(1)
+FOLDER = ROOT / "examples" / "kernel-modules" / NAME
+
+
+def slalom(*arguments):
+    return subprocess.run([SLALOM, *map(str, arguments)], capture_output=True, text=True, timeout=900)
+
+
+def explore(test, schedules, out, *more):
+    done = slalom("explore", FOLDER / test, "--schedules", schedules, "--workers", 1, "--out", out, "--json", *more)
+    if done.returncode == 2 and ("slalom kernel get" in done.stderr or "scripts/build-modules" in done.stderr):
+        print(done.stderr)
+        sys.exit(77)  # skipped: the kernel or the modules are not there
+    return done
+
+
+class Module(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+
+    def test_the_bug_is_found_and_comes_back(self):
+        expected = tomllib.loads((FOLDER / "test.toml").read_text())["expect"]
+        done = explore("test.toml", SCHEDULES, self.scratch.name, "--first")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        found = [f for f in json.loads(done.stdout)["findings"] if f["severity"] == "failure"]
+        kinds = [f["kind"] for f in found]
+        titles = [f["title"] for f in found]
+        for kind in expected.get("kinds", []):
+            self.assertIn(kind, kinds, titles)
+        for title in expected.get("titles", []):
+            self.assertIn(title, titles)
+        self.assertEqual(len(found), 1, titles)
+        for _ in range(REPLAYS):
+            again = slalom("replay", found[0]["capsule"])
+            self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
+            self.assertIn(found[0]["title"], again.stdout)
+
+    def test_nothing_is_found_in_the_twin(self):
+        done = explore("fixed.toml", FIXED_SCHEDULES, "")
+        result = json.loads(done.stdout) if done.stdout else {}
+        self.assertEqual([f["title"] for f in result.get("findings", []) if f["severity"] == "failure"], [], done.stderr)
+        self.assertEqual(result.get("executions"), FIXED_SCHEDULES, result)
+
+
+if __name__ == "__main__":
+    unittest.main()
