@@ -167,9 +167,8 @@ void BootTrace::print(const std::string& line) {
   out << line << '\n';
 }
 
-void BootTrace::print_callers(uint64_t stack) {
-  if (!model_options_.backtraces) return;
-  for (const vm::ShadowStacks::Frame& frame : model_->backtrace(stack))
+void BootTrace::print_callers(const std::vector<vm::ShadowStacks::Frame>& callers) {
+  for (const vm::ShadowStacks::Frame& frame : callers)
     print(fmt::format("{:>46} {}", "<-", symbols_.describe(frame.call)));
 }
 
@@ -188,7 +187,7 @@ void BootTrace::on_guest_event(const vm::Cpu&, const vm::GuestEvent& event) {
   if (what.op == OpKind::ThreadSwitch && !shows_switches_) return;
   print(line);
   if (what.op != OpKind::ThreadSwitch && what.op != OpKind::SyscallEnter && what.op != OpKind::SyscallExit)
-    print_callers(event.stack);
+    print_callers(model_->backtrace(event.stack));
 }
 
 void BootTrace::on_guest_accesses(const vm::Cpu& cpu, std::span<const Access> accesses, uint64_t first_step,
@@ -201,6 +200,7 @@ void BootTrace::on_guest_accesses(const vm::Cpu& cpu, std::span<const Access> ac
   for (const Access& access : accesses) {
     note_if_nameless(access.pc().raw);
     print(lines_.access(access, first_step + access.retired, agent));
+    print_callers(model_->backtrace(cpu));
   }
 }
 

@@ -46,7 +46,7 @@ class BootTrace final : public vm::GuestSink {
   Result<void> choose();  // functions and addresses by name
   Result<void> begin(vm::Pc& pc);
   void print(const std::string& line);
-  void print_callers(uint64_t stack);
+  void print_callers(const std::vector<vm::ShadowStacks::Frame>& callers);
   void note_if_nameless(uint64_t address);
 
   const BootTraceOptions options_;

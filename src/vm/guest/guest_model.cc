@@ -89,11 +89,19 @@ const GuestTask& GuestModel::refresh(const Cpu& cpu, uint64_t step) {
   return known;
 }
 
+std::vector<ShadowStacks::Frame> GuestModel::backtrace(const Cpu& cpu) const {
+  const uint64_t* stack = stack_pointers_.find(cpu.id);
+  return stack == nullptr ? std::vector<ShadowStacks::Frame>() : stacks_.frames(*stack);
+}
+
 void GuestModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) {
-  chosen_accesses_.clear();
   for (const Access& access : accesses) {
     if (access.op() == OpKind::Call || access.op() == OpKind::Return) {
-      if (access.ring == 0) stacks_.on_transfer(access);
+      tell_accesses(cpu, first_step);  // those before it have other callers
+      if (access.ring == 0) {
+        stacks_.on_transfer(access);
+        stack_pointers_[cpu.id] = access.value;
+      }
       continue;
     }
     const uint64_t first = access.address().raw, last = first + std::max<uint64_t>(access.size, 1) - 1;
@@ -103,11 +111,16 @@ void GuestModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint
         break;
       }
   }
+  tell_accesses(cpu, first_step);
+}
+
+void GuestModel::tell_accesses(const Cpu& cpu, uint64_t first_step) {
   if (chosen_accesses_.empty()) return;
   // A switch of tasks ends a batch, so all of it is this task's.
   if (current_.size() <= cpu.id) current_.resize(cpu.id + 1);
   if (current_[cpu.id].address == 0) refresh(cpu, first_step);
   sink_.on_guest_accesses(cpu, chosen_accesses_, first_step, current_[cpu.id]);
+  chosen_accesses_.clear();
 }
 
 void GuestModel::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) {

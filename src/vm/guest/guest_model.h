@@ -68,15 +68,17 @@ struct GuestModelOptions {
 
 class GuestModel final : public TapSink {
  public:
-  // All must outlive it.
+  // The sink must outlive it; the kernel need not.
   GuestModel(const GuestKernel& kernel, const GuestModelOptions& options, GuestSink& sink);
 
   TapFilter filter() const;    // for its tap
   void watch(Tap& tap) const;  // the functions it needs
   const std::vector<std::string>& missing() const { return functions_.missing(); }
   bool knows_tasks() const { return tasks_.known(); }
-  // Innermost first. During a call of the sink: how `stack` was reached.
+  // Innermost first, during a call of the sink, if backtraces are asked for: how GuestEvent::stack was
+  // reached, or the accesses that are told.
   std::vector<ShadowStacks::Frame> backtrace(uint64_t stack) const { return stacks_.frames(stack); }
+  std::vector<ShadowStacks::Frame> backtrace(const Cpu& cpu) const;
 
   void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) override;
   void on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) override;
@@ -95,6 +97,7 @@ class GuestModel final : public TapSink {
   };
 
   const GuestTask& refresh(const Cpu& cpu, uint64_t step);
+  void tell_accesses(const Cpu& cpu, uint64_t first_step);
   void entered(const Cpu& cpu, const CpuEvent& event, uint64_t step);
   void returned(const Cpu& cpu, const CpuEvent& event, uint64_t step);
   void allocated(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, uint64_t address,
@@ -109,7 +112,7 @@ class GuestModel final : public TapSink {
   void tell(const Cpu& cpu, const Event& event, std::string_view function = {},
             std::span<const uint64_t> arguments = {}, uint64_t stack = 0);
 
-  const GuestModelOptions& options_;
+  const GuestModelOptions options_;
   GuestSink& sink_;
   LinuxFunctions functions_;
   LinuxTasks tasks_;
@@ -118,6 +121,7 @@ class GuestModel final : public TapSink {
   uint64_t cache_name_ = 0, cache_size_ = 0;  // in kmem_cache; both 0: not known
   std::vector<GuestTask> current_;            // by CPU
   std::map<uint64_t, Open> open_;             // by task
+  FlatMap<uint64_t> stack_pointers_;          // at the last call or return, by CPU
   FlatMap<Block> blocks_;                     // by address
   std::vector<Access> chosen_accesses_;
 };

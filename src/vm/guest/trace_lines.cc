@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "inputs/system_calls.h"
+#include "vm/guest/system_call_text.h"
 
 namespace slalom::vm {
 namespace {
@@ -45,6 +46,13 @@ std::string vector_name(int64_t vector) {
   }
 }
 
+// Whether a function returns an int or a long is not known; an int's errors are the likelier meaning.
+std::string call_result(int64_t value) {
+  constexpr int64_t kFirstError = 0xffff'f001, kLastError = 0xffff'ffff;
+  const bool is_error = value >= kFirstError && value <= kLastError;
+  return describe_result(is_error ? static_cast<int32_t>(value) : value);
+}
+
 std::string printable(std::string_view text) {
   std::string shown(text);
   for (char& c : shown)
@@ -57,9 +65,11 @@ std::string printable(std::string_view text) {
 
 std::string TraceLines::start(uint64_t step, AgentId agent) const {
   const auto task = tasks_.find(agent);
-  // CPU i is the initial agent i, whose path counts from 1.
-  const auto cpu = static_cast<unsigned>(agent.raw >> 56) - 1;
-  return fmt::format("{:>11} cpu{} {:<16} ", step, cpu, task == tasks_.end() ? "?" : task->second);
+  // CPU i is the initial agent i. Whoever else is in a trace (interrupts of kernel tests) has its path.
+  const uint64_t first = agent.raw >> 56;
+  const bool is_cpu = first != 0 && agent == AgentId::initial(static_cast<uint32_t>(first - 1));
+  const std::string cpu = is_cpu ? fmt::format("cpu{}", first - 1) : agent.path();
+  return fmt::format("{:>11} {} {:<16} ", step, cpu, task == tasks_.end() ? "?" : task->second);
 }
 
 std::string TraceLines::object(ObjectId id) const {
@@ -73,7 +83,7 @@ std::string TraceLines::function_call(const Event& event) {
   const std::string indent(2 * std::min(depth, kMostIndented), ' ');
   if (enters) ++depth;
   const std::string function = symbols_.describe(event.object.raw);
-  if (!enters) return fmt::format("{}{} = {:#x}", indent, function, event.value);
+  if (!enters) return fmt::format("{}{} = {}", indent, function, call_result(event.value));
   return fmt::format("{}{}({})  at {}", indent, function, printable(event.text),
                      symbols_.describe(event.pc.raw));
 }
@@ -86,6 +96,7 @@ std::string TraceLines::event(const Event& event) {
   }
   const std::string line = start(event.step.raw, event.agent);
   const std::string text = printable(event.text);
+  const auto number = static_cast<uint64_t>(event.value);
   const auto place = [&] { return symbols_.describe(event.pc.raw); };
   switch (event.op) {
     case OpKind::Lock:
@@ -104,7 +115,7 @@ std::string TraceLines::event(const Event& event) {
       return line + fmt::format("free    {:#x}{}, {}  at {}", event.object.raw, size, text, place());
     }
     case OpKind::SyscallEnter:
-      return line + fmt::format("syscall {}", text);
+      return line + fmt::format("syscall {}", text.empty() ? system_call_title(number) : text);
     case OpKind::SyscallExit:
       return line + fmt::format("syscall {} = {}", text, describe_result(event.value));
     case OpKind::IrqEnter:

@@ -166,8 +166,8 @@ TEST(TraceLines, NameTasksAndPlaces) {
       .step = Step{12}, .agent = cpu, .op = OpKind::Return, .object = ObjectId{0x1000}, .value = 5};
   lines.event(call);
   EXPECT_EQ(lines.event(call), "         11 cpu1 sh/3             call      reader()  at 0x0");
-  EXPECT_EQ(lines.event(back), "         12 cpu1 sh/3             call      reader = 0x5");
-  EXPECT_EQ(lines.event(back), "         12 cpu1 sh/3             call    reader = 0x5");
+  EXPECT_EQ(lines.event(back), "         12 cpu1 sh/3             call      reader = 5");
+  EXPECT_EQ(lines.event(back), "         12 cpu1 sh/3             call    reader = 5");
 }
 
 }  // namespace
