@@ -1,8 +1,10 @@
 // GuestModel on real kernels: locks alternate, read sections nest, memory is allocated before it is freed,
 // and what it says it cannot see is what the kernel has inlined. Programs start and end in the stretch it
 // watches.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
