@@ -66,8 +66,10 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
     if (bits & static_cast<uint32_t>(what)) words.emplace_back(text);
   };
   add(Uncontrolled::Fork, "the program forks: what its children do is not controlled");
-  add(Uncontrolled::ForeignThread, "a library starts threads of its own: they are not controlled");
-  add(Uncontrolled::ThreadBeforeMain, "threads are started before main(): they are not controlled");
+  add(Uncontrolled::ForeignThread,
+      "threads are started before main(), or by libraries: they are not controlled");
+  add(Uncontrolled::LeakedThread,
+      "threads were still there when the program ended: neither joined nor detached");
   add(Uncontrolled::Blocking, "the program waits in system calls that slalom does not model");
   return words;
 }

@@ -28,6 +28,10 @@ inline constexpr uint32_t kMostHolders = 256;
 inline constexpr uint32_t kMostPlaces = 1024;
 inline constexpr uint32_t kTextBytes = 4096;
 inline constexpr uint32_t kNobody = UINT32_MAX;
+// Objects that are no memory: channels of the program to itself (pipes and the like), by their order of
+// creation. Above all addresses, below agents.
+inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
+inline constexpr uint64_t kSignalObject = kChannelObjects;  // the process's signals; channels count from 1
 inline constexpr char kDescriptorVariable[] =
     "SLALOM_CHANNEL";  // the environment variable that names the memory
 
@@ -50,7 +54,12 @@ enum class Timeouts : uint32_t {
 };
 
 // Things met that slalom does not control; a bit each, in `uncontrolled`.
-enum class Uncontrolled : uint32_t { Fork = 1, ForeignThread = 2, ThreadBeforeMain = 4, Blocking = 8 };
+enum class Uncontrolled : uint32_t {
+  Fork = 1,
+  ForeignThread = 2,
+  Blocking = 4,
+  LeakedThread = 8,  // neither joined nor detached, still there at the end
+};
 
 struct Slot {
   uint64_t id;      // AgentId
@@ -61,8 +70,7 @@ struct Slot {
   std::atomic<uint32_t> turn;
   OpKind op;
   enum class State : uint8_t { Enabled, Disabled, Parked, Ended } state;  // Parked: others must complete it
-  uint8_t leaked;  // at the end of the process: still there, not detached
-  uint8_t unused;
+  uint16_t unused;
 };
 static_assert(sizeof(Slot) == 48);
 

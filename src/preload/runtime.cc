@@ -44,6 +44,7 @@ uint32_t Runtime::find(pthread_t thread) const {
 
 bool Runtime::satisfied(uint32_t index) const {
   const Agent& agent = agents_[index];
+  if (agent.cancelled && agent.cancellable && agent.at_cancel_point && agent.need != Need::Mutex) return true;
   switch (agent.need) {
     case Need::Nothing:
       return true;
@@ -68,6 +69,13 @@ bool Runtime::satisfied(uint32_t index) const {
       return ended(agent.target);
     case Need::Once:
       return *static_cast<const volatile int*>(agent.object) != 1;
+    case Need::Descriptors:
+      return raw_syscall(SYS_poll, reinterpret_cast<long>(agent.object), agent.count, 0) != 0;
+    case Need::Signal: {
+      uint64_t pending = 0;
+      raw_syscall(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof pending);
+      return ((pending | agent.signals) & *static_cast<const uint64_t*>(agent.object)) != 0;
+    }
     case Need::Wakeup:
       return false;
   }
@@ -149,7 +157,8 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
   hand_over(Phase::Choice);
 }
 
-bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline) {
+bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
+                     uint32_t count) {
   const uint32_t index = self();
   Agent& agent = agents_[index];
   Slot& slot = channel_->slots[index];
@@ -158,6 +167,7 @@ bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const v
   slot.pc = pc;
   agent.need = need;
   agent.object = at;
+  agent.count = count;
   agent.deadline = deadline;
   refresh();
   const bool ready = satisfied(index);
@@ -280,7 +290,6 @@ uint32_t Runtime::add_agent(uint64_t entry) {
   slot.turn.store(static_cast<uint32_t>(Turn::Wait), std::memory_order_relaxed);
   slot.op = OpKind::GoOn;
   slot.state = Slot::State::Enabled;
-  slot.leaked = 0;
   if (self_plus_one != 0) ++me().spawned;
   agents_[index] = Agent{};
   channel_->agent_count = index + 1;
@@ -318,7 +327,8 @@ void Runtime::process_ends(int status) {
   channel_->ending.agent = self();
   channel_->ending.status = static_cast<uint32_t>(status) & 0xff;
   for (uint32_t i = 0; i < agent_count(); ++i)
-    channel_->slots[i].leaked = i != self() && !ended(i) && !agents_[i].detached;
+    if (i != self() && i != 0 && !ended(i) && !agents_[i].detached)
+      note_uncontrolled(Uncontrolled::LeakedThread);
 }
 
 void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what) {
@@ -333,6 +343,16 @@ void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what) {
 
 void Runtime::note_uncontrolled(Uncontrolled what) {
   channel_->uncontrolled |= static_cast<uint32_t>(what);
+}
+
+void Runtime::cancel_point(bool begins) {
+  Agent& agent = me();
+  if (agent.cancelled && agent.cancellable) {
+    agent.cancelled = false;
+    agent.result = PTHREAD_CANCELED;
+    SLALOM_REAL(pthread_exit)(PTHREAD_CANCELED);
+  }
+  agent.at_cancel_point = begins;
 }
 
 uint64_t Runtime::read_clock(uint64_t pc) {

@@ -22,7 +22,19 @@
 namespace slalom::preload {
 
 // What an operation needs before it can be done.
-enum class Need : uint8_t { Nothing, Mutex, Spin, ReadLock, WriteLock, Semaphore, AgentEnd, Once, Wakeup };
+enum class Need : uint8_t {
+  Nothing,
+  Mutex,
+  Spin,
+  ReadLock,
+  WriteLock,
+  Semaphore,
+  AgentEnd,
+  Once,
+  Descriptors,  // one of several is ready
+  Signal,       // one of a set is pending
+  Wakeup,
+};
 
 inline constexpr uint64_t kNever = UINT64_MAX;
 
@@ -37,6 +49,8 @@ struct Agent {
   pthread_mutex_t* relock = nullptr;  // of a wait on a condition variable: what it does when woken
   uint64_t deadline = kNever;         // of a wait with a time limit, in virtual nanoseconds
   struct LocalDestructor* destructors = nullptr;  // of C++ thread_local objects
+  uint64_t signals = 0;                           // sent to it while it waited for them
+  uint32_t count = 0;                             // of descriptors that `object` points to
   uint32_t target = kNobody;                      // who is joined
   uint32_t spawned = 0;
   Need need = Need::Nothing;
@@ -44,8 +58,9 @@ struct Agent {
   bool woken = false;  // out of Need::Wakeup, by another agent
   bool detached = false;
   bool joined = false;
-  bool cancelled = false;
-  bool cancellable = true;
+  bool cancelled = false;        // another thread has asked it to end
+  bool cancellable = true;       // it may be
+  bool at_cancel_point = false;  // what it waits in ends, then
 };
 
 class Runtime {
@@ -63,7 +78,7 @@ class Runtime {
 
   // Stops before an operation. True: it can be done now. False: its time is over (only with a deadline).
   bool arrive(OpKind op, uint64_t object, uint64_t pc, Need need = Need::Nothing, const void* at = nullptr,
-              uint64_t deadline = kNever);
+              uint64_t deadline = kNever, uint32_t count = 0);
   // The agent has begun to wait for others to complete its operation. True: they did.
   bool park(OpKind op, const void* at, uint64_t pc, uint64_t deadline);
   // Ends the wait of another agent, which then does `relock`, or just goes on.
@@ -90,6 +105,10 @@ class Runtime {
   // Misuse of a primitive: "unlock of a mutex that ...".
   [[noreturn]] void misuse(uint64_t pc, const char* what) { fail(Ending::Kind::Crash, pc, what); }
   void note_uncontrolled(Uncontrolled what);
+
+  // Ends the running agent if it was cancelled. Every operation that POSIX calls a cancellation point begins
+  // and ends here.
+  void cancel_point(bool begins);
 
   // Virtual time, a function of what was executed, in nanoseconds since the program's start.
   uint64_t now() const { return clock_; }

@@ -156,8 +156,10 @@ int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool t
   if (index == rt.self()) return EDEADLK;
   const uint64_t object = agent_object(rt.slot(index));
   rt.me().target = index;
+  if (!try_only) rt.cancel_point(true);
   const bool done = try_only ? (rt.arrive(OpKind::TryLock, object, pc), rt.ended(index))
                              : rt.arrive(OpKind::Join, object, pc, Need::AgentEnd, nullptr, deadline);
+  if (!try_only) rt.cancel_point(false);
   if (!done) {
     rt.tell(OpKind::TryLock, object, 1, 0);
     rt.retire(true);
@@ -237,6 +239,31 @@ SLALOM_EXPORT void pthread_exit(void* result) {
   if (runtime().controls()) runtime().me().result = result;
   SLALOM_REAL(pthread_exit)(result);
   __builtin_unreachable();
+}
+
+// Deferred cancellation: the thread ends at its next cancellation point. What it waits in there ends.
+SLALOM_EXPORT int pthread_cancel(pthread_t thread) {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_cancel)(thread);
+  Runtime& rt = runtime();
+  const uint32_t index = rt.find(thread);
+  if (index == kNobody) return ESRCH;
+  rt.arrive(OpKind::Signal, agent_object(rt.slot(index)), SLALOM_PLACE());
+  rt.tell(OpKind::Signal, agent_object(rt.slot(index)), 0, 1);
+  rt.agent(index).cancelled = true;
+  rt.retire();
+  return 0;
+}
+SLALOM_EXPORT int pthread_setcancelstate(int state, int* before) {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_setcancelstate)(state, before);
+  bool& cancellable = runtime().me().cancellable;
+  if (before != nullptr) *before = cancellable ? PTHREAD_CANCEL_ENABLE : PTHREAD_CANCEL_DISABLE;
+  cancellable = state == PTHREAD_CANCEL_ENABLE;
+  return 0;
+}
+SLALOM_EXPORT void pthread_testcancel() {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_testcancel)();
+  runtime().pass(OpKind::GoOn, SLALOM_PLACE(), false);
+  runtime().cancel_point(false);
 }
 
 SLALOM_EXPORT int pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {

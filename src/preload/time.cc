@@ -32,8 +32,10 @@ uint64_t start_of(clockid_t clock) {
 }
 
 void sleep_until(uint64_t until, uint64_t pc) {
+  runtime().cancel_point(true);
   runtime().pass(OpKind::Yield, pc, true);
   runtime().pass_time(until);
+  runtime().cancel_point(false);
 }
 
 }  // namespace

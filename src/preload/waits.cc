@@ -38,20 +38,24 @@ uint32_t waiters(const void* object, uint32_t (&found)[kMostAgents]) {
 
 int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc, uint64_t deadline) {
   Runtime& rt = runtime();
+  rt.cancel_point(false);
   rt.arrive(OpKind::Wait, object_id(condition), pc);
   check_alive(condition, pc, "wait on a condition variable that was destroyed");
   rt.tell(OpKind::Wait, object_id(condition));
   release_mutex_to_wait(mutex, pc);
   rt.retire();
   rt.me().relock = mutex;
+  rt.me().at_cancel_point = true;
   const bool woken = rt.park(OpKind::Wait, condition, pc, deadline);
   rt.me().relock = nullptr;
+  rt.me().at_cancel_point = false;
   if (!woken) {
     rt.tell(OpKind::TimerFire, object_id(condition), 1);
     rt.retire(true);
     rt.arrive(OpKind::Lock, object_id(mutex), pc, Need::Mutex, mutex);
   }
   take_mutex(mutex);
+  rt.cancel_point(false);
   return woken ? 0 : ETIMEDOUT;
 }
 
@@ -91,7 +95,11 @@ uint32_t& count_of(sem_t* semaphore) {
 
 int wait_for(sem_t* semaphore, uint64_t pc, uint64_t deadline) {
   Runtime& rt = runtime();
-  if (!rt.arrive(OpKind::SemWait, object_id(semaphore), pc, Need::Semaphore, semaphore, deadline)) {
+  rt.cancel_point(true);
+  const bool in_time =
+      rt.arrive(OpKind::SemWait, object_id(semaphore), pc, Need::Semaphore, semaphore, deadline);
+  rt.cancel_point(false);
+  if (!in_time) {
     rt.tell(OpKind::TryLock, object_id(semaphore), 0, 0);
     rt.retire(true);
     errno = ETIMEDOUT;

@@ -175,6 +175,8 @@ std::string ProgramNames::agent(AgentId id) const {
 std::string ProgramNames::object(ObjectId id) const {
   if (id.raw == 0) return {};
   if ((id.raw >> 56) != 0) return agent(AgentId{id.raw});
+  if (id.raw == preload::kSignalObject) return "signals";
+  if (id.raw >= preload::kChannelObjects) return fmt::format("channel#{}", id.raw - preload::kChannelObjects);
   std::lock_guard lock(mutex_);
   if (const Symbol* symbol = find(id.raw)) {
     const std::string name = demangle(symbol->name);
