@@ -61,14 +61,16 @@ class Finisher {
     finding.seed = job_.strategy.seed;
     finding.execution = found.execution;
     finding.occurrences = found.occurrences;
-    if (options_.shrink) shrink(finding, stop);
+    const bool thorough = options_.races_count || found.verdict.severity == Severity::Failure;
+    const uint32_t replays = thorough ? options_.replays : 0;
+    if (options_.shrink && thorough) shrink(finding, stop);
     TraceLog log;
     std::vector<ChoiceKind> kinds;
-    for (uint32_t i = 0; i < std::max(1u, options_.replays); ++i) {
+    for (uint32_t i = 0; i < std::max(1u, replays); ++i) {
       TRY_ASSIGN(const Replay replay,
                  replay_finding(target_, finding, finding.policy, i == 0 ? &log : nullptr));
       if (i == 0) kinds = switch_kinds(replay.execution);
-      if (options_.replays == 0) break;
+      if (replays == 0) break;
       ++finding.replays_tried;
       finding.replays_same += replay.same();
     }

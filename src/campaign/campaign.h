@@ -25,6 +25,7 @@ struct CampaignOptions {
   ExploreOptions::Verify verify = ExploreOptions::Verify::No;
   ExploreOptions::Until until = ExploreOptions::Until::Done;
   bool shrink = true;
+  bool races_count = true;  // else they are listed as they were found, neither shrunk nor replayed
   uint64_t shrink_executions = 50'000;  // most that shrinking one finding may take
   uint32_t replays = 10;
   std::filesystem::path store = "slalom-findings";  // empty: keep nothing

@@ -20,6 +20,7 @@ struct Target {
   // What suits it, unless the user says otherwise. Empty, 0: the usual.
   std::string strategy, choices, detectors;
   uint64_t max_steps = 0;
+  bool races_count = true;            // as findings; else only where the user says so
   bool learns = false;                // where to switch: from executions that only look (trace/feedback.h)
   std::string all_detectors = "all";  // what looks at replays of it
 };

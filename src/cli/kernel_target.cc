@@ -143,6 +143,7 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
   target.detectors = target.all_detectors = "kernel";
   target.max_steps = test.limits.execution;
   target.learns = true;
+  target.races_count = false;
   return target;
 }
 

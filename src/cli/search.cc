@@ -194,6 +194,9 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   for (const StrategyInfo& info : strategy_catalogue())
     if (info.name == job.strategy.name) exhaustive = info.exhaustive;
   if (campaign.schedules == 0 && campaign.seconds == 0 && !exhaustive) campaign.schedules = kDefaultSamples;
+  if (!arguments.fail_on.empty() && arguments.fail_on != "race")
+    return error("--fail-on takes race, not \"{}\"", arguments.fail_on);
+  campaign.races_count = target.races_count || arguments.fail_on == "race";
   campaign.shrink = !arguments.no_shrink;
   campaign.checkpoints = !arguments.no_checkpoints;
   if (arguments.run_twice) campaign.verify = ExploreOptions::Verify::RunTwice;
@@ -217,7 +220,9 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
     print_text(target, job, result, arguments);
   if (result.explored.end == ExploreResult::End::Failed) return error("{}", result.explored.trouble.front());
   for (const auto& kept : result.findings)
-    if (kept.finding.verdict.severity != Severity::Suspicion) return Exit::Findings;
+    if (kept.finding.verdict.severity == Severity::Failure ||
+        (kept.finding.verdict.severity == Severity::Race && campaign.races_count))
+      return Exit::Findings;
   return Exit::Clean;
 }
 
@@ -264,6 +269,7 @@ void add_search_options(CLI::App& verb, SearchArguments& a) {
   verb.add_option("--detectors", a.detectors, "what to look for; see below")
       ->capture_default_str()
       ->type_name("D");
+  verb.add_option("--fail-on", a.fail_on, "race: data races of a kernel are failures, too")->type_name("W");
   verb.add_option("--out", a.campaign.store, "folder for findings; \"\" keeps none")
       ->capture_default_str()
       ->type_name("DIR");

@@ -26,6 +26,7 @@ constexpr std::array<DetectorInfo, 9> kCatalogue = {{
     {"leak", "heap objects never freed", false},
     {"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
      true, For::Kernels},
+    {"kernel-race", "data races of a kernel, by happens-before", true, For::Kernels},
 }};
 
 class Selection {

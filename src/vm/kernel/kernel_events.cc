@@ -1,5 +1,6 @@
 // What a KernelMachine hears from its CPUs, its console and its guest while it runs.
 #include <algorithm>
+#include <iterator>
 
 #include "guest/slalom.h"
 #include "vm/kernel/kernel_machine.h"
@@ -44,6 +45,13 @@ void KernelMachine::tell(unsigned cpu, OpKind op, uint64_t pc, ObjectId object, 
 
 void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) {
   if (sink_ == nullptr || natural_) return;
+  // Each CPU has an APIC of its own at the same address: that is no memory they share.
+  const auto is_device = [](const Access& access) { return Devices::is_mmio(access.physical); };
+  std::vector<Access> memory;
+  if (std::ranges::any_of(accesses, is_device)) {
+    std::ranges::remove_copy_if(accesses, std::back_inserter(memory), is_device);
+    accesses = memory;
+  }
   const uint64_t stack = cpu.last_stack & ~(kKernelStack - 1);
   CpuState& state = state_.cpus[cpu.id];
   if (state.entered && stack != 0 && state.interrupts.empty()) {
