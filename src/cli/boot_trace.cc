@@ -2,8 +2,10 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <utility>
 
 #include "trace/trace_file.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/little_endian.h"
 #include "vm/guest/system_call_text.h"

@@ -6,6 +6,7 @@
 // is inlined it cannot see, and missing() names it. Explanations depend on it; control never does.
 //
 // Events are told when they have happened: a lock when it is held, memory when it is returned.
+// Whoever restores another state of the machine needs a new model and a new tap: both remember what began.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,8 @@
 // of symbols; and the lines of TraceLines.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "vm/boot/boot.h"
 #include "vm/guest/linux_functions.h"
 #include "vm/guest/shadow_stacks.h"
