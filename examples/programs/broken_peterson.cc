@@ -1,6 +1,7 @@
 // Peterson's algorithm for two threads, with its first two steps in the wrong order.
 //
 // flags: -fsanitize=thread
+// schedules: 300
 // expect: data-race assertion
 #include <atomic>
 #include <cassert>

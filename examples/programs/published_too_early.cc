@@ -1,6 +1,7 @@
 // A message is announced before it is written.
 //
 // flags: -fsanitize=thread
+// schedules: 300
 // expect: data-race assertion
 #include <atomic>
 #include <cassert>

@@ -1,6 +1,7 @@
 // Two threads add to a plain variable without any lock: a data race, and sometimes a lost update.
 //
 // flags: -fsanitize=thread
+// schedules: 300
 // expect: data-race assertion
 #include <assert.h>
 #include <pthread.h>

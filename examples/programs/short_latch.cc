@@ -1,6 +1,7 @@
 // A latch that waits for one worker too few.
 //
 // flags: -fsanitize=thread
+// schedules: 300
 // expect: data-race assertion lost-wakeup deadlock
 #include <cassert>
 #include <latch>

@@ -1,5 +1,5 @@
-// A worker pool that is destroyed without waiting for its worker: the condition variable goes while the
-// worker waits on it.
+// A worker pool that is destroyed without waiting for its worker, which still has to say that it has ended:
+// the condition variable for that is gone.
 //
 // expect: crash
 #include <condition_variable>
@@ -26,9 +26,11 @@ class Pool {
   void work() {
     std::unique_lock guard(lock_);
     while (!stop_) wake_.wait(guard);
+    guard.unlock();
+    ended_.notify_all();
   }
   std::mutex lock_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, ended_;
   bool stop_ = false;
   std::thread worker_;
 };

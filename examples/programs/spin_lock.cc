@@ -1,6 +1,7 @@
 // A spin lock that looks and takes in two steps.
 //
 // flags: -fsanitize=thread
+// schedules: 300
 // expect: assertion data-race
 #include <atomic>
 #include <cassert>
