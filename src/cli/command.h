@@ -24,6 +24,7 @@ using Run = std::function<Result<Exit>()>;
 // Each adds its verb to `app` and sets `run` when the verb is chosen.
 void add_explore(CLI::App& app, Run& run);
 void add_run(CLI::App& app, Run& run);
+void add_cc(CLI::App& app, Run& run);
 void add_replay(CLI::App& app, Run& run);
 void add_findings(CLI::App& app, Run& run);
 void add_trace(CLI::App& app, Run& run);

@@ -12,7 +12,8 @@ constexpr const char* kTour =
     R"(slalom finds, explains and replays concurrency bugs.
 
   slalom run -- PROG ...   search the interleavings of a program for bugs
-  slalom explore FILE      the same for a toy program
+  slalom cc ARGS           compile so that run sees memory accesses (or c++)
+  slalom explore FILE      the same for a kernel test or a toy program
   slalom replay CAPSULE    see a bug again, exactly as it was found
   slalom findings [DIR]    list the bugs that were found
   slalom trace FILE        print a saved trace
@@ -55,6 +56,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   slalom::Run run;
   slalom::add_run(app, run);
+  slalom::add_cc(app, run);
   slalom::add_explore(app, run);
   slalom::add_replay(app, run);
   slalom::add_findings(app, run);

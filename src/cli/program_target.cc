@@ -56,7 +56,7 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
 Result<Target> open_program(const TargetId& id) {
   TRY_ASSIGN(const Program program, parse_program(id.content));
   TRY(check_unchanged(program));
-  return make_program_target(program, {});
+  return make_program_target(program, {.patience = 60});  // it did end when it was found
 }
 
 std::vector<std::string> uncontrolled_in_words(uint32_t bits) {

@@ -6,7 +6,7 @@ import unittest
 
 from support import FIXED, LOST_UPDATE, SLALOM, Case, environment
 
-VERBS = ["run", "explore", "replay", "findings", "trace", "boot", "kernel", "new", "doctor"]
+VERBS = ["run", "cc", "explore", "replay", "findings", "trace", "boot", "kernel", "new", "doctor"]
 
 
 class Help(Case):
