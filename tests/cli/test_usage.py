@@ -37,6 +37,8 @@ class Help(Case):
         for name in re.findall(r"^  (\S+) ", strategies, re.M):
             self.expect(0, "explore", FIXED, "--strategy", name, "--schedules", 20)
         for name in re.findall(r"^  (\S+) ", detectors, re.M):
+            if name.startswith("kernel"):  # locks of a toy are no memory to it
+                continue
             self.expect(0, "explore", FIXED, "--detectors", name)
 
     def test_version(self):

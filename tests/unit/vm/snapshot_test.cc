@@ -161,7 +161,9 @@ TEST(Snapshot, ContentsThatDisagreeAreRefused) {
     cpus[20] = count;
     EXPECT_THAT(trouble(cpus), StartsWith("malformed: ")) << int{count};
   }
-  // All that is read is used: no bit of the payload can change without being noticed.
+  // All that is read is used: no bit of the payload can change without being noticed, unless it means nothing
+  // to the compression.
+  const uint64_t hash = machine.pc->state_hash();
   Rng rng(2);
   for (int i = 0; i < 300; ++i) {
     Bytes changed = payload;
@@ -169,7 +171,7 @@ TEST(Snapshot, ContentsThatDisagreeAreRefused) {
     changed[at] ^= static_cast<uint8_t>(1u << rng.below(8));
     const Result<Booted> back = decode_snapshot(changed);
     const bool is_name = at >= 8 && at < 20;
-    EXPECT_TRUE(!back.ok() || is_name) << "byte " << at;
+    EXPECT_TRUE(!back.ok() || is_name || back->pc->state_hash() == hash) << "byte " << at;
   }
 }
 
