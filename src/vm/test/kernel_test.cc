@@ -25,6 +25,12 @@ class Reader {
   }
 
   Result<KernelTest> read() {
+    // toml++ does not survive all of Unicode outside of texts.
+    const auto strange =
+        std::ranges::find_if(text_, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+    if (strange != text_.end())
+      return error("{}:{}: only ASCII characters may be in a kernel test; write bytes of a text as \\xNN",
+                   test_.file, 1 + std::count(text_.begin(), strange, '\n'));
     const toml::parse_result parsed = toml::parse(text_);
     if (!parsed)
       return error("{}:{}:{}: {}", test_.file, parsed.error().source().begin.line,
