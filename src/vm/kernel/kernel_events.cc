@@ -32,9 +32,9 @@ bool is_fatal(std::string_view line) {
 
 }  // namespace
 
-void KernelMachine::tell(unsigned cpu, OpKind op, uint64_t pc, ObjectId object, int64_t value,
+void KernelMachine::tell(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, ObjectId object, int64_t value,
                          std::string_view text) {
-  sink_->on_event({.step = slalom::Step{instructions()},
+  sink_->on_event({.step = slalom::Step{step - begin_executed_},
                    .agent = agent(cpu),
                    .op = op,
                    .pc = Place{pc},
@@ -65,11 +65,11 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
       {.agent = agent(cpu.id), .thread = stack, .first_step = slalom::Step{first_step - begin_executed_}});
 }
 
-void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t) {
+void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
   if (sink_ == nullptr || natural_) return;
   switch (event.kind) {
     case CpuEvent::Kind::Interrupt:
-      tell(cpu.id, OpKind::IrqEnter, event.pc, ObjectId{cpu.id}, static_cast<int64_t>(event.number));
+      tell(step, cpu.id, OpKind::IrqEnter, event.pc, ObjectId{cpu.id}, static_cast<int64_t>(event.number));
       break;
     case CpuEvent::Kind::InterruptReturn:
       if (cpu.cpl == 3) leave_interrupts(cpu.id, true);
@@ -77,18 +77,18 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t) {
     case CpuEvent::Kind::SystemCall:
       state_.progress = machine_.pc->time();
       state_.cpus[cpu.id].entered = true;
-      tell(cpu.id, OpKind::SyscallEnter, event.pc, {}, static_cast<int64_t>(event.number));
+      tell(step, cpu.id, OpKind::SyscallEnter, event.pc, {}, static_cast<int64_t>(event.number));
       break;
     case CpuEvent::Kind::SystemReturn:
       state_.progress = machine_.pc->time();
       leave_interrupts(cpu.id, true);
-      tell(cpu.id, OpKind::SyscallExit, event.pc, {}, static_cast<int64_t>(event.value));
+      tell(step, cpu.id, OpKind::SyscallExit, event.pc, {}, static_cast<int64_t>(event.value));
       break;
     case CpuEvent::Kind::Stack: {
       CpuState& state = state_.cpus[cpu.id];
       if ((event.number & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = event.number;
       if ((event.value & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = 0;
-      tell(cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{event.value & ~(kKernelStack - 1)});
+      tell(step, cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{event.value & ~(kKernelStack - 1)});
       break;
     }
     case CpuEvent::Kind::Exception:
@@ -115,7 +115,8 @@ void KernelMachine::read_console() {
 }
 
 void KernelMachine::console_line(const std::string& line) {
-  tell(state_.current, OpKind::Console, machine_.pc->cpu(state_.current).gpr(kRip), {}, 0, line);
+  tell(machine_.pc->executed(), state_.current, OpKind::Console, machine_.pc->cpu(state_.current).gpr(kRip),
+       {}, 0, line);
   state_.dying = state_.dying || is_fatal(line);
   if (state_.dying && line.find("---[ end ") != std::string::npos) state_.reported = true;
 }
@@ -155,7 +156,8 @@ bool KernelMachine::on_hypercall(Cpu& cpu) {
       state_.arity = static_cast<uint32_t>(call.a);
       return false;
     case SLALOM_NOTE:
-      tell(cpu.id, OpKind::Note, cpu.gpr(kRip), {}, 0, read_text(cpu, call.a, call.b));
+      tell(machine_.pc->executed(), cpu.id, OpKind::Note, cpu.gpr(kRip), {}, 0,
+           read_text(cpu, call.a, call.b));
       return true;
     case SLALOM_FAIL:
       state_.failure = read_text(cpu, call.a, call.b);

@@ -115,6 +115,9 @@ class KernelMachine final : public Machine,
   // Hypercalls
   bool on_hypercall(Cpu& cpu) override;
 
+  // How often a CPU is looked at that does not stop by itself; at fixed counts of its own instructions.
+  static constexpr uint64_t kSlice = 16'384;
+
   Stop run(uint32_t lease);
   std::optional<Stop> after(PcStop why);
   Stop choice(ChoiceKind kind);
@@ -137,7 +140,8 @@ class KernelMachine final : public Machine,
   void watch_for_writes();
   void read_console();
   void console_line(const std::string& line);
-  void tell(unsigned cpu, OpKind op, uint64_t pc, ObjectId object = {}, int64_t value = 0,
+  // `step` counts instructions of all CPUs since the machine was made.
+  void tell(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, ObjectId object = {}, int64_t value = 0,
             std::string_view text = {});
 
   Booted machine_;

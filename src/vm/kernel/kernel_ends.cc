@@ -1,0 +1,145 @@
+// How a KernelMachine's executions end: nothing can go on, all flows are done, the check.
+#include <algorithm>
+#include <array>
+
+#include "base/little_endian.h"
+#include "vm/guest/guest_symbols.h"
+#include "vm/kernel/kernel_machine.h"
+#include "vm/memory/record.h"
+
+namespace slalom::vm {
+namespace {
+
+// So long nothing but idle CPUs: nobody will ever wake up. In virtual nanoseconds.
+constexpr uint64_t kForever = 3'000'000'000;
+constexpr uint64_t kMostRevivals = 20;
+constexpr uint64_t kCheckLimit = 2'000'000'000;
+
+// "name+0x12" of the kernel's own that is there to wait for something.
+bool is_waiting_function(std::string_view place) {
+  constexpr std::string_view kPrefixes[] = {"schedule",
+                                            "__schedule",
+                                            "__mutex_",
+                                            "mutex_",
+                                            "rwsem_",
+                                            "down_",
+                                            "__down",
+                                            "wait_",
+                                            "__wait_",
+                                            "rt_mutex_",
+                                            "prepare_to_wait",
+                                            "finish_wait",
+                                            "ww_mutex_",
+                                            "do_wait_for_common",
+                                            "io_schedule",
+                                            "usleep_",
+                                            "msleep",
+                                            "__switch_to",
+                                            "osq_",
+                                            "_raw_",
+                                            "native_queued",
+                                            "queued_",
+                                            "__pv_queued",
+                                            "0x"};
+  return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return place.starts_with(prefix); });
+}
+
+}  // namespace
+
+Stop KernelMachine::conclude() {
+  Pc& pc = *machine_.pc;
+  if (state_.dying) return finish(Exited{});
+  for (int tries = 0; tries < 10'000; ++tries) {
+    bool revived = false;
+    for (CpuState& state : state_.cpus)
+      if (!state.liveness.live()) {
+        state.liveness.revive();
+        revived = true;
+      }
+    if (revived && ++state_.revivals > kMostRevivals) break;
+    // Time passes for those who spin, too: their turn may be over, or a timer be what they wait for.
+    const bool passed = pc.skip_to_timer();
+    if (!revived && (pc.time() - state_.progress > kForever || !passed)) break;
+    options_known_ = false;
+    if (options().empty()) continue;
+    if (state_.kind == ChoiceKind::Blocked && enabled(state_.current)) state_.kind = ChoiceKind::Yielded;
+    if (state_.kind == ChoiceKind::Yielded && !enabled(state_.current)) state_.kind = ChoiceKind::Blocked;
+    return choice_point();
+  }
+  Deadlocked deadlock;
+  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+    if (!state_.cpus[cpu].done)
+      deadlock.waiting.push_back({cpu_agent(cpu), OpKind::None, {}, waits_at(cpu), {}});
+  return finish(std::move(deadlock));
+}
+
+// A flow that sleeps: the innermost function on its stack that is not there to wait. Found by return
+// addresses, as nothing else is known of a stack.
+Place KernelMachine::waits_at(unsigned cpu) const {
+  const CpuState& state = state_.cpus[cpu];
+  const Cpu& here = machine_.pc->cpu(cpu);
+  Place found{here.regs.gpr[kRip]};
+  const bool spins = (here.regs.gpr[kRsp] & ~(kKernelStack - 1)) == state.flow_stack;
+  if (state.flow_stack == 0 || (spins && !is_waiting_function(names_->place(found)))) return found;
+  if (!spins && state.flow_sleeps == 0) return found;
+  PcMemory memory(*machine_.pc, cpu);
+  const uint64_t top = spins ? here.regs.gpr[kRsp] : state.flow_sleeps;
+  for (uint64_t at = top & ~uint64_t{7}; at < state.flow_stack + kKernelStack; at += 8) {
+    std::array<uint8_t, 8> word;
+    std::array<uint8_t, 1> before;
+    if (!memory.read(at, word)) break;
+    const uint64_t value = *get_le<uint64_t>(word, 0);
+    // What is behind a direct call.
+    if (value < 0xffffffff80000000 || !memory.read(value - 5, before) || before[0] != 0xe8) continue;
+    found = Place{value};
+    if (!is_waiting_function(names_->place(found))) return found;
+  }
+  return found;
+}
+
+// The filter has changed: what is cached was made for the old one.
+void KernelMachine::look_again() {
+  for (unsigned cpu = 0; cpu < machine_.pc->cpu_count(); ++cpu) {
+    machine_.pc->cpu(cpu).choose_tlb();
+    machine_.pc->cpu(cpu).forget_translations();
+  }
+}
+
+// All flows are done: the guest looks at what they left, if it was asked to.
+Stop KernelMachine::end_of_test() {
+  if (options_.judge)
+    if (std::string wrong = options_.judge(state_.results); !wrong.empty())
+      return finish(Faulted{Faulted::Kind::Assertion, {}, {}, std::move(wrong)});
+  if (!options_.has_check) return finish(Exited{});
+  Pc& pc = *machine_.pc;
+  natural_ = true;
+  tap_.watches.clear();
+  const uint8_t rings = std::exchange(tap_.filter.rings, uint8_t{0});
+  look_again();
+  const uint64_t start = pc.executed();
+  PcStop why = PcStop::Budget;
+  while (why == PcStop::Budget && !state_.checked && pc.executed() - start < kCheckLimit) {
+    why = pc.run(kSlice);
+    read_console();
+  }
+  tap_.filter.rings = rings;
+  look_again();
+  if (why == PcStop::Unknown) return finish(ToolError{pc.trouble()});
+  if (state_.failure) return finish(Faulted{Faulted::Kind::Assertion, {}, {}, *state_.failure});
+  if (!state_.checked) return finish(Faulted{Faulted::Kind::Assertion, {}, {}, "the check did not end"});
+  if (*state_.checked != 0)
+    return finish(Faulted{
+        Faulted::Kind::Assertion, {}, {}, fmt::format("the check failed with status {}", *state_.checked)});
+  return finish(Exited{});
+}
+
+Stop KernelMachine::finish(Outcome outcome) {
+  open_ = false;
+  if (!state_.line.empty()) console_line(std::exchange(state_.line, {}));
+  std::vector<Place> found = communication_.points();
+  std::ranges::set_difference(found, inputs_.policy.places, std::back_inserter(feedback_.places));
+  sink_->on_end(outcome);
+  return outcome;
+}
+
+}  // namespace slalom::vm
