@@ -1,16 +1,5 @@
 #include "preload/runtime.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "preload/raw.h"
 
 namespace slalom::preload {
@@ -34,6 +23,9 @@ bool Runtime::controls() const {
 }
 uint32_t Runtime::self() const {
   return self_plus_one - 1;
+}
+void Runtime::set_self(uint32_t index) {
+  self_plus_one = index == kNobody ? 0 : index + 1;
 }
 
 uint32_t Runtime::find(pthread_t thread) const {
@@ -132,24 +124,6 @@ bool Runtime::alone() const {
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (i != self() && !ended(i)) return false;
   return true;
-}
-
-void Runtime::wait_turn(uint32_t index) {
-  Slot& slot = channel_->slots[index];
-  for (;;) {
-    const auto turn = static_cast<Turn>(slot.turn.load(std::memory_order_acquire));
-    if (turn == Turn::Go) break;
-    if (turn == Turn::Die) end_process();
-    futex_wait(slot.turn, static_cast<uint32_t>(Turn::Wait));
-  }
-  slot.turn.store(static_cast<uint32_t>(Turn::Wait), std::memory_order_relaxed);
-}
-
-void Runtime::hand_over(Phase phase) {
-  channel_->phase.store(phase, std::memory_order_relaxed);
-  channel_->parent_turn.store(1, std::memory_order_release);
-  futex_wake(channel_->parent_turn);
-  wait_turn(self());
 }
 
 void Runtime::stop(ChoiceKind kind, uint32_t arity) {
@@ -297,7 +271,7 @@ uint32_t Runtime::add_agent(uint64_t entry) {
 }
 
 void Runtime::enter(uint32_t index) {
-  self_plus_one = index + 1;
+  set_self(index);
   wait_turn(index);
   tell(OpKind::GoOn, 0);
   retire();
@@ -309,16 +283,11 @@ void Runtime::end_agent() {
   arrive(OpKind::Exit, agent_object(slot), slot.pc);
   tell(OpKind::Exit, agent_object(slot), 0, 0, index);
   retire();
-  if (alone()) SLALOM_REAL(exit)(0);
+  if (alone()) end_last();
   slot.state = Slot::State::Ended;
   refresh();
   stop(ChoiceKind::Ended, 0);
   for (;;) wait_turn(index);
-}
-
-void Runtime::end_process() {
-  raw_syscall(SYS_exit_group, 0);
-  __builtin_unreachable();
 }
 
 void Runtime::process_ends(int status) {
@@ -379,67 +348,6 @@ bool Runtime::drop_read(const void* lock) {
     return true;
   }
   return false;
-}
-
-bool Runtime::connect() {
-  const char* text = getenv(kDescriptorVariable);
-  if (text == nullptr) return false;
-  const int descriptor = atoi(text);
-  struct stat info;
-  if (fstat(descriptor, &info) != 0 || info.st_size < static_cast<off_t>(sizeof(Channel))) return false;
-  void* memory = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (memory == MAP_FAILED) return false;
-  close(descriptor);
-  channel_ = static_cast<Channel*>(memory);
-  parent_ = getppid();
-  return true;
-}
-
-void Runtime::serve() {
-  const auto to_parent = [this](Phase phase) {
-    channel_->phase.store(phase, std::memory_order_relaxed);
-    channel_->parent_turn.store(1, std::memory_order_release);
-    futex_wake(channel_->parent_turn);
-  };
-  prepare_places();
-  to_parent(Phase::Ready);
-  for (;;) {
-    while (channel_->zygote_turn.load(std::memory_order_acquire) == 0)
-      futex_wait(channel_->zygote_turn, uint32_t{0});
-    channel_->zygote_turn.store(0, std::memory_order_relaxed);
-    const pid_t child = SLALOM_REAL(fork)();
-    if (child == 0) break;
-    channel_->child = child;
-    if (child < 0) {
-      strcpy(channel_->message, "the program cannot be forked: the system is out of processes or memory");
-      to_parent(Phase::Refused);
-      continue;
-    }
-    int status = 0;
-    while (SLALOM_REAL(waitpid)(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    // What the program has forked lives in its process group.
-    if (channel_->uncontrolled & static_cast<uint32_t>(Uncontrolled::Fork))
-      SLALOM_REAL(kill)(-child, SIGKILL);
-    channel_->wait_status = status;
-    to_parent(Phase::Over);
-  }
-  const long zygote = raw_syscall(SYS_getppid);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (raw_syscall(SYS_getppid) != zygote) end_process();
-  setpgid(0, 0);
-  channel_->phase.store(Phase::Running, std::memory_order_relaxed);
-  const uint32_t index = add_agent(0);
-  self_plus_one = index + 1;
-  agents_[index].thread = pthread_self();
-  on_ = true;
-  stop(ChoiceKind::Start, 0);
-  tell(OpKind::GoOn, 0);
-  retire();
-}
-
-void Runtime::leave() {
-  on_ = false;
 }
 
 }  // namespace slalom::preload

@@ -68,6 +68,7 @@ class Runtime {
   // True in the threads of an execution.
   bool controls() const;
   uint32_t self() const;
+  void set_self(uint32_t index);  // of the calling thread; kNobody: it is not controlled
   Agent& me() { return agents_[self()]; }
   Agent& agent(uint32_t index) { return agents_[index]; }
   uint32_t agent_count() const { return channel_->agent_count; }
@@ -121,7 +122,8 @@ class Runtime {
   void hold_read(const void* lock);
   bool drop_read(const void* lock);  // false: the running agent does not hold it
 
-  // The life of the process. connect() maps the channel; serve() forks the executions and returns in each.
+  // The life of the process (preload/forked.cc). connect() maps the channel; serve() forks the executions and
+  // returns in each.
   bool connect();
   bool connected() const { return channel_ != nullptr; }
   void serve();
@@ -149,8 +151,10 @@ class Runtime {
   void list_holders();
   bool alone() const;
   void stop(ChoiceKind kind, uint32_t arity);
+  // How turns are passed, with end_process() above: in preload/forked.cc.
   void hand_over(Phase phase);
   void wait_turn(uint32_t index);
+  [[noreturn]] void end_last();  // nobody is left
   uint32_t put_text(const char* text);
 
   Channel* channel_ = nullptr;

@@ -148,22 +148,24 @@ SLALOM_EXPORT long sysconf(int name) noexcept {
     return kProcessors;
   return SLALOM_REAL(sysconf)(name);
 }
-SLALOM_EXPORT int sched_getaffinity(pid_t, size_t size, cpu_set_t* set) noexcept {
+SLALOM_EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t* set) noexcept {
+  if (!runtime().connected()) return SLALOM_REAL(sched_getaffinity)(pid, size, set);
   CPU_ZERO_S(size, set);
   for (int i = 0; i < kProcessors; ++i) CPU_SET_S(static_cast<size_t>(i), size, set);
   return 0;
 }
-SLALOM_EXPORT int sched_setaffinity(pid_t, size_t, const cpu_set_t*) noexcept {
-  return 0;
+SLALOM_EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t* set) noexcept {
+  return runtime().connected() ? 0 : SLALOM_REAL(sched_setaffinity)(pid, size, set);
 }
-SLALOM_EXPORT int pthread_getaffinity_np(pthread_t, size_t size, cpu_set_t* set) noexcept {
+SLALOM_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t* set) noexcept {
+  if (!runtime().connected()) return SLALOM_REAL(pthread_getaffinity_np)(thread, size, set);
   return sched_getaffinity(0, size, set);
 }
-SLALOM_EXPORT int pthread_setaffinity_np(pthread_t, size_t, const cpu_set_t*) noexcept {
-  return 0;
+SLALOM_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t* set) noexcept {
+  return runtime().connected() ? 0 : SLALOM_REAL(pthread_setaffinity_np)(thread, size, set);
 }
 SLALOM_EXPORT int sched_getcpu() noexcept {
-  return 0;
+  return runtime().connected() ? 0 : SLALOM_REAL(sched_getcpu)();
 }
 
 SLALOM_EXPORT ssize_t getrandom(void* buffer, size_t size, unsigned flags) {

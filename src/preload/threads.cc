@@ -1,15 +1,12 @@
-// Threads: creation, end, joining, cancellation, and what runs at a thread's end.
-//
-// Real threads, each on a stack of its own that is never used again, so that addresses depend on the order of
-// creation only. A thread that has ended does not leave: it sleeps until the process ends. Letting it go
-// would run libc's clean-up (of malloc's caches) beside the next thread.
+// Threads: creation, end, joining, cancellation, and what runs at a thread's end. What a thread really is, is
+// start_thread()'s business (preload/forked.cc).
+#include "preload/threads.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <threads.h>
 
 #include "preload/clocks.h"
@@ -26,24 +23,10 @@ struct LocalDestructor {
 
 namespace {
 
-constexpr size_t kPage = 4096;
-constexpr size_t kSignalStack = 16 * kPage;
-constexpr size_t kDefaultStack = size_t{8} << 20;
-
 // Destructors of keys, since libc would call them when the thread really ends.
 using Destructor = void (*)(void*);
 constinit Destructor key_destructors[PTHREAD_KEYS_MAX] = {};
 constinit pthread_key_t keys_used = 0;  // all with destructors are below
-
-// Lowest first: the stack of signal handlers, a page that nobody may touch, the thread's stack.
-void* map_stack(size_t size) {
-  void* memory = mmap(nullptr, kSignalStack + kPage + size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  char* guard = static_cast<char*>(memory) + kSignalStack;
-  mprotect(guard, kPage, PROT_NONE);
-  return guard + kPage;
-}
 
 void run_destructors() {
   Agent& me = runtime().me();
@@ -72,22 +55,6 @@ void end_thread(void*) {
   runtime().end_agent();
 }
 
-void handle_signals_on(void* memory) {
-  const stack_t stack{.ss_sp = memory, .ss_flags = 0, .ss_size = kSignalStack};
-  sigaltstack(&stack, nullptr);
-}
-
-void* run_thread(void* argument) {
-  const auto index = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(argument));
-  Agent& me = runtime().agent(index);
-  if (me.signal_stack != nullptr) handle_signals_on(me.signal_stack);
-  runtime().enter(index);
-  pthread_cleanup_push(end_thread, nullptr);
-  me.result = me.start(me.argument);
-  pthread_cleanup_pop(1);
-  return nullptr;
-}
-
 // The user's function: std::thread keeps it in an object, behind a function of the library.
 uint64_t entry_of(void* (*start)(void*), void* argument) {
   Runtime& rt = runtime();
@@ -104,11 +71,6 @@ uint64_t entry_of(void* (*start)(void*), void* argument) {
   return functions[2];
 }
 
-int create_real(pthread_t* thread, const pthread_attr_t* attributes, void* argument) {
-  static const auto real = SLALOM_REAL(pthread_create);
-  return thread == nullptr ? 0 : real(thread, attributes, run_thread, argument);
-}
-
 int create(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)(void*), void* argument,
            uint64_t pc) {
   Runtime& rt = runtime();
@@ -118,26 +80,11 @@ int create(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)(void*
   Agent& agent = rt.agent(index);
   agent.start = start;
   agent.argument = argument;
-  size_t size = kDefaultStack;
-  void* stack = nullptr;
   int detached = PTHREAD_CREATE_JOINABLE;
-  if (wanted != nullptr) {
-    pthread_attr_getstack(wanted, &stack, &size);
-    pthread_attr_getdetachstate(wanted, &detached);
-    if (size == 0) size = kDefaultStack;
-  }
+  if (wanted != nullptr) pthread_attr_getdetachstate(wanted, &detached);
   agent.detached = detached == PTHREAD_CREATE_DETACHED;
-  if (stack == nullptr) {
-    stack = map_stack(size);
-    if (stack != nullptr) agent.signal_stack = static_cast<char*>(stack) - kPage - kSignalStack;
-  }
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  const int set = stack == nullptr ? ENOMEM : pthread_attr_setstack(&attributes, stack, size);
   pthread_t created{};
-  const int result =
-      set != 0 ? EAGAIN : create_real(&created, &attributes, reinterpret_cast<void*>(uintptr_t{index}));
-  pthread_attr_destroy(&attributes);
+  const int result = start_thread(index, wanted, created);
   agent.thread = created;
   if (result == 0) *thread = created;
   rt.tell(OpKind::Spawn, agent_object(rt.slot(index)), 0, 0, index);
@@ -174,6 +121,14 @@ int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool t
 
 }  // namespace
 
+void run_agent(uint32_t index) {
+  Agent& me = runtime().agent(index);
+  runtime().enter(index);
+  pthread_cleanup_push(end_thread, nullptr);
+  me.result = me.start(me.argument);
+  pthread_cleanup_pop(1);
+}
+
 // main() as libc calls it, in an execution.
 int run_main(int (*entry)(int, char**, char**), int argc, char** argv, char** environment) {
   int result = 0;
@@ -181,16 +136,6 @@ int run_main(int (*entry)(int, char**, char**), int argc, char** argv, char** en
   result = entry(argc, argv, environment);
   pthread_cleanup_pop(0);
   return result;
-}
-
-// What an execution would look up otherwise, each of them anew.
-void warm_up_threads() {
-  create_real(nullptr, nullptr, nullptr);
-}
-
-void use_signal_stack() {
-  void* memory = mmap(nullptr, kSignalStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory != MAP_FAILED) handle_signals_on(memory);
 }
 
 }  // namespace slalom::preload

@@ -1,0 +1,178 @@
+// Forked executions: each is a fork of a process that waits at the entry of main(), with slalom at the other
+// end of a shared Channel. What is particular to that: turns are futexes that two processes share, threads
+// are real ones.
+//
+// Each thread has a stack of its own that is never used again, so that addresses depend on the order of
+// creation only. A thread that has ended does not leave: it sleeps until the process ends. Letting it go
+// would run libc's clean-up (of malloc's caches) beside the next thread.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "preload/raw.h"
+#include "preload/runtime.h"
+#include "preload/threads.h"
+
+namespace slalom::preload {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kSignalStack = 16 * kPage;
+constexpr size_t kDefaultStack = size_t{8} << 20;
+
+// Lowest first: the stack of signal handlers, a page that nobody may touch, the thread's stack.
+void* map_stack(size_t size) {
+  void* memory = mmap(nullptr, kSignalStack + kPage + size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  char* guard = static_cast<char*>(memory) + kSignalStack;
+  mprotect(guard, kPage, PROT_NONE);
+  return guard + kPage;
+}
+
+void handle_signals_on(void* memory) {
+  const stack_t stack{.ss_sp = memory, .ss_flags = 0, .ss_size = kSignalStack};
+  sigaltstack(&stack, nullptr);
+}
+
+void* run_thread(void* argument) {
+  const auto index = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(argument));
+  if (void* stack = runtime().agent(index).signal_stack; stack != nullptr) handle_signals_on(stack);
+  run_agent(index);
+  return nullptr;
+}
+
+int create_real(pthread_t* thread, const pthread_attr_t* attributes, void* argument) {
+  static const auto real = SLALOM_REAL(pthread_create);
+  return thread == nullptr ? 0 : real(thread, attributes, run_thread, argument);
+}
+
+}  // namespace
+
+int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& created) {
+  size_t size = kDefaultStack;
+  void* stack = nullptr;
+  if (wanted != nullptr) {
+    pthread_attr_getstack(wanted, &stack, &size);
+    if (size == 0) size = kDefaultStack;
+  }
+  if (stack == nullptr) {
+    stack = map_stack(size);
+    if (stack != nullptr)
+      runtime().agent(index).signal_stack = static_cast<char*>(stack) - kPage - kSignalStack;
+  }
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  const int set = stack == nullptr ? ENOMEM : pthread_attr_setstack(&attributes, stack, size);
+  const int result =
+      set != 0 ? EAGAIN : create_real(&created, &attributes, reinterpret_cast<void*>(uintptr_t{index}));
+  pthread_attr_destroy(&attributes);
+  return result;
+}
+
+// What an execution would look up otherwise, each of them anew.
+void warm_up_threads() {
+  create_real(nullptr, nullptr, nullptr);
+}
+
+void use_signal_stack() {
+  void* memory = mmap(nullptr, kSignalStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) handle_signals_on(memory);
+}
+
+void Runtime::wait_turn(uint32_t index) {
+  Slot& slot = channel_->slots[index];
+  for (;;) {
+    const auto turn = static_cast<Turn>(slot.turn.load(std::memory_order_acquire));
+    if (turn == Turn::Go) break;
+    if (turn == Turn::Die) end_process();
+    futex_wait(slot.turn, static_cast<uint32_t>(Turn::Wait));
+  }
+  slot.turn.store(static_cast<uint32_t>(Turn::Wait), std::memory_order_relaxed);
+}
+
+void Runtime::hand_over(Phase phase) {
+  channel_->phase.store(phase, std::memory_order_relaxed);
+  channel_->parent_turn.store(1, std::memory_order_release);
+  futex_wake(channel_->parent_turn);
+  wait_turn(self());
+}
+
+void Runtime::end_process() {
+  raw_syscall(SYS_exit_group, 0);
+  __builtin_unreachable();
+}
+
+void Runtime::end_last() {
+  SLALOM_REAL(exit)(0);
+  __builtin_unreachable();
+}
+
+bool Runtime::connect() {
+  const char* text = getenv(kDescriptorVariable);
+  if (text == nullptr) return false;
+  const int descriptor = atoi(text);
+  struct stat info;
+  if (fstat(descriptor, &info) != 0 || info.st_size < static_cast<off_t>(sizeof(Channel))) return false;
+  void* memory = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) return false;
+  close(descriptor);
+  channel_ = static_cast<Channel*>(memory);
+  parent_ = getppid();
+  return true;
+}
+
+void Runtime::serve() {
+  const auto to_parent = [this](Phase phase) {
+    channel_->phase.store(phase, std::memory_order_relaxed);
+    channel_->parent_turn.store(1, std::memory_order_release);
+    futex_wake(channel_->parent_turn);
+  };
+  prepare_places();
+  to_parent(Phase::Ready);
+  for (;;) {
+    while (channel_->zygote_turn.load(std::memory_order_acquire) == 0)
+      futex_wait(channel_->zygote_turn, uint32_t{0});
+    channel_->zygote_turn.store(0, std::memory_order_relaxed);
+    const pid_t child = SLALOM_REAL(fork)();
+    if (child == 0) break;
+    channel_->child = child;
+    if (child < 0) {
+      strcpy(channel_->message, "the program cannot be forked: the system is out of processes or memory");
+      to_parent(Phase::Refused);
+      continue;
+    }
+    int status = 0;
+    while (SLALOM_REAL(waitpid)(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    // What the program has forked lives in its process group.
+    if (channel_->uncontrolled & static_cast<uint32_t>(Uncontrolled::Fork))
+      SLALOM_REAL(kill)(-child, SIGKILL);
+    channel_->wait_status = status;
+    to_parent(Phase::Over);
+  }
+  const long zygote = raw_syscall(SYS_getppid);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (raw_syscall(SYS_getppid) != zygote) end_process();
+  setpgid(0, 0);
+  channel_->phase.store(Phase::Running, std::memory_order_relaxed);
+  const uint32_t index = add_agent(0);
+  set_self(index);
+  agents_[index].thread = pthread_self();
+  on_ = true;
+  stop(ChoiceKind::Start, 0);
+  tell(OpKind::GoOn, 0);
+  retire();
+}
+
+void Runtime::leave() {
+  on_ = false;
+}
+
+}  // namespace slalom::preload

@@ -1,0 +1,15 @@
+// What a thread of an execution is: the one thing about threads that the two ways to execute do differently.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+
+namespace slalom::preload {
+
+// Gives the new agent something to run on, where it is to call run_agent(). An errno value.
+int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& created);
+// The whole life of an agent other than the first, from its first turn to its end. Does not return.
+void run_agent(uint32_t index);
+
+}  // namespace slalom::preload
