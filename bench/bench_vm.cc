@@ -2,10 +2,9 @@
 // second, hashing, and files. What needs debian:6.1 says so where it is missing (scripts/fetch-kernel).
 #include <benchmark/benchmark.h>
 
-#include <array>
-#include <bit>
 #include <optional>
 
+#include "checksum.h"
 #include "vm/boot/boot.h"
 #include "vm/snapshot/snapshot_file.h"
 
@@ -35,25 +34,6 @@ void boot_instructions(benchmark::State& state) {
 BENCHMARK(boot_instructions)->ArgName("cpus")->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond);
 
 // Every access and every block observed: real batches, whose contents go into a checksum.
-class Checksum : public TapSink {
- public:
-  void on_batch(const Cpu&, std::span<const Access> accesses, uint64_t first_step) override {
-    uint64_t sum = first_step;
-    for (const Access& access : accesses) {
-      const auto words = std::bit_cast<std::array<uint64_t, 4>>(access);
-      sum = std::rotl(sum, 5) ^ (words[0] + words[1] * 3 + words[2] * 5 + words[3] * 7);
-    }
-    value_ ^= sum;
-    count_ += accesses.size();
-  }
-  void on_event(const Cpu&, const CpuEvent& event, uint64_t step) override { value_ += event.pc ^ step; }
-  uint64_t value() const { return value_; }
-  uint64_t count() const { return count_; }
-
- private:
-  uint64_t value_ = 0, count_ = 0;
-};
-
 void boot_observed(benchmark::State& state) {
   uint64_t seen = 0;
   for (auto _ : state) {
@@ -66,7 +46,7 @@ void boot_observed(benchmark::State& state) {
     state.ResumeTiming();
     machine->pc->run(kBoot);
     benchmark::DoNotOptimize(checksum.value());
-    seen = checksum.count();
+    seen = checksum.accesses();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kBoot));
   state.counters["accesses"] = static_cast<double>(seen);

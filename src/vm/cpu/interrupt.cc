@@ -100,9 +100,7 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
   }
 
   // The frame is pushed with the rights of the handler.
-  const CodeMode old_mode = mode;
-  if (long_mode()) mode.bits = CodeMode::k64;
-  Stack stack(*this, new_stack, pointer, privilege);
+  Stack stack(*this, new_stack, pointer, privilege, long_mode());
   static const Op none{.handler = nullptr, .base = kZero, .index = kZero, .segment = kFlatStack};
   uint64_t saved_flags = rflags();
   bool pushed = true;
@@ -114,7 +112,6 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
   pushed = pushed && stack.push(&none, size, saved_flags) &&
            stack.push(&none, size, regs.segments[kCs].selector) && stack.push(&none, size, return_rip) &&
            (!has_code || stack.push(&none, size, code));
-  mode = old_mode;
   if (!pushed) {
     if (fault.vector == kStackFault && switches && !long_mode()) fault.code = new_stack.selector & 0xfffc;
     return mark_external(*this, external);

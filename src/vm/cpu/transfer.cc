@@ -155,7 +155,7 @@ bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsign
     if (!direct_target(cpu, descriptor, selector, target)) return false;
     if (!(cpu.long_mode() && target.is_long())) offset &= 0xffffffff;
     if (!cpu.long_mode() && !valid_target(cpu, target, offset)) return false;
-    Stack stack(cpu);
+    Stack stack(cpu, cpu.long_mode() && target.is_long());
     if (!stack.push(op, size, old_cs) || !stack.push(op, size, back)) return false;
     if (cpu.long_mode() && !valid_target(cpu, target, offset)) return false;
     stack.commit();
@@ -172,7 +172,7 @@ bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsign
   if (!read_gate(cpu, descriptor, selector, true, gate)) return false;
   const unsigned privilege = gate.code.conforming() ? cpu.cpl : gate.code.dpl();
   if (privilege == cpu.cpl) {
-    Stack stack(cpu);
+    Stack stack(cpu, cpu.long_mode());
     if (!stack.push(op, gate.size, old_cs) || !stack.push(op, gate.size, back)) return false;
     stack.commit();
     set_code_segment(cpu, gate.code, privilege);
@@ -194,7 +194,7 @@ bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsign
     for (unsigned i = 0; i < gate.parameters; ++i)
       if (!from.pop(op, gate.size, parameters[i])) return false;
   // Pushes are checked at the new privilege.
-  Stack stack(cpu, stack_segment, pointer, privilege);
+  Stack stack(cpu, stack_segment, pointer, privilege, cpu.long_mode());
   bool pushed = stack.push(op, gate.size, old_stack.selector) && stack.push(op, gate.size, old_pointer);
   if (!cpu.long_mode())
     for (unsigned i = gate.parameters; i-- > 0;) pushed = pushed && stack.push(op, gate.size, parameters[i]);

@@ -327,8 +327,6 @@ void favour_memory(Case& one, const Decoded& in, Values& values) {
 
 bool harmless(const Case& one, const Decoded& in) {
   if (meets_host_descriptor(one, in)) return false;
-  // Far calls to 32-bit code: whether the stack is that of the old or of the new mode is up to the CPU.
-  if (is_far(in) && one.mode == Mode::k64 && one.state.gpr[kRsp] >> 32 != 0) return false;
   if (in.locks())
     for (unsigned i = 0; i < in.info.operand_count_visible; ++i) {
       const ZydisDecodedOperand& operand = in.operands[i];

@@ -6,15 +6,15 @@
 
 namespace slalom::vm {
 
-Stack::Stack(Cpu& cpu, const Segment& segment, uint64_t pointer, unsigned privilege)
+Stack::Stack(Cpu& cpu, const Segment& segment, uint64_t pointer, unsigned privilege, bool is_long)
     : cpu_(cpu),
       segment_(segment),
       pointer_(pointer),
-      mask_(cpu.mode.is_long() ? ~uint64_t{0}
-            : segment.big()    ? 0xffffffff
-                               : 0xffff),
+      mask_(is_long         ? ~uint64_t{0}
+            : segment.big() ? 0xffffffff
+                            : 0xffff),
       privilege_(privilege),
-      flat_(cpu.mode.is_long()) {}
+      flat_(is_long) {}
 
 bool Stack::linear(uint64_t offset, unsigned size, bool write, uint64_t& address) {
   if (flat_) {
@@ -180,7 +180,7 @@ const Op* pop_all(Cpu& cpu, const Op* op) {
 }
 
 const Op* leave_any(Cpu& cpu, const Op* op) {
-  Stack stack(cpu, cpu.regs.segments[kSs], cpu.gpr(kRbp), cpu.cpl);
+  Stack stack(cpu, cpu.regs.segments[kSs], cpu.gpr(kRbp), cpu.cpl, cpu.mode.is_long());
   uint64_t value;
   if (!stack.pop(op, op->extra, value)) return stop(cpu, op);
   stack.commit();
@@ -195,7 +195,7 @@ const Op* enter_frame(Cpu& cpu, const Op* op) {
   if (!stack.push(op, size, cpu.gpr(kRbp))) return stop(cpu, op);
   const uint64_t frame = stack.pointer();
   if (levels > 0) {
-    Stack outer(cpu, cpu.regs.segments[kSs], cpu.gpr(kRbp), cpu.cpl);
+    Stack outer(cpu, cpu.regs.segments[kSs], cpu.gpr(kRbp), cpu.cpl, cpu.mode.is_long());
     for (unsigned i = 1; i < levels; ++i) {
       uint64_t value;
       outer.skip(-uint64_t{i == 1 ? 1u : 2u} * size);  // below the one that was read before

@@ -1,4 +1,5 @@
-// Stack: pushing and popping with the width and the checks of the current mode.
+// Stack: pushing and popping with the width and the checks of a mode: the current one, or that of the code
+// which a gate or far call leads to, since that is what the return address is pushed with.
 //
 // The stack pointer changes at commit() only, so that an instruction that faults half-way leaves no trace.
 #pragma once
@@ -9,9 +10,11 @@ namespace slalom::vm {
 
 class Stack {
  public:
-  explicit Stack(Cpu& cpu) : Stack(cpu, cpu.regs.segments[kSs], cpu.gpr(kRsp), cpu.cpl) {}
+  explicit Stack(Cpu& cpu) : Stack(cpu, cpu.mode.is_long()) {}
+  // The current stack as 64-bit code sees it, without a segment, or as other code does.
+  Stack(Cpu& cpu, bool is_long) : Stack(cpu, cpu.regs.segments[kSs], cpu.gpr(kRsp), cpu.cpl, is_long) {}
   // Another stack than the current one, as when a gate changes privilege.
-  Stack(Cpu& cpu, const Segment& segment, uint64_t pointer, unsigned privilege);
+  Stack(Cpu& cpu, const Segment& segment, uint64_t pointer, unsigned privilege, bool is_long);
 
   bool push(const Op* op, unsigned size, uint64_t value);
   bool pop(const Op* op, unsigned size, uint64_t& value);
