@@ -7,6 +7,8 @@
 namespace slalom::preload {
 namespace {
 
+constexpr int kMostDeep = 48;
+
 bool in_wrapper(const Channel& channel, uint64_t pc) {
   uint32_t low = 0, high = channel.wrapper_count;
   while (low < high) {
@@ -19,10 +21,15 @@ bool in_wrapper(const Channel& channel, uint64_t pc) {
   return low < channel.wrapper_count && channel.wrappers[low].begin <= pc;
 }
 
+FrameSize& known_frame(Channel& channel, uint64_t pc) {
+  return channel.frames[(pc ^ pc >> 9) % kMostFrames];
+}
+
 struct Search {
   const Runtime* runtime;
-  const Channel* channel;
+  Channel* channel;
   uint64_t found = 0;
+  uint64_t pc = 0, stack = 0;  // of the frame before
   int frames = 0;
 };
 
@@ -30,17 +37,21 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
   auto& search = *static_cast<Search*>(data);
   int before = 0;
   const uint64_t pc = _Unwind_GetIPInfo(context, &before) - (before != 0 ? 0 : 1);
+  const uint64_t stack = _Unwind_GetCFA(context);  // where it called the frame before
+  if (search.pc != 0) known_frame(*search.channel, search.pc) = {search.pc, stack - search.stack};
+  search.pc = pc;
+  search.stack = stack;
   if (search.runtime->is_user_code(pc) && !in_wrapper(*search.channel, pc)) {
     search.found = pc;
     return _URC_END_OF_STACK;
   }
-  return ++search.frames < 48 ? _URC_NO_REASON : _URC_END_OF_STACK;
+  return ++search.frames < kMostDeep ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
 }  // namespace
 
 void Runtime::prepare_places() const {
-  Search search{this, channel_};
+  Search search{.runtime = this, .channel = channel_};
   _Unwind_Backtrace(look_at_frame, &search);
 }
 
@@ -67,13 +78,23 @@ bool Runtime::stops_at_access(uint64_t pc) const {
   return low < channel_->place_count && channel_->places[low] == pc;
 }
 
-uint64_t Runtime::place(void* return_address) const {
-  const uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
+// Unwinding costs more than all else that an operation does. But at a given return address the library's
+// functions have always as much on the stack: what unwinding has told of them once is kept.
+uint64_t Runtime::place(void* return_address, const void* stack) const {
+  uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
   if (!controls()) return pc;
-  if (is_user_code(pc) && !in_wrapper(*channel_, pc)) return pc;
-  Search search{this, channel_};
+  const uint64_t first = pc;
+  auto* words = static_cast<const uint64_t*>(stack);
+  for (int i = 0; i < kMostDeep; ++i) {
+    if (is_user_code(pc) && !in_wrapper(*channel_, pc)) return pc;
+    const FrameSize frame = known_frame(*channel_, pc);
+    if (words == nullptr || frame.pc != pc) break;
+    words += frame.size / sizeof(uint64_t);
+    pc = words[-1] - 1;
+  }
+  Search search{.runtime = this, .channel = channel_};
   _Unwind_Backtrace(look_at_frame, &search);
-  return search.found != 0 ? search.found : pc;
+  return search.found != 0 ? search.found : first;
 }
 
 }  // namespace slalom::preload

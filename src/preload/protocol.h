@@ -26,6 +26,7 @@ inline constexpr uint32_t kMostWrappers = 8192;
 inline constexpr uint32_t kMostModules = 64;
 inline constexpr uint32_t kMostHolders = 256;
 inline constexpr uint32_t kMostPlaces = 1024;
+inline constexpr uint32_t kMostFrames = 512;
 inline constexpr uint32_t kTextBytes = 4096;
 inline constexpr uint32_t kNobody = UINT32_MAX;
 // Objects that are no memory: channels of the program to itself (pipes and the like), by their order of
@@ -95,6 +96,11 @@ struct Range {
   uint64_t begin, end;
 };
 
+// A call at `pc`, and the bytes of stack from there to the caller's own call. Only the target looks at these.
+struct FrameSize {
+  uint64_t pc, size;
+};
+
 // How an execution ended, as far as the runtime could say; the rest is in wait_status.
 struct Ending {
   enum class Kind : uint32_t { None, Exit, Assertion, Crash } kind;
@@ -148,6 +154,7 @@ struct Channel {
   Range user[kMostModules];
   Range wrappers[kMostWrappers];
   uint64_t places[kMostPlaces];  // where plain accesses are choice points; sorted
+  FrameSize frames[kMostFrames];
 };
 
 }  // namespace slalom::preload

@@ -130,7 +130,8 @@ class Runtime {
   void leave();  // in a process that the target has forked: no more control
 
   // Where in the user's own code an operation is: `return_address`, or a caller's.
-  uint64_t place(void* return_address) const;
+  // `stack`: just above where that was stored, if known.
+  uint64_t place(void* return_address, const void* stack = nullptr) const;
   void prepare_places()
       const;  // the unwinder does at its first use what an execution would take for the target's
   bool is_user_code(uint64_t pc) const;
@@ -181,6 +182,6 @@ inline uint64_t agent_object(const Slot& slot) {
 }  // namespace slalom::preload
 
 // The caller's place, for the first line of an interposed function.
-#define SLALOM_PLACE() ::slalom::preload::runtime().place(__builtin_return_address(0))
+#define SLALOM_PLACE() ::slalom::preload::runtime().place(__builtin_return_address(0), __builtin_dwarf_cfa())
 // Interposed functions are the only symbols that leave the library.
 #define SLALOM_EXPORT extern "C" __attribute__((visibility("default")))
