@@ -7,10 +7,11 @@
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "vm/guest/guest_symbols.h"
+#include "vm/guest/guest_kernel.h"
 #include "vm/kernel/kernel_machine.h"
 #include "vm/kernel/kernel_names.h"
 #include "vm/kernel/serial_orders.h"
+#include "vm/memory/guest_memory.h"
 #include "vm/snapshot/copy.h"
 #include "vm/test/prepare.h"
 
@@ -105,11 +106,10 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
   std::vector<std::string> flows;
   for (const vm::KernelTest::Flow& flow : test.flows) flows.push_back(flow.name);
   SymbolTable symbols;
-  if (Result<SymbolTable> found = vm::guest_symbols(prepared->machine.kernel, *prepared->machine.pc);
-      found.ok())
-    symbols = *std::move(found);
+  if (const Result<vm::GuestKernel> kernel = vm::load_guest_kernel(prepared->machine.kernel); kernel.ok())
+    symbols = vm::with_loaded_modules(*kernel, *prepared->machine.pc);
   auto names = std::make_shared<vm::KernelNames>(std::move(symbols), flows, test.cpus);
-  vm::PcMemory memory(*prepared->machine.pc);
+  vm::CpuMemory memory(prepared->machine.pc->cpu(0));
   names->read_per_cpu(memory, test.cpus);
   vm::KernelMachineOptions machine{.flows = static_cast<unsigned>(test.flows.size()),
                                    .programs = prepared->images,

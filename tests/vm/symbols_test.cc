@@ -15,29 +15,10 @@
 #include "vm/boot/boot.h"
 #include "vm/boot/image.h"
 #include "vm/boot/kernel_cache.h"
-#include "vm/memory/mmu.h"
+#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {
-
-class PcMemory final : public GuestMemory {
- public:
-  explicit PcMemory(Pc& pc) : pc_(pc) {}
-  bool read(uint64_t address, std::span<uint8_t> out) override {
-    while (!out.empty()) {
-      Physical physical = 0;
-      const uint64_t size = std::min<uint64_t>(out.size(), kPageSize - address % kPageSize);
-      if (!translate_quietly(pc_.cpu(0), address, physical) || !pc_.ram().read(physical, out.first(size)))
-        return false;
-      address += size;
-      out = out.subspan(size);
-    }
-    return true;
-  }
-
- private:
-  Pc& pc_;
-};
 
 std::vector<uint8_t> from_base64(std::string_view text) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -140,7 +121,7 @@ TEST_P(Symbols, AreThoseThatTheGuestItselfKnows) {
   }
   EXPECT_TRUE(own == of_kernel) << own.size() << " bytes, the guest says " << of_kernel.size();
 
-  PcMemory memory(*guest.machine.pc);
+  CpuMemory memory(guest.machine.pc->cpu(0));
   const Result<std::vector<LinuxModule>> modules = read_linux_modules(memory, *kernel, *btf_);
   ASSERT_TRUE(modules.ok()) << modules.error().message;
   std::set<std::string> found;

@@ -2,19 +2,11 @@
 
 #include <Zydis/Zydis.h>
 
+#include "vm/memory/guest_memory.h"
 #include "vm/memory/mmu.h"
 
 namespace slalom::vm {
 namespace {
-
-bool read_quietly(const Cpu& cpu, uint64_t address, std::span<uint8_t> out) {
-  for (uint8_t& byte : out) {
-    Physical physical;
-    if (!translate_quietly(cpu, address++, physical)) return false;
-    if (!cpu.system.ram.read(physical, std::span(&byte, 1))) return false;
-  }
-  return true;
-}
 
 std::string_view mode_name(const Cpu& cpu) {
   if (cpu.mode.is_long()) return "64-bit code";
@@ -41,9 +33,9 @@ std::string describe_place(const Cpu& cpu) {
   const uint64_t linear = cpu.mode.is_long() ? rip : static_cast<uint32_t>(r.segments[kCs].base + rip);
   std::string out = fmt::format("  at {:#x} ({}, ring {}", rip, mode_name(cpu), cpu.cpl);
   std::array<uint8_t, 15> bytes{};
-  if (read_quietly(cpu, linear, bytes)) {
-    out += fmt::format("): {}\n  bytes", instruction_text(cpu, rip, bytes));
-    for (uint8_t byte : bytes) out += fmt::format(" {:02x}", byte);
+  if (const size_t size = read_memory(cpu, linear, bytes); size != 0) {
+    out += fmt::format("): {}\n  bytes", instruction_text(cpu, rip, std::span(bytes).first(size)));
+    for (uint8_t byte : std::span(bytes).first(size)) out += fmt::format(" {:02x}", byte);
     out += '\n';
   } else {
     out += "), which cannot be read\n";
@@ -60,13 +52,13 @@ std::string describe_place(const Cpu& cpu) {
   uint64_t at = r.gpr[kRsp];
   unsigned shown = 0;
   for (unsigned i = 0; i < 256 && shown < 12; ++i, at += 8) {
-    uint64_t value = 0;
-    if (!read_quietly(cpu, at, std::span(reinterpret_cast<uint8_t*>(&value), 8))) break;
+    const std::optional<uint64_t> value = read_word(cpu, at);
+    if (!value) break;
     Physical physical;
-    const bool same_half = (value >> 47) == (rip >> 47) && value > 0x1000;
-    if (!same_half || !translate_quietly(cpu, value, physical)) continue;
-    if ((value >> 24) != (rip >> 24)) continue;
-    out += fmt::format(" {:#x}", value);
+    const bool same_half = (*value >> 47) == (rip >> 47) && *value > 0x1000;
+    if (!same_half || !translate_quietly(cpu, *value, physical)) continue;
+    if ((*value >> 24) != (rip >> 24)) continue;
+    out += fmt::format(" {:#x}", *value);
     ++shown;
   }
   out += '\n';

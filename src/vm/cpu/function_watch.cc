@@ -3,24 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/little_endian.h"
 #include "trace/op.h"
 #include "vm/cpu/cpu.h"
-#include "vm/memory/mmu.h"
+#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {
 
 // As Linux passes them.
 constexpr unsigned kArgument[6] = {kRdi, kRsi, kRdx, kRcx, 8, 9};
-
-uint64_t read_word(const Cpu& cpu, uint64_t address) {
-  uint8_t bytes[8] = {};
-  Physical physical;
-  const bool whole = (address & (kPageSize - 1)) <= kPageSize - sizeof(bytes);
-  if (!whole || !translate_quietly(cpu, address, physical) || !cpu.system.ram.read(physical, bytes)) return 0;
-  return *get_le<uint64_t>(bytes, 0);
-}
 
 }  // namespace
 
@@ -37,7 +28,7 @@ void FunctionWatch::enter(Cpu& cpu, Tap& tap, uint64_t rip, bool called, uint64_
   if (!frames.empty() && frames.back().function == rip && frames.back().step == step) return;
   // What was called here before never returned.
   if (called) frames.clear();
-  Frame frame{.function = rip, .return_address = read_word(cpu, stack), .step = step};
+  Frame frame{.function = rip, .return_address = read_word(cpu, stack).value_or(0), .step = step};
   // What a jump leads to returns where the first one was to return; else those are stale.
   std::erase_if(frames, [&](const Frame& old) { return old.return_address != frame.return_address; });
   for (unsigned i = 0; i < 6; ++i) frame.arguments[i] = cpu.gpr(kArgument[i]);

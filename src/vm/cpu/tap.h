@@ -34,7 +34,6 @@ struct CpuEvent {
     Stack,            // the kernel switched stacks: from `number` to `value`
     Halt,
     Pause,
-    Hypercall,  // `number` and `arguments` as guest/slalom.h defines them
     // Of a watched function (Tap::functions), which is `pc`: the return address in `number`, the stack
     // pointer at the entry in `stack`, the arguments at the entry in `arguments`, the entry's step in
     // `since`.
@@ -117,8 +116,7 @@ struct Tap {
   TapFilter filter;
   Coverage coverage;
   std::vector<AccessWatch> watches;
-  bool stop_at_places = false;  // at watched places: see Blocks::watch
-  FunctionWatch functions;      // told if the filter asks for events
+  FunctionWatch functions;  // told if the filter asks for events
 
   // The batch. `next` == `end`: it must be flushed first.
   static constexpr unsigned kBatch = 2048;

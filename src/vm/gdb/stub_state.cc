@@ -1,8 +1,8 @@
 // The part of GdbStub that reads and writes the machine, and sets breakpoints.
 #include <algorithm>
 
-#include "vm/gdb/guest_memory.h"
 #include "vm/gdb/stub.h"
+#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {
@@ -67,8 +67,8 @@ std::string GdbStub::read_memory(FieldReader in) {
   if (!address || !in.take(",")) return std::string(kMalformed);
   const auto size = in.number();
   if (!size || !in.at_end()) return std::string(kMalformed);
-  const auto bytes = vm::read_memory(debugger_.pc().cpu(cpu_), *address,
-                                     std::min<uint64_t>(*size, PacketReader::kLongest / 2));
+  std::vector<uint8_t> bytes(std::min<uint64_t>(*size, PacketReader::kLongest / 2));
+  bytes.resize(vm::read_memory(debugger_.pc().cpu(cpu_), *address, bytes));
   return bytes.empty() && *size > 0 ? std::string(kNoMemory) : to_hex(bytes);
 }
 
@@ -85,7 +85,8 @@ std::string GdbStub::write_memory(FieldReader in, bool binary) {
   }
   if (bytes.size() != *size) return std::string(kMalformed);
   Cpu& cpu = debugger_.pc().cpu(cpu_);
-  if (vm::read_memory(cpu, *address, bytes.size()) == bytes) return "OK";
+  std::vector<uint8_t> old(bytes.size());
+  if (read_all(cpu, *address, old) && old == bytes) return "OK";
   if (!vm::write_memory(cpu, *address, bytes)) return std::string(kNoMemory);
   return changed();
 }

@@ -7,6 +7,7 @@
 
 #include "base/little_endian.h"
 #include "vm/guest/system_call_text.h"
+#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {
@@ -163,7 +164,6 @@ void GuestModel::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) 
     case CpuEvent::Kind::Stack:
     case CpuEvent::Kind::Halt:
     case CpuEvent::Kind::Pause:
-    case CpuEvent::Kind::Hypercall:
     case CpuEvent::Kind::FunctionEntry:
     case CpuEvent::Kind::FunctionReturn:
       break;
@@ -227,7 +227,7 @@ std::string GuestModel::cache_name(const Cpu& cpu, uint64_t cache) const {
 
 int64_t GuestModel::cache_size(const Cpu& cpu, uint64_t cache) const {
   uint8_t bytes[4];
-  if (cache_size_ == 0 || !read_quietly(cpu, cache + cache_size_, bytes)) return 0;
+  if (cache_size_ == 0 || !read_all(cpu, cache + cache_size_, bytes)) return 0;
   return *get_le<uint32_t>(bytes, 0);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/little_endian.h"
+#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 
@@ -47,7 +48,7 @@ uint64_t LinuxTasks::current(const Cpu& cpu) const {
 
 GuestTask LinuxTasks::read(const Cpu& cpu, uint64_t task) const {
   uint8_t pid[4];
-  if (task == 0 || !read_quietly(cpu, task + pid_, pid)) return {};
+  if (task == 0 || !read_all(cpu, task + pid_, pid)) return {};
   GuestTask read{.address = task, .pid = *get_le<uint32_t>(pid, 0)};
   read.comm = read_string(cpu, task + comm_, comm_size_);
   for (char& c : read.comm)

@@ -6,6 +6,7 @@
 
 #include "inputs/system_calls.h"
 #include "vm/guest/guest_kernel.h"
+#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {
@@ -166,14 +167,14 @@ std::string quoted(std::string_view bytes, bool more) {
 
 std::string bytes_at(const Cpu& cpu, uint64_t address, uint64_t size) {
   std::string bytes(std::min<uint64_t>(size, kMostText), 0);
-  if (!read_quietly(cpu, address, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}))
+  if (!read_all(cpu, address, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}))
     return fmt::format("{:#x}", address);
   return quoted(bytes, size > bytes.size());
 }
 
 std::string text_at(const Cpu& cpu, uint64_t address) {
   uint8_t first;
-  if (!read_quietly(cpu, address, {&first, 1})) return fmt::format("{:#x}", address);
+  if (!read_all(cpu, address, {&first, 1})) return fmt::format("{:#x}", address);
   const std::string text = read_string(cpu, address, kMostText);
   return quoted(text, text.size() == kMostText);
 }

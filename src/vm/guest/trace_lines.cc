@@ -6,45 +6,12 @@
 
 #include "inputs/system_calls.h"
 #include "vm/guest/system_call_text.h"
+#include "vm/guest/vectors.h"
 
 namespace slalom::vm {
 namespace {
 
 constexpr size_t kMostIndented = 24;
-
-// x86's exceptions and Linux's own vectors; others are devices'.
-std::string vector_name(int64_t vector) {
-  switch (vector) {
-    case 0x00:
-      return "divide error";
-    case 0x01:
-      return "debug exception";
-    case 0x02:
-      return "NMI";
-    case 0x03:
-      return "breakpoint";
-    case 0x06:
-      return "invalid opcode";
-    case 0x07:
-      return "no FPU";
-    case 0x0d:
-      return "general protection fault";
-    case 0x0e:
-      return "page fault";
-    case 0xec:
-      return "timer interrupt";
-    case 0xf6:
-      return "irq work";
-    case 0xfb:
-      return "call from another CPU";
-    case 0xfc:
-      return "call of a function";
-    case 0xfd:
-      return "reschedule";
-    default:
-      return fmt::format("{} {:#x}", vector < 0x20 ? "exception" : "interrupt", vector);
-  }
-}
 
 // Whether a function returns an int or a long is not known; an int's errors are the likelier meaning.
 std::string call_result(int64_t value) {
@@ -119,9 +86,10 @@ std::string TraceLines::event(const Event& event) {
     case OpKind::SyscallExit:
       return line + fmt::format("syscall {} = {}", text, describe_result(event.value));
     case OpKind::IrqEnter:
-      return line + fmt::format("irq     {} at {}", vector_name(event.value), place());
+      return line + fmt::format("irq     {} at {}", vector_name(static_cast<unsigned>(event.value)), place());
     case OpKind::IrqExit:
-      return line + fmt::format("irq     end of {}, back to {}", vector_name(event.value), place());
+      return line + fmt::format("irq     end of {}, back to {}",
+                                vector_name(static_cast<unsigned>(event.value)), place());
     case OpKind::Call:
     case OpKind::Return:
       return line + "call    " + function_call(event);

@@ -53,11 +53,4 @@ std::vector<Place> Communication::points() const {
   return points;
 }
 
-uint64_t Communication::instructions() const {
-  std::vector<uint64_t> all;
-  for (const User& user : users_) all.push_back(user.pc);
-  std::ranges::sort(all);
-  return static_cast<uint64_t>(std::unique(all.begin(), all.end()) - all.begin());
-}
-
 }  // namespace slalom::vm

@@ -20,7 +20,6 @@ class Communication {
   void add(unsigned cpu, std::span<const Access> accesses);
   void clear();
   std::vector<Place> points() const;  // sorted
-  uint64_t instructions() const;      // distinct ones that accessed anything
 
  private:
   struct Cell {

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "base/little_endian.h"
-#include "vm/guest/guest_symbols.h"
 #include "vm/kernel/kernel_machine.h"
+#include "vm/memory/guest_memory.h"
 #include "vm/memory/record.h"
 
 namespace slalom::vm {
@@ -82,16 +82,13 @@ Place KernelMachine::waits_at(unsigned cpu) const {
   const bool spins = (here.regs.gpr[kRsp] & ~(kKernelStack - 1)) == state.flow_stack;
   if (state.flow_stack == 0 || (spins && !is_waiting_function(names_->place(found)))) return found;
   if (!spins && state.flow_sleeps == 0) return found;
-  PcMemory memory(*machine_.pc, cpu);
   const uint64_t top = spins ? here.regs.gpr[kRsp] : state.flow_sleeps;
   for (uint64_t at = top & ~uint64_t{7}; at < state.flow_stack + kKernelStack; at += 8) {
-    std::array<uint8_t, 8> word;
-    std::array<uint8_t, 1> before;
-    if (!memory.read(at, word)) break;
-    const uint64_t value = *get_le<uint64_t>(word, 0);
-    // What is behind a direct call.
-    if (value < 0xffffffff80000000 || !memory.read(value - 5, before) || before[0] != 0xe8) continue;
-    found = Place{value};
+    const std::optional<uint64_t> value = read_word(here, at);
+    if (!value) break;
+    std::array<uint8_t, 1> before{};  // what is behind a direct call
+    if (*value < 0xffffffff80000000 || !read_all(here, *value - 5, before) || before[0] != 0xe8) continue;
+    found = Place{*value};
     if (!is_waiting_function(names_->place(found))) return found;
   }
   return found;

@@ -95,7 +95,6 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
     case CpuEvent::Kind::AddressSpace:
     case CpuEvent::Kind::Halt:
     case CpuEvent::Kind::Pause:
-    case CpuEvent::Kind::Hypercall:
     case CpuEvent::Kind::FunctionEntry:
     case CpuEvent::Kind::FunctionReturn:
       break;

@@ -2,10 +2,9 @@
 
 #include <Zydis/Zydis.h>
 
-#include <algorithm>
 #include <array>
 
-#include "vm/memory/mmu.h"
+#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {
@@ -15,21 +14,6 @@ uint64_t value_of(const Cpu& cpu, ZydisRegister reg, uint64_t next) {
   if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP) return next;
   const uint64_t value = cpu.regs.gpr[static_cast<size_t>(ZydisRegisterGetId(reg)) & 15];
   return ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) == 32 ? static_cast<uint32_t>(value) : value;
-}
-
-unsigned read_code(const Cpu& cpu, uint64_t address, std::array<uint8_t, 15>& bytes) {
-  unsigned size = 0;
-  while (size < bytes.size()) {
-    const uint64_t at = address + size;
-    const auto part =
-        static_cast<unsigned>(std::min<uint64_t>(bytes.size() - size, kPageSize - (at & (kPageSize - 1))));
-    Physical physical;
-    if (!translate_quietly(cpu, at, physical) ||
-        !cpu.system.ram.read(physical, std::span(bytes).subspan(size, part)))
-      break;
-    size += part;
-  }
-  return size;
 }
 
 OpKind kind_of(const ZydisDecodedInstruction& in, const ZydisDecodedOperand& operand) {
@@ -48,7 +32,7 @@ PendingOp next_operation(const Cpu& cpu) {
   PendingOp op{OpKind::None, {}, Place{rip}};
   const bool is_long = cpu.mode.is_long();
   std::array<uint8_t, 15> bytes;
-  const unsigned size = read_code(cpu, is_long ? rip : static_cast<uint32_t>(cpu.code_base + rip), bytes);
+  const size_t size = read_memory(cpu, is_long ? rip : static_cast<uint32_t>(cpu.code_base + rip), bytes);
   ZydisDecoder decoder;
   ZydisDecoderInit(&decoder, is_long ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32,
                    is_long ? ZYDIS_STACK_WIDTH_64 : ZYDIS_STACK_WIDTH_32);

@@ -3,30 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "vm/memory/guest_memory.h"
 #include "vm/memory/mmu.h"
 
 namespace slalom::vm {
-namespace {
-
-// What a debugger would see; zeros where there is no RAM.
-void read_quietly(const Cpu& cpu, uint64_t address, std::span<uint8_t> out) {
-  std::ranges::fill(out, uint8_t{0});
-  while (!out.empty()) {
-    const uint64_t size = std::min<uint64_t>(out.size(), kPageSize - (address & (kPageSize - 1)));
-    Physical physical;
-    if (translate_quietly(cpu, address, physical)) cpu.system.ram.read(physical, out.first(size));
-    address += size;
-    out = out.subspan(size);
-  }
-}
-
-}  // namespace
-
 void record_run(Cpu& cpu, const Op* op, uint64_t address, uint64_t data, uint64_t size, bool wrote) {
   while (size > 0) {
-    std::array<uint8_t, kPageSize> bytes;
+    std::array<uint8_t, kPageSize> bytes{};  // zeros where there is no RAM
     const uint64_t piece = std::min(size, kPageSize - (address & (kPageSize - 1)));
-    read_quietly(cpu, data, std::span(bytes).first(piece));
+    read_memory(cpu, data, std::span(bytes).first(piece));
     Physical physical = 0;
     translate_quietly(cpu, address, physical);
     record(cpu, op, address, physical, static_cast<unsigned>(piece), fold_value(bytes.data(), piece), wrote,

@@ -1,8 +1,9 @@
 #include "vm/test/hypercall.h"
 
 #include <algorithm>
+#include <array>
 
-#include "vm/gdb/guest_memory.h"
+#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 
@@ -20,14 +21,16 @@ void answer(Cpu& cpu, uint64_t value) {
 std::optional<std::vector<uint8_t>> read_buffer(const Cpu& cpu, uint64_t address, uint64_t size,
                                                 uint64_t limit) {
   if (size > limit) return std::nullopt;
-  std::vector<uint8_t> bytes = read_memory(cpu, address, size);
-  if (bytes.size() != size) return std::nullopt;
+  std::vector<uint8_t> bytes(size);
+  if (!read_all(cpu, address, bytes)) return std::nullopt;
   return bytes;
 }
 
 std::string read_text(const Cpu& cpu, uint64_t address, uint64_t size) {
-  const std::vector<uint8_t> bytes = read_memory(cpu, address, std::min<uint64_t>(size, 4096));
-  return {bytes.begin(), bytes.end()};
+  std::array<uint8_t, 4096> bytes;
+  const size_t read =
+      read_memory(cpu, address, std::span(bytes).first(std::min<uint64_t>(size, bytes.size())));
+  return {bytes.begin(), bytes.begin() + read};
 }
 
 void give_bytes(Cpu& cpu, std::optional<std::span<const uint8_t>> bytes, uint64_t address, uint64_t room) {

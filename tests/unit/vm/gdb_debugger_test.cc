@@ -5,8 +5,8 @@
 #include "base/rng.h"
 #include "unit/vm/tiny_machine.h"
 #include "vm/gdb/debugger.h"
-#include "vm/gdb/guest_memory.h"
 #include "vm/gdb/natural_run.h"
+#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {
@@ -140,7 +140,8 @@ TEST(GdbDebugger, WatchpointsStopBehindEveryWrite) {
     ASSERT_EQ(stop.address, cell);
     ASSERT_EQ(d.debugger.position().executed, position);
     ASSERT_EQ(stop.cpu, plain.all[position - 1].cpu);
-    const auto bytes = read_memory(d.pc->cpu(0), cell, 4);
+    std::array<uint8_t, 4> bytes;
+    ASSERT_TRUE(read_all(d.pc->cpu(0), cell, bytes));
     ASSERT_EQ(std::memcmp(bytes.data(), &plain.all[position].cell, 4), 0);
   }
   EXPECT_EQ(d.pc->state_hash(), plain_hash(writes.back()));
@@ -149,7 +150,8 @@ TEST(GdbDebugger, WatchpointsStopBehindEveryWrite) {
     const DebugStop stop = d.debugger.go_back();
     ASSERT_EQ(stop.kind, Stop::Watch);
     ASSERT_EQ(d.debugger.position().executed, writes[i - 1] - 1);
-    const auto bytes = read_memory(d.pc->cpu(0), cell, 4);
+    std::array<uint8_t, 4> bytes;
+    ASSERT_TRUE(read_all(d.pc->cpu(0), cell, bytes));
     ASSERT_EQ(std::memcmp(bytes.data(), &plain.all[writes[i - 1] - 1].cell, 4), 0);
   }
 }

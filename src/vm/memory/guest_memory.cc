@@ -1,7 +1,9 @@
-#include "vm/gdb/guest_memory.h"
+#include "vm/memory/guest_memory.h"
 
 #include <algorithm>
+#include <vector>
 
+#include "base/little_endian.h"
 #include "vm/cpu/blocks.h"
 #include "vm/memory/mmu.h"
 
@@ -28,18 +30,34 @@ bool first_piece(const Cpu& cpu, uint64_t address, uint64_t size, Piece& piece) 
 
 }  // namespace
 
-std::vector<uint8_t> read_memory(const Cpu& cpu, uint64_t address, uint64_t size) {
-  std::vector<uint8_t> bytes;
+size_t read_memory(const Cpu& cpu, uint64_t address, std::span<uint8_t> out) {
+  size_t done = 0;
   Piece piece;
-  while (bytes.size() < size && first_piece(cpu, address + bytes.size(), size - bytes.size(), piece)) {
-    const size_t done = bytes.size();
-    bytes.resize(done + piece.size);
-    if (!cpu.system.ram.read(piece.physical, std::span(bytes).subspan(done))) {
-      bytes.resize(done);
-      break;
-    }
+  while (done < out.size() && first_piece(cpu, address + done, out.size() - done, piece)) {
+    if (!cpu.system.ram.read(piece.physical, out.subspan(done, piece.size))) break;
+    done += piece.size;
   }
-  return bytes;
+  return done;
+}
+
+std::optional<uint64_t> read_word(const Cpu& cpu, uint64_t address) {
+  uint8_t bytes[8];
+  if (!read_all(cpu, address, bytes)) return std::nullopt;
+  return get_le<uint64_t>(bytes, 0);
+}
+
+std::string read_string(const Cpu& cpu, uint64_t address, size_t most) {
+  std::string text;
+  while (text.size() < most) {
+    uint8_t bytes[256];
+    const size_t size =
+        read_memory(cpu, address, std::span(bytes).first(std::min(most - text.size(), sizeof(bytes))));
+    const uint8_t* const end = std::find(bytes, bytes + size, uint8_t{0});
+    text.append(static_cast<const uint8_t*>(bytes), end);
+    if (size == 0 || end != bytes + size) break;
+    address += size;
+  }
+  return text;
 }
 
 bool write_memory(Cpu& cpu, uint64_t address, std::span<const uint8_t> bytes) {
