@@ -5,6 +5,8 @@
 // where the policy says so (everywhere, or at places that were seen to conflict), or where a schedule
 // switches. An agent that reads the same value at the same place again and again waits for another one: it
 // gives way.
+#include "preload/accesses.h"
+
 #include <stdint.h>
 
 #include "preload/raw.h"
@@ -178,6 +180,19 @@ int exchange_if(volatile T* address, T* expected, T desired, void* from) {
 }
 
 }  // namespace
+
+void forget_accesses() {
+  calls.depth = 0;
+  reads = {};
+  plain_in_a_row = 0;
+}
+uint32_t call_depth() {
+  return calls.depth;
+}
+void set_call_depth(uint32_t depth) {
+  calls.depth = depth;
+}
+
 }  // namespace slalom::preload
 
 using namespace slalom;

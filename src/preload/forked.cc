@@ -114,6 +114,10 @@ void Runtime::end_last() {
   __builtin_unreachable();
 }
 
+bool Runtime::connected() const {
+  return channel_ != nullptr;
+}
+
 bool Runtime::connect() {
   const char* text = getenv(kDescriptorVariable);
   if (text == nullptr) return false;
@@ -162,13 +166,9 @@ void Runtime::serve() {
   if (raw_syscall(SYS_getppid) != zygote) end_process();
   setpgid(0, 0);
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
-  const uint32_t index = add_agent(0);
-  set_self(index);
-  agents_[index].thread = pthread_self();
-  on_ = true;
+  set_self(begin_execution(pthread_self()));
   stop(ChoiceKind::Start, 0);
-  tell(OpKind::GoOn, 0);
-  retire();
+  begin_first();
 }
 
 void Runtime::leave() {

@@ -6,7 +6,8 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint64_t kOperationTime = 1'000;  // virtual nanoseconds
-constexpr uint32_t kClockReads = 64;        // in a row: a loop that waits for time to pass
+constexpr uint64_t kRandomSeed = 0x9e3779b97f4a7c15u;
+constexpr uint32_t kClockReads = 64;  // in a row: a loop that waits for time to pass
 
 // The runtime itself: the one mutable global of the library. Never destroyed, never constructed: zero.
 alignas(Runtime) constinit unsigned char storage[sizeof(Runtime)] = {};
@@ -268,6 +269,23 @@ uint32_t Runtime::add_agent(uint64_t entry) {
   agents_[index] = Agent{};
   channel_->agent_count = index + 1;
   return index;
+}
+
+uint32_t Runtime::begin_execution(pthread_t first) {
+  clock_ = 0;
+  clock_reads_ = 0;
+  random_ = kRandomSeed;
+  read_hold_count_ = 0;
+  const uint32_t index = add_agent(0);
+  agents_[index].thread = first;
+  channel_->choice = {static_cast<uint32_t>(ChoiceKind::Start), index, 0};
+  on_ = true;
+  return index;
+}
+
+void Runtime::begin_first() {
+  tell(OpKind::GoOn, 0);
+  retire();
 }
 
 void Runtime::enter(uint32_t index) {

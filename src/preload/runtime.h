@@ -122,10 +122,15 @@ class Runtime {
   void hold_read(const void* lock);
   bool drop_read(const void* lock);  // false: the running agent does not hold it
 
+  // The life of an execution: the first agent is added, and is to call begin_first() at its first turn.
+  void attach(Channel* channel) { channel_ = channel; }
+  uint32_t begin_execution(pthread_t first);
+  void begin_first();
+
   // The life of the process (preload/forked.cc). connect() maps the channel; serve() forks the executions and
   // returns in each.
   bool connect();
-  bool connected() const { return channel_ != nullptr; }
+  bool connected() const;  // is this process a target, and nothing else?
   void serve();
   void leave();  // in a process that the target has forked: no more control
 
@@ -152,7 +157,7 @@ class Runtime {
   void list_holders();
   bool alone() const;
   void stop(ChoiceKind kind, uint32_t arity);
-  // How turns are passed, with end_process() above: in preload/forked.cc.
+  // How turns are passed, with end_process() above: in preload/forked.cc and in check/in_process.cc.
   void hand_over(Phase phase);
   void wait_turn(uint32_t index);
   [[noreturn]] void end_last();  // nobody is left
@@ -161,7 +166,7 @@ class Runtime {
   Channel* channel_ = nullptr;
   bool on_ = false;
   uint64_t clock_ = 0;
-  uint64_t random_ = 0x9e3779b97f4a7c15u;
+  uint64_t random_ = 0;
   uint32_t clock_reads_ = 0;  // since the last operation
   uint32_t read_hold_count_ = 0;
   int parent_ = 0;

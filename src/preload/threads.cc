@@ -26,7 +26,7 @@ namespace {
 // Destructors of keys, since libc would call them when the thread really ends.
 using Destructor = void (*)(void*);
 constinit Destructor key_destructors[PTHREAD_KEYS_MAX] = {};
-constinit pthread_key_t keys_used = 0;  // all with destructors are below
+constinit pthread_key_t keys_used = 0;  // all that were created are below
 
 void run_destructors() {
   Agent& me = runtime().me();
@@ -121,6 +121,11 @@ int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool t
 
 }  // namespace
 
+void forget_keys() {
+  for (pthread_key_t key = 0; key < keys_used; ++key)
+    if (pthread_getspecific(key) != nullptr) pthread_setspecific(key, nullptr);
+}
+
 void run_agent(uint32_t index) {
   Agent& me = runtime().agent(index);
   runtime().enter(index);
@@ -212,9 +217,10 @@ SLALOM_EXPORT void pthread_testcancel() {
 }
 
 SLALOM_EXPORT int pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {
-  if (!runtime().connected()) return SLALOM_REAL(pthread_key_create)(key, destructor);
+  if (!runtime().connected() && !runtime().controls())
+    return SLALOM_REAL(pthread_key_create)(key, destructor);
   const int result = SLALOM_REAL(pthread_key_create)(key, nullptr);
-  if (result == 0 && *key < PTHREAD_KEYS_MAX && destructor != nullptr) {
+  if (result == 0 && *key < PTHREAD_KEYS_MAX) {
     key_destructors[*key] = destructor;
     if (*key >= keys_used) keys_used = *key + 1;
   }

@@ -11,5 +11,6 @@ namespace slalom::preload {
 int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& created);
 // The whole life of an agent other than the first, from its first turn to its end. Does not return.
 void run_agent(uint32_t index);
+void forget_keys();  // the calling thread is a new one: none of its keys has a value
 
 }  // namespace slalom::preload

@@ -79,8 +79,7 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   agents_.clear();
   order_.clear();
   enabled_.clear();
-  touched_.clear();
-  feedback_.places.clear();
+  conflicts_.clear();
   steps_ = hash_ = 0;
   return {};
 }
@@ -250,34 +249,12 @@ std::optional<std::string> ProgramMachine::read_records() {
       access.value = static_cast<uint64_t>(next.value);
       access.wrote = next.wrote != 0;
       accesses_.push_back(access);
-      if (!is_atomic(next.op)) note_conflict(next);
+      if (!is_atomic(next.op)) conflicts_.add(next);
     }
     sink_->on_accesses(accesses_, header);
   }
   channel.record_count = 0;
   return std::nullopt;
-}
-
-void ProgramMachine::note_conflict(const preload::Record& record) {
-  constexpr uint64_t kGranule = 8;
-  Touched& touched = touched_[record.object / kGranule];
-  const uint32_t who = record.agent + 1;
-  const auto learn = [&](uint64_t other_pc) {
-    for (uint64_t pc : {record.pc, other_pc}) {
-      const auto at = std::lower_bound(feedback_.places.begin(), feedback_.places.end(), Place{pc});
-      if (at == feedback_.places.end() || at->raw != pc) feedback_.places.insert(at, Place{pc});
-    }
-  };
-  if (touched.writer != 0 && touched.writer != who) learn(touched.write_pc);
-  if (record.wrote && touched.reader != 0 && touched.reader != who) learn(touched.read_pc);
-  if (record.wrote) {
-    touched.writer = who;
-    touched.write_pc = record.pc;
-    touched.reader = 0;
-  } else {
-    touched.reader = who;
-    touched.read_pc = record.pc;
-  }
 }
 
 ChoicePoint ProgramMachine::choice_point() const {

@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/flat_map.h"
 #include "machine/machine.h"
+#include "process/conflicts.h"
 #include "process/program.h"
 #include "process/program_names.h"
 #include "process/zygote.h"
@@ -33,7 +33,7 @@ class ProgramMachine final : public Machine, private OptionSource {
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return *names_; }
   // Plain accesses of two threads to the same memory, one of them a write: where the search should switch.
-  const Feedback* feedback() const override { return &feedback_; }
+  const Feedback* feedback() const override { return &conflicts_.feedback(); }
 
  private:
   // An agent as the last stop showed it.
@@ -82,15 +82,7 @@ class ProgramMachine final : public Machine, private OptionSource {
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
   std::vector<Access> accesses_;
-
-  // Who has touched a granule of memory, and where: the last write, and the last read since.
-  struct Touched {
-    uint32_t writer = 0, reader = 0;  // index + 1; 0: nobody
-    uint64_t write_pc = 0, read_pc = 0;
-  };
-  void note_conflict(const preload::Record& record);
-  FlatMap<Touched> touched_;
-  Feedback feedback_;
+  Conflicts conflicts_;
 };
 
 }  // namespace slalom

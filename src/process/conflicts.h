@@ -1,0 +1,32 @@
+// Conflicts: at which plain accesses of two threads the search should switch: those to the same memory, one
+// of them a write. Fed with one execution's accesses in their order.
+#pragma once
+
+#include "base/flat_map.h"
+#include "preload/protocol.h"
+#include "trace/feedback.h"
+
+namespace slalom {
+
+class Conflicts {
+ public:
+  void clear() {
+    touched_.clear();
+    feedback_.places.clear();
+  }
+  void add(const preload::Record& access);  // its pc is what will be a place
+  const Feedback& feedback() const { return feedback_; }
+
+ private:
+  // Who has touched a granule of memory, and where: the last write, and the last read since.
+  struct Touched {
+    uint32_t writer = 0, reader = 0;  // index + 1; 0: nobody
+    uint64_t write_pc = 0, read_pc = 0;
+  };
+  void learn(uint64_t pc);
+
+  FlatMap<Touched> touched_;
+  Feedback feedback_;
+};
+
+}  // namespace slalom
