@@ -206,7 +206,7 @@ Stop KernelMachine::run(uint32_t lease) {
     const unsigned cpu = state_.current;
     CpuState& state = state_.cpus[cpu];
     const uint64_t before = ops(cpu);
-    RunOptions options{.instructions = std::min(next_stop(cpu) - before, kSlice - before % kSlice),
+    RunOptions options{.instructions = std::min(next_stop(cpu) - before, kLook - before % kLook),
                        .passes = state_.dying ? ~uint64_t{0} >> 1 : lease,
                        .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
                        .stop_at_window = true};
@@ -217,10 +217,20 @@ Stop KernelMachine::run(uint32_t lease) {
     state_.steps += passed;
     lease -= static_cast<uint32_t>(std::min<uint64_t>(lease, passed));
     state.in_a_row += done;
-    for (unsigned other = 0; other < state_.cpus.size(); ++other)
-      if (other != cpu) state_.cpus[other].liveness.on_others(done);
-    read_console();
+    // Whatever changes the course of an execution is noticed at fixed counts of instructions, or where the
+    // CPU itself stops; never where only a policy or a replay stops it.
+    const bool budget = why == PcStop::Budget, look = budget && ops(cpu) % kLook == 0;
+    for (unsigned other = 0; other < state_.cpus.size(); ++other) {
+      if (other == cpu) continue;
+      state_.cpus[other].liveness.on_others(done);
+      if (look) state_.cpus[other].liveness.look_at_others();
+    }
+    if (look) state.liveness.look(state.in_a_row);
+    if (look || (why != PcStop::Place && !budget)) read_console();
     if (std::optional<Stop> stop = after(why)) return std::move(*stop);
+    // A schedule may switch where the CPU stopped for another reason, too.
+    if (!state_.dying && ops(cpu) != state_.chosen_at && next_stop_is(cpu))
+      return choice(ChoiceKind::Running);
   }
 }
 
@@ -250,10 +260,8 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
     case PcStop::Idle:
       break;
     case PcStop::Budget:
-      state.liveness.on_progress(state.in_a_row);
       if (state_.dying) return std::nullopt;
       if (!state.liveness.live()) return choice(ChoiceKind::Yielded);
-      if (next_stop_is(cpu)) return choice(ChoiceKind::Running);
       return std::nullopt;
     case PcStop::Place:
       // Whoever was chosen makes at least one step.

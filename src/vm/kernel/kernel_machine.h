@@ -115,8 +115,9 @@ class KernelMachine final : public Machine,
   // Hypercalls
   bool on_hypercall(Cpu& cpu) override;
 
-  // How often a CPU is looked at that does not stop by itself; at fixed counts of its own instructions.
-  static constexpr uint64_t kSlice = 16'384;
+  // How often a CPU is looked at, and how often the end of an execution is; at fixed counts of its own
+  // instructions.
+  static constexpr uint64_t kLook = 1'024, kSlice = 16 * kLook;
 
   Stop run(uint32_t lease);
   std::optional<Stop> after(PcStop why);

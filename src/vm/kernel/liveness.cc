@@ -29,12 +29,18 @@ void Liveness::on_accesses(std::span<const Access> accesses) {
   if (recent_.size() + accesses.size() > 2 * kWindow)
     recent_.erase(recent_.begin(), recent_.end() - static_cast<ptrdiff_t>(std::min(recent_.size(), kWindow)));
   recent_.insert(recent_.end(), accesses.begin(), accesses.end());
-  unseen_ += accesses.size();
-  if (live() && unseen_ >= kRounds) look_for_loop();
+}
+
+void Liveness::look(uint64_t in_a_row) {
+  if (live()) look_for_loop();
+  if (live() && in_a_row >= kStarvation) stop(Why::Starvation);
+}
+
+void Liveness::look_at_others() {
+  if (why_ == Why::Starvation && others_ >= kPatience) revive();
 }
 
 void Liveness::look_for_loop() {
-  unseen_ = 0;
   const std::span<const Access> recent(recent_);
   for (size_t period = 1; period <= kLoop && period * kRounds <= recent.size(); ++period) {
     const std::span<const Access> tail = recent.last(period * kRounds);
@@ -59,16 +65,6 @@ void Liveness::on_pause(uint64_t retired) {
     stop(Why::Pause);
   }
   since_pause_.clear();
-}
-
-void Liveness::on_progress(uint64_t in_a_row) {
-  if (in_a_row >= kStarvation) stop(Why::Starvation);
-}
-
-void Liveness::on_others(uint64_t instructions) {
-  if (why_ != Why::Starvation) return;
-  others_ += instructions;
-  if (others_ >= kPatience) revive();
 }
 
 void Liveness::revive() {

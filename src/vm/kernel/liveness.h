@@ -6,6 +6,10 @@
 //   H3  a loop that reads the same values again and again    until somebody writes what it read in the loop
 //   H4  kStarvation instructions without a pause             until the others have run kPatience instructions
 //
+// H3 and H4 are decided in look(), which comes at fixed counts of a CPU's own instructions: so what is
+// guessed depends on what the CPUs did, but not on where somebody stopped them, and a replay guesses the
+// same.
+//
 // A value: checkpoints copy it. It says what to watch; whoever runs the machine watches.
 #pragma once
 
@@ -33,11 +37,11 @@ class Liveness {
 
   void on_accesses(std::span<const Access> accesses);
   void on_pause(uint64_t retired);
-  // It has run that many instructions in a row.
-  void on_progress(uint64_t in_a_row);
   void on_halt() { stop(Why::Halt); }
-  void on_others(uint64_t instructions);  // that others have run meanwhile
-  void revive();                          // an interrupt, a write to what it waits for, a decision
+  void on_others(uint64_t instructions) { others_ += instructions; }  // that others have run meanwhile
+  void look(uint64_t in_a_row);  // it has run that many instructions in a row
+  void look_at_others();         // when one of these looks
+  void revive();                 // an interrupt, a write to what it waits for, a decision
 
   // How often each heuristic was used, since clear().
   const std::array<uint64_t, kReasons>& counts() const { return counts_; }
@@ -50,7 +54,6 @@ class Liveness {
   uint64_t last_pause_ = 0;
   uint64_t others_ = 0;
   std::vector<Access> recent_;         // at most kLoop * kRounds, the latest last
-  size_t unseen_ = 0;                  // of these, since look_for_loop()
   std::vector<uint64_t> since_pause_;  // addresses read
   std::vector<uint64_t> reads_;
   std::array<uint64_t, kReasons> counts_{};

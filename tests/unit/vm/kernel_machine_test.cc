@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/rng.h"
 #include "guest/slalom.h"
 #include "trace/schedule.h"
 #include "unit/vm/tiny_machine.h"
@@ -142,34 +143,40 @@ TEST(KernelMachine, FindsEveryInterleavingOfTwoCounters) {
   EXPECT_EQ(all.deadlocks, 0);
 }
 
+// Runs a schedule under another policy: what it left behind.
+std::pair<uint32_t, uint64_t> replay(KernelMachine& machine, const Schedule& schedule,
+                                     ChoicePolicy::Where where) {
+  Inputs inputs{.policy = {.where = where}, .max_steps = 100'000};
+  for (const Switch& s : schedule.switches)
+    if (s.from) inputs.policy.stops.push_back({s.from, s.from_ops});
+  std::ranges::sort(inputs.policy.stops);
+  Quiet sink;
+  EXPECT_TRUE(machine.reset(inputs).ok());
+  Stop stop = machine.start(sink);
+  size_t at = 0;
+  while (std::holds_alternative<ChoicePoint>(stop)) {
+    const ChoicePoint& point = std::get<ChoicePoint>(stop);
+    AgentId next = point.current;
+    if (at < schedule.switches.size() && schedule.switches[at].from == point.current &&
+        schedule.switches[at].from_ops == point.current_ops)
+      next = schedule.switches[at++].to;
+    stop = machine.resume({.next = next});
+  }
+  EXPECT_TRUE(std::holds_alternative<Exited>(std::get<Outcome>(stop)));
+  EXPECT_EQ(at, schedule.switches.size());
+  return {counter(machine), machine.pc().state_hash()};
+}
+
+void expect_same_under_every_policy(KernelMachine& machine, const Schedule& schedule) {
+  const auto expected = replay(machine, schedule, ChoicePolicy::Where::Everywhere);
+  EXPECT_EQ(replay(machine, schedule, ChoicePolicy::Where::Nowhere), expected);
+  EXPECT_EQ(replay(machine, schedule, ChoicePolicy::Where::Sync), expected);
+}
+
 TEST(KernelMachine, ASchedulesSwitchesReplayWithoutThePolicy) {
   const auto machine = make(Code().increment().done(0), Code().increment().done(1));
-  const Explored all = explore(*machine, kEverywhere);
-  for (const Schedule& schedule : all.schedules) {
-    const auto run = [&](Inputs inputs) {
-      for (const Switch& s : schedule.switches)
-        if (s.from) inputs.policy.stops.push_back({s.from, s.from_ops});
-      std::ranges::sort(inputs.policy.stops);
-      Quiet sink;
-      EXPECT_TRUE(machine->reset(inputs).ok());
-      Stop stop = machine->start(sink);
-      size_t at = 0;
-      while (std::holds_alternative<ChoicePoint>(stop)) {
-        const ChoicePoint& point = std::get<ChoicePoint>(stop);
-        AgentId next = point.current;
-        if (at < schedule.switches.size() && schedule.switches[at].from == point.current &&
-            schedule.switches[at].from_ops == point.current_ops)
-          next = schedule.switches[at++].to;
-        stop = machine->resume({.next = next});
-      }
-      EXPECT_TRUE(std::holds_alternative<Exited>(std::get<Outcome>(stop)));
-      EXPECT_EQ(at, schedule.switches.size());
-      return std::pair(counter(*machine), machine->pc().state_hash());
-    };
-    const auto expected = run(kEverywhere);
-    EXPECT_EQ(run({.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = 100'000}), expected);
-    EXPECT_EQ(run({.policy = {.where = ChoicePolicy::Where::Sync}, .max_steps = 100'000}), expected);
-  }
+  for (const Schedule& schedule : explore(*machine, kEverywhere).schedules)
+    expect_same_under_every_policy(*machine, schedule);
 }
 
 TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
@@ -242,6 +249,37 @@ TEST(KernelMachine, ASpinLockThatDoesNotPauseIsSeenToSpin) {
     const uint64_t spins = machine->liveness_counts()[static_cast<size_t>(Liveness::Why::Loop)];
     EXPECT_EQ(spins > 0, steps < 5) << steps;  // two take the lock, three more free it
   }
+}
+
+// Who waits is guessed at the same instructions, wherever else the machine is stopped.
+TEST(KernelMachine, ASchedulesWithWaitingReplaysWithoutThePolicy) {
+  uint64_t spins = 0;
+  for (const auto where : {ChoicePolicy::Where::Everywhere, ChoicePolicy::Where::Sync})
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+      Code first, second;
+      unlock(lock(first, seed % 2 == 0).increment()).done(0);
+      unlock(lock(second, seed % 2 == 0).increment()).done(1);
+      const auto machine = make(first, second);
+      Rng rng(seed, 0);
+      Quiet sink;
+      ASSERT_TRUE(machine->reset({.policy = {.where = where}, .max_steps = 100'000}).ok());
+      Stop stop = machine->start(sink);
+      Schedule schedule;
+      while (std::holds_alternative<ChoicePoint>(stop)) {
+        const ChoicePoint& point = std::get<ChoicePoint>(stop);
+        // Few switches, and early ones, so that somebody waits for long.
+        const std::vector<Option> options = others_first(point);
+        AgentId next = options[rng.below(options.size())].agent;
+        if (point.kind == ChoiceKind::Running && rng.below(point.step.raw < 10 ? 4 : 4'000) != 0)
+          next = point.current;
+        if (next != point.current) schedule.switches.push_back({point.current, point.current_ops, next});
+        stop = machine->resume({.next = next});
+      }
+      spins += machine->liveness_counts()[static_cast<size_t>(Liveness::Why::Loop)];
+      EXPECT_EQ(replay(*machine, schedule, where).first, 2u);
+      expect_same_under_every_policy(*machine, schedule);
+    }
+  EXPECT_GT(spins, 0u);
 }
 
 TEST(KernelMachine, LocksInOppositeOrderAreADeadlock) {
