@@ -127,6 +127,8 @@ Result<void> BootTrace::on_console(const std::string& text, vm::Pc& pc) {
 
 Result<void> BootTrace::begin(vm::Pc& pc) {
   symbols_ = vm::with_loaded_modules(kernel_, pc);
+  TRY_ASSIGN(vm::GuestLines lines, vm::GuestLines::open(kernel_, {.vmlinux = options_.debug_info}, pc));
+  lines_.set_lines(std::move(lines));
   TRY(choose());
   model_ = std::make_unique<vm::GuestModel>(kernel_, model_options_, *this);
   tap_ = std::make_unique<vm::Tap>(*model_, model_->filter());
@@ -171,7 +173,7 @@ void BootTrace::print(const std::string& line) {
 
 void BootTrace::print_callers(const std::vector<vm::ShadowStacks::Frame>& callers) {
   for (const vm::ShadowStacks::Frame& frame : callers)
-    print(fmt::format("{:>46} {}", "<-", symbols_.describe(frame.call)));
+    print(fmt::format("{:>46} {}", "<-", lines_.place(frame.call)));
 }
 
 void BootTrace::note_if_nameless(uint64_t address) {

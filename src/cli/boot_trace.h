@@ -20,6 +20,7 @@ struct BootTraceOptions {
   std::filesystem::path to;          // empty: standard error
   std::string after;                 // begin when this has appeared on the console; empty: at once
   std::filesystem::path save;        // empty: nothing is saved
+  std::filesystem::path debug_info;  // a vmlinux that knows source lines; empty: none is given
 };
 
 class BootTrace final : public vm::GuestSink {

@@ -315,6 +315,12 @@ void add_trace_options(CLI::App& verb, BootTraceOptions& options) {
   verb.add_option("--trace-to", options.to, "show it in this file, instead of standard error")
       ->type_name("FILE")
       ->needs(trace);
+  verb.add_option(
+          "--debug-info", options.debug_info,
+          "a vmlinux of this kernel with debug information, for source lines (found by itself where the "
+          "kernel's debug package is installed)")
+      ->type_name("FILE")
+      ->needs(trace);
   verb.add_option("--save-trace", options.save, "save it, too, for slalom trace")
       ->type_name("FILE")
       ->needs(trace);

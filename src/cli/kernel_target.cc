@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "vm/guest/guest_kernel.h"
+#include "vm/guest/guest_lines.h"
 #include "vm/kernel/kernel_machine.h"
 #include "vm/kernel/kernel_names.h"
 #include "vm/kernel/serial_orders.h"
@@ -105,10 +106,20 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
         origin);
   std::vector<std::string> flows;
   for (const vm::KernelTest::Flow& flow : test.flows) flows.push_back(flow.name);
-  SymbolTable symbols;
-  if (const Result<vm::GuestKernel> kernel = vm::load_guest_kernel(prepared->machine.kernel); kernel.ok())
-    symbols = vm::with_loaded_modules(*kernel, *prepared->machine.pc);
-  auto names = std::make_shared<vm::KernelNames>(std::move(symbols), flows, test.cpus);
+  const Result<vm::GuestKernel> kernel = vm::load_guest_kernel(prepared->machine.kernel);
+  auto names = std::make_shared<vm::KernelNames>(
+      kernel.ok() ? vm::with_loaded_modules(*kernel, *prepared->machine.pc) : SymbolTable(), flows,
+      test.cpus);
+  if (kernel.ok()) {
+    const std::string& given = test.debug_info.text;
+    Result<vm::GuestLines> lines =
+        vm::GuestLines::open(*kernel,
+                             {.vmlinux = given.empty() ? std::filesystem::path() : test.directory() / given,
+                              .modules = prepared->modules},
+                             *prepared->machine.pc);
+    if (!lines.ok()) return error("{}:{}: {}", test.file, test.debug_info.line, lines.error().message);
+    names->set_lines(*std::move(lines));
+  }
   vm::CpuMemory memory(prepared->machine.pc->cpu(0));
   names->read_per_cpu(memory, test.cpus);
   vm::KernelMachineOptions machine{.flows = static_cast<unsigned>(test.flows.size()),

@@ -201,7 +201,7 @@ class Maker {
     TimelineRow row;
     row.agent = operation.agent;
     row.step = operation.step;
-    row.text = printable(names_.place(operation.access->pc()));
+    row.text = place_and_line(names_, operation.access->pc());
     row.note = access_text(*operation.access, after, names_);
     row.wraps = true;
     if (evidence_[i] || evidence_[last]) row.mark = TimelineRow::Mark::Evidence;
@@ -228,7 +228,7 @@ class Maker {
         break;
       case OpKind::IrqEnter:
         row.text = "interrupt begins";
-        row.note = fmt::format("at {}", printable(names_.place(event.pc)));
+        row.note = fmt::format("at {}", place_and_line(names_, event.pc));
         break;
       case OpKind::Note:
         row.text = fmt::format("\"{}\"", printable(event.text));
@@ -312,7 +312,7 @@ class Maker {
       stands.what = TimelineRow::What::Pause;
       stands.agent = from;
       stands.text = fmt::format("{} {}", why == Leaving::Blocked ? "waits before" : "stops before",
-                                printable(names_.place(next->pc())));
+                                place_and_line(names_, next->pc()));
       stands.wraps = true;
       push(std::move(stands));
     }
@@ -339,7 +339,7 @@ class Maker {
         TimelineRow row;
         row.agent = waiting.agent;
         row.failed = row.wraps = true;
-        row.text = fmt::format("waits for ever at {}", printable(names_.place(waiting.pc)));
+        row.text = fmt::format("waits for ever at {}", place_and_line(names_, waiting.pc));
         result_.rows.push_back(std::move(row));
       }
       return ending("nothing can run any more");

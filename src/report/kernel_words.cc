@@ -34,7 +34,7 @@ bool overlap(const Access& a, const Access& b) {
 
 std::string point_words(const OrderPoint& point, const KernelOperation* operation, const Names& names) {
   const std::string who = printable(names.agent(point.agent));
-  const std::string place = printable(names.place(point.pc));
+  const std::string place = place_and_line(names, point.pc);
   if (operation == nullptr)
     return fmt::format("{} at {}{}", who, place, place.starts_with("0x") ? ", outside the kernel" : "");
   const Access& access = *operation->access;

@@ -137,6 +137,11 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string place_and_line(const Names& names, Place pc) {
+  const std::string line = names.line(pc);
+  return printable(line.empty() ? names.place(pc) : fmt::format("{} ({})", names.place(pc), line));
+}
+
 std::string wrap(std::string_view text, size_t width, size_t first_indent, size_t next_indent) {
   std::string result;
   size_t indent = first_indent;

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/names.h"
+
 namespace slalom {
 
 std::string human_number(uint64_t number);                      // "1,234,567"
@@ -28,6 +30,8 @@ std::string pad_left(std::string_view text, size_t width);  // spaces before it
 // One line that is safe to print: white space becomes a space, control characters and broken UTF-8 become
 // U+FFFD. What comes from a target goes through this before it is laid out.
 std::string printable(std::string_view text);
+// A place with its source line, where that is known: "card_write+0x68 (torn_read.c:45)". Printable.
+std::string place_and_line(const Names& names, Place pc);
 // Lines of at most `width` columns, each ending with a newline; a longer word gets a line of its own.
 // Newlines in `text` are kept.
 std::string wrap(std::string_view text, size_t width, size_t first_indent = 0, size_t next_indent = 0);

@@ -173,7 +173,7 @@ class Report {
     std::stable_sort(items.begin(), items.end(),
                      [](const Evidence& a, const Evidence& b) { return a.step < b.step; });
     for (const Evidence& item : items) {
-      const std::string place = printable(names_.place(item.pc));
+      const std::string place = place_and_line(names_, item.pc);
       paragraph(
           fmt::format("{} {}{}{}: {}", style_.paint(Ink::Red, glyphs_.evidence), painted_agent(item.agent),
                       place.empty() ? "" : " at ", place, printable(item.text)),
@@ -196,7 +196,7 @@ class Report {
     if (const auto* deadlock = std::get_if<Deadlocked>(&log_.outcome()))
       for (const auto& waiting : deadlock->waiting)
         if (waiting.agent == point.agent) return describe(waiting.op, waiting.object, {}, names_);
-    return printable(names_.place(point.pc));
+    return place_and_line(names_, point.pc);
   }
 
   void why() {

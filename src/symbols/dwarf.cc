@@ -2,9 +2,11 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -146,6 +148,20 @@ Result<void> report(Session& session) {
 }
 
 }  // namespace
+
+std::string build_id_of(const std::filesystem::path& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  elf_version(EV_CURRENT);
+  Elf* const elf = elf_begin(descriptor, ELF_C_READ_MMAP, nullptr);
+  const void* bytes = nullptr;
+  const ssize_t size = elf != nullptr ? dwelf_elf_gnu_build_id(elf, &bytes) : 0;
+  std::string text;
+  for (ssize_t i = 0; i < size; ++i) text += fmt::format("{:02x}", static_cast<const uint8_t*>(bytes)[i]);
+  elf_end(elf);
+  ::close(descriptor);
+  return text;
+}
 
 std::string SourcePlace::text() const {
   std::string text = fmt::format("{}:{}", file, line);

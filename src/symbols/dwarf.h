@@ -37,6 +37,9 @@ struct SourcePlace {
   bool operator==(const SourcePlace&) const = default;
 };
 
+// The GNU build id of an ELF file, in hexadecimal; empty: it has none, or is no ELF file.
+std::string build_id_of(const std::filesystem::path& file);
+
 struct DebugFile {
   std::filesystem::path path;
   uint64_t bias = 0;  // what loading added to the addresses of a position-independent program or library

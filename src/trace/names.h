@@ -17,6 +17,8 @@ class Names {
   virtual std::string object(ObjectId id) const = 0;  // "x", "a[3]", "m"
   virtual std::string place(Place pc) const = 0;      // "worker:3": stable, used in titles
   virtual std::string source(Place pc) const = 0;     // "x = x + 1": the text there
+  // "queue.c:12", where place() does not say so and it is known; only for people to read.
+  virtual std::string line(Place) const { return {}; }
 
   // Of kernels only. An agent's system calls count from 0: "pwrite64(fd, buf(8192), 8192, 0)".
   virtual std::string system_call(AgentId, uint64_t /*ordinal*/, int64_t number) const {

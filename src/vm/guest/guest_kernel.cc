@@ -3,7 +3,6 @@
 #include "symbols/elf_symbols.h"
 #include "symbols/linux_modules.h"
 #include "vm/boot/image.h"
-#include "vm/boot/kernel_cache.h"
 #include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
@@ -12,7 +11,7 @@ Result<GuestKernel> load_guest_kernel(const std::string& kernel) {
   TRY_ASSIGN(const KernelCache cache, KernelCache::open());
   TRY_ASSIGN(const Kernel found, find_kernel(cache, kernel));
   TRY_ASSIGN(const Image image, read_image(found.vmlinuz));
-  GuestKernel known;
+  GuestKernel known{.files = found, .identity = image.identity};
   TRY_ASSIGN(known.symbols, read_vmlinux_symbols(image.data));
   const Result<ElfPiece> section = elf_section(image.data, ".BTF");
   if (!section.ok() || section->bytes.empty()) return known;

@@ -7,11 +7,14 @@
 #include "base/result.h"
 #include "symbols/btf.h"
 #include "symbols/symbol_table.h"
+#include "vm/boot/kernel_cache.h"
 #include "vm/pc.h"
 
 namespace slalom::vm {
 
 struct GuestKernel {
+  Kernel files;
+  std::string identity;  // of its image, as Booted has it
   SymbolTable symbols;
   std::optional<Btf> types;
 };

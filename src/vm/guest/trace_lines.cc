@@ -43,6 +43,11 @@ std::string TraceLines::object(ObjectId id) const {
   return symbols_.at(id.raw) != nullptr ? symbols_.describe(id.raw) : fmt::format("{:#x}", id.raw);
 }
 
+std::string TraceLines::place(uint64_t pc) const {
+  const std::string line = lines_ ? lines_->at(pc) : std::string();
+  return line.empty() ? symbols_.describe(pc) : fmt::format("{} ({})", symbols_.describe(pc), line);
+}
+
 std::string TraceLines::function_call(const Event& event) {
   size_t& depth = depths_[tasks_[event.agent]];
   const bool enters = event.op == OpKind::Call;
@@ -51,8 +56,7 @@ std::string TraceLines::function_call(const Event& event) {
   if (enters) ++depth;
   const std::string function = symbols_.describe(event.object.raw);
   if (!enters) return fmt::format("{}{} = {}", indent, function, call_result(event.value));
-  return fmt::format("{}{}({})  at {}", indent, function, printable(event.text),
-                     symbols_.describe(event.pc.raw));
+  return fmt::format("{}{}({})  at {}", indent, function, printable(event.text), place(event.pc.raw));
 }
 
 std::string TraceLines::event(const Event& event) {
@@ -64,7 +68,7 @@ std::string TraceLines::event(const Event& event) {
   const std::string line = start(event.step.raw, event.agent);
   const std::string text = printable(event.text);
   const auto number = static_cast<uint64_t>(event.value);
-  const auto place = [&] { return symbols_.describe(event.pc.raw); };
+  const auto place = [&] { return this->place(event.pc.raw); };
   switch (event.op) {
     case OpKind::Lock:
     case OpKind::TryLock:
@@ -112,8 +116,7 @@ std::string TraceLines::access(const Access& access, uint64_t step, AgentId agen
       access.size <= 8 ? fmt::format("{:#x}", access.value) : fmt::format("#{:016x}", access.value);
   return start(step, agent) + fmt::format("access  {} {} bytes of {} {} {}{}  at {}",
                                           stores ? "write" : "read", access.size, object(access.address()),
-                                          stores ? "<-" : "->", value, modify,
-                                          symbols_.describe(access.pc().raw));
+                                          stores ? "<-" : "->", value, modify, place(access.pc().raw));
 }
 
 }  // namespace slalom::vm

@@ -6,21 +6,25 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "symbols/symbol_table.h"
 #include "trace/access.h"
 #include "trace/event.h"
+#include "vm/guest/guest_lines.h"
 
 namespace slalom::vm {
 
 class TraceLines {
  public:
   explicit TraceLines(const SymbolTable& symbols) : symbols_(symbols) {}
+  void set_lines(GuestLines lines) { lines_.emplace(std::move(lines)); }
 
   // Every event must come by, whether its line is wanted or not. Without a line end.
   std::string event(const Event& event);
   std::string access(const Access& access, uint64_t step, AgentId agent) const;
+  std::string place(uint64_t pc) const;  // with its source line, where that is known
 
  private:
   std::string start(uint64_t step, AgentId agent) const;
@@ -28,6 +32,7 @@ class TraceLines {
   std::string function_call(const Event& event);
 
   const SymbolTable& symbols_;
+  std::optional<GuestLines> lines_;
   std::map<AgentId, std::string> tasks_;
   std::map<std::string, size_t> depths_;  // of chosen functions, by task
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "symbols/guest_memory.h"
 #include "symbols/symbol_table.h"
 #include "trace/names.h"
+#include "vm/guest/guest_lines.h"
 
 namespace slalom::vm {
 
@@ -22,6 +24,7 @@ class KernelNames final : public Names {
   std::string object(ObjectId id) const override;
   std::string place(Place pc) const override { return symbols_.describe(pc.raw); }
   std::string source(Place) const override { return {}; }
+  std::string line(Place pc) const override { return lines_ ? lines_->at(pc.raw) : std::string(); }
   std::string system_call(AgentId agent, uint64_t ordinal, int64_t number) const override;
   std::string system_result(int64_t value) const override;
 
@@ -29,10 +32,12 @@ class KernelNames final : public Names {
   void read_per_cpu(GuestMemory& memory, unsigned cpus);
   // What the flow on that CPU calls, in its user's words.
   void set_calls(unsigned cpu, CallProgram calls);
+  void set_lines(GuestLines lines) { lines_.emplace(std::move(lines)); }
   const SymbolTable& symbols() const { return symbols_; }
 
  private:
   SymbolTable symbols_;
+  std::optional<GuestLines> lines_;
   std::map<AgentId, std::string> agents_;
   std::map<AgentId, CallProgram> calls_;
   uint64_t per_cpu_start_ = 0, per_cpu_end_ = 0;  // of the variables, before they are copied for each CPU

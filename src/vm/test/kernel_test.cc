@@ -37,12 +37,14 @@ class Reader {
                    parsed.error().source().begin.column, parsed.error().description());
     const toml::table& root = parsed.table();
     TRY(only_keys(root, "a kernel test",
-                  {"name", "about", "kernel", "cpus", "memory", "append", "modules", "files", "setup",
-                   "check", "flow", "expect", "limits"}));
+                  {"name", "about", "kernel", "debug_info", "cpus", "memory", "append", "modules", "files",
+                   "setup", "check", "flow", "expect", "limits"}));
     TRY(read_text(root, "name", test_.name));
     TRY(read_text(root, "about", test_.about));
     TRY(read_text(root, "kernel", test_.kernel));
     if (const toml::node* node = root.get("kernel")) test_.kernel_line = line_of(*node);
+    TRY(read_text(root, "debug_info", test_.debug_info.text));
+    if (const toml::node* node = root.get("debug_info")) test_.debug_info.line = line_of(*node);
     TRY(read_text(root, "append", test_.append));
     TRY_ASSIGN(test_.modules, entries_of(root, "modules"));
     TRY_ASSIGN(test_.files, entries_of(root, "files"));

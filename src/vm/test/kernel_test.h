@@ -55,6 +55,7 @@ struct KernelTest {
   std::string about;
   std::string kernel;
   int kernel_line = 0;  // 0: the default
+  Entry debug_info;     // a vmlinux that knows source lines; empty: none is given
   unsigned cpus = 2;
   uint64_t memory = uint64_t{256} << 20;
   std::string append;          // to the kernel's command line

@@ -101,6 +101,7 @@ class Planner {
     const std::string guest =
         fmt::format("{}modules/{}/{}", kGuestDirectory, plan_.parts.size(), host.filename().string());
     plan_.boot.files.push_back({.host = host, .guest = guest});
+    plan_.modules.push_back(host);
     add('M', guest + module.text.substr(space), part);
     return {};
   }

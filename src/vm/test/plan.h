@@ -37,7 +37,8 @@ struct TestPlan {
   std::string text;  // for the agent
   // What each of its parts is in the user's file, for messages: "x.toml:7: set-up command `mount ...`".
   std::vector<std::string> parts;
-  Scratch scratch;  // where compiled programs are, until the machine has booted
+  std::vector<std::filesystem::path> modules;  // those that are files
+  Scratch scratch;                             // where compiled programs are, until the machine has booted
 };
 
 Result<TestPlan> plan_of(const KernelTest& test);

@@ -218,7 +218,7 @@ Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& optio
   TRY_ASSIGN(const TestPlan plan, plan_of(test));
   TRY_ASSIGN(const std::string content, content_name(plan.boot, plan.text));
   TRY_ASSIGN(const MachineCache cache, MachineCache::open());
-  PreparedTest prepared{.content = content};
+  PreparedTest prepared{.modules = plan.modules, .content = content};
   std::optional<KeptMachine> kept;
   if (options.use_cache) kept = cache.find(content);
   prepared.from_cache = kept.has_value();

@@ -33,10 +33,11 @@ struct KernelThread {
 
 struct PreparedTest {
   Booted machine;
-  std::vector<std::vector<uint8_t>> images;  // for each flow; empty: it is a program
-  std::string console;                       // what was printed until here
-  std::vector<KernelThread> threads;         // as they were when the flows were started
-  std::string content;                       // names all that the machine was made from
+  std::vector<std::vector<uint8_t>> images;    // for each flow; empty: it is a program
+  std::string console;                         // what was printed until here
+  std::vector<KernelThread> threads;           // as they were when the flows were started
+  std::vector<std::filesystem::path> modules;  // the files of those that were files
+  std::string content;                         // names all that the machine was made from
   bool from_cache = false;
 };
 

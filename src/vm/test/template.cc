@@ -16,6 +16,7 @@ about = "a writer and a reader at one named pipe"
 # debian:5.10, debian:6.1, debian:6.12, debian:sid (slalom kernel get NAME), or your own bzImage or vmlinux.
 kernel = "debian:6.1"
 
+# debug_info = "vmlinux"    # of this kernel, with debug information: reports then show source lines
 # cpus = 2                  # default: one for each flow, at least two
 # memory = "256M"           # default
 # append = "slub_debug=FZ"  # more for the kernel's command line

@@ -1,0 +1,84 @@
+#include "vm/guest/guest_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "symbols/elf_symbols.h"
+#include "symbols/linux_modules.h"
+#include "vm/memory/guest_memory.h"
+
+namespace slalom::vm {
+namespace {
+
+bool belongs(const std::filesystem::path& vmlinux, const GuestKernel& kernel) {
+  const std::string id = build_id_of(vmlinux);
+  return !id.empty() && kernel.identity == "build-id:" + id;
+}
+
+// A vmlinux may be the kernel itself, or lie where Debian's and Fedora's debug packages put it.
+Result<std::filesystem::path> find_vmlinux(const GuestKernel& kernel, const std::filesystem::path& given) {
+  std::error_code ignored;
+  if (!given.empty()) {
+    if (!std::filesystem::exists(given, ignored))
+      return error("there is no {}: give the vmlinux with debug information", given.string());
+    if (!belongs(given, kernel))
+      return error("{} is not of this kernel (their build ids differ): give the vmlinux of {}",
+                   given.string(), kernel.files.release.empty() ? kernel.files.name : kernel.files.release);
+    return given;
+  }
+  const std::string& release = kernel.files.release;
+  std::vector<std::filesystem::path> places = {kernel.files.vmlinuz};
+  if (!release.empty()) {
+    places.push_back("/usr/lib/debug/boot/vmlinux-" + release);
+    places.push_back("/usr/lib/debug/lib/modules/" + release + "/vmlinux");
+  }
+  const auto found = std::ranges::find_if(places, [&](const auto& place) { return belongs(place, kernel); });
+  return found != places.end() ? *found : std::filesystem::path();
+}
+
+// A module's name is its file's, in the kernel's spelling.
+std::string module_name(const std::filesystem::path& file) {
+  std::string name = file.stem().string();
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+}  // namespace
+
+Result<GuestLines> GuestLines::open(const GuestKernel& kernel, const Sources& sources, Pc& pc) {
+  std::vector<DebugFile> files;
+  TRY_ASSIGN(const std::filesystem::path vmlinux, find_vmlinux(kernel, sources.vmlinux));
+  if (!vmlinux.empty()) files.push_back({.path = vmlinux});
+  if (!sources.modules.empty() && kernel.types) {
+    CpuMemory memory(pc.cpu(0));
+    const auto loaded = read_linux_modules(memory, kernel.symbols, *kernel.types);
+    for (const std::filesystem::path& path : sources.modules) {
+      const Result<std::vector<uint8_t>> file = read_file(path);
+      if (!loaded.ok() || !file.ok()) continue;
+      const auto module = std::ranges::find(*loaded, module_name(path), &LinuxModule::name);
+      if (module == loaded->end()) continue;
+      Result<std::map<std::string, uint64_t>> sections = locate_sections(*file, module->symbols);
+      if (sections.ok()) files.push_back({.path = path, .sections = *std::move(sections)});
+    }
+  }
+  TRY_ASSIGN(DebugInfo info, DebugInfo::open(std::move(files)));
+  return GuestLines(std::move(info));
+}
+
+std::string GuestLines::at(uint64_t address) const {
+  const std::scoped_lock lock(*mutex_);
+  const std::optional<SourcePlace> place = info_.at(address);
+  if (!place || place->line == 0) return {};
+  // Of inlined code, the line of the function that is there: the reader knows that one.
+  const bool inlined = !place->inlined_into.empty();
+  // A kernel's files are named from its top; a module's may be named from the root of where it was built.
+  const std::filesystem::path file(inlined ? place->inlined_into.back().file : place->file);
+  std::string text = fmt::format("{}:{}", file.is_absolute() ? file.filename().string() : file.string(),
+                                 inlined ? place->inlined_into.back().line : place->line);
+  if (inlined) text += " in " + place->function;
+  return text;
+}
+
+}  // namespace slalom::vm
