@@ -73,17 +73,19 @@ Stop KernelMachine::conclude() {
   return finish(std::move(deadlock));
 }
 
-// A flow that sleeps: the innermost function on its stack that is not there to wait. Found by return
-// addresses, as nothing else is known of a stack.
+// A flow that sleeps, or an interrupt that has come in its way and does not end: the innermost function on
+// its stack that is not there to wait. Found by return addresses, as nothing else is known of a stack.
 Place KernelMachine::waits_at(unsigned cpu) const {
   const CpuState& state = state_.cpus[cpu];
   const Cpu& here = machine_.pc->cpu(cpu);
   Place found{here.regs.gpr[kRip]};
-  const bool spins = (here.regs.gpr[kRsp] & ~(kKernelStack - 1)) == state.flow_stack;
+  const uint64_t stack = here.regs.gpr[kRsp] & ~(kKernelStack - 1);
+  const bool spins = stack == state.flow_stack || !state.interrupts.empty();
   if (state.flow_stack == 0 || (spins && !is_waiting_function(names_->place(found)))) return found;
   if (!spins && state.flow_sleeps == 0) return found;
   const uint64_t top = spins ? here.regs.gpr[kRsp] : state.flow_sleeps;
-  for (uint64_t at = top & ~uint64_t{7}; at < state.flow_stack + kKernelStack; at += 8) {
+  const uint64_t end = (spins ? stack : state.flow_stack) + kKernelStack;
+  for (uint64_t at = top & ~uint64_t{7}; at < end; at += 8) {
     const std::optional<uint64_t> value = read_word(here, at);
     if (!value) break;
     std::array<uint8_t, 1> before{};  // what is behind a direct call
