@@ -325,7 +325,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   const uint64_t target =
       options.instructions > ~state_.executed ? ~uint64_t{0} : state_.executed + options.instructions;
   cpu.passes = options.passes;
-  const uint64_t places = options.passes + (cpu.at_place ? 1 : 0);
+  const uint64_t places = options.passes + (cpu.at_place ? 1 : 0);  // with the one at which it stands
   if (options.stop_at_window) deliverable_ = deliverable();
   cpu.stop_on = options.stop_on | Cpu::kHypercall;
   PcStop why = PcStop::Budget;

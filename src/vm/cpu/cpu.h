@@ -179,8 +179,9 @@ struct Cpu {
   uint64_t came_from = 0;   // the block before
   uint64_t last_stack = 0;  // the stack pointer at the last block
   // Where to stop.
-  uint64_t passes = 0;    // so many hooks are passed before one stops
-  bool at_place = false;  // it stopped there, and has not moved since
+  uint64_t passes = 0;        // so many hooks are passed before one stops
+  bool at_place = false;      // it stopped there, and has not moved since
+  bool leaves_place = false;  // so the hook at this run's first instruction, if one is still there, is passed
   static constexpr uint8_t kIret = 1, kFault = 2, kHypercall = 4;
   uint8_t stop_on = kHypercall;  // of these
   uint8_t happened = 0;          // since run began

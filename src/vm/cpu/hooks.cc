@@ -66,6 +66,7 @@ const Op* at_transfer(Cpu& cpu, const Op* op) {
 }
 
 const Op* at_place(Cpu& cpu, const Op* op) {
+  if (cpu.leaves_place && cpu.executed_before(op) == 0) NEXT;
   if (cpu.passes == 0) {
     cpu.leave = Leave::Place;
     return stop(cpu, op);

@@ -260,7 +260,7 @@ Exit Cpu::run(uint64_t instructions) {
   watched_at = ~uint64_t{0};
   // What it was stopped at is passed.
   if (instructions > 0) {
-    if (at_place) ++passes;
+    leaves_place = at_place;
     watched_skip = resume_skip;
     moved();
   }

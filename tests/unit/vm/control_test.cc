@@ -62,6 +62,20 @@ TEST(Control, PassesAsManyPlacesAsItIsTold) {
   ASSERT_EQ(pc->run_cpu(0, {.instructions = 3, .passes = 100}), PcStop::Budget);
 }
 
+TEST(Control, APlaceThatIsGoneLetsNoOtherPass) {
+  std::unique_ptr<Pc> pc = make_tiny(kWalker, 1);
+  Counted sink;
+  Tap tap(sink);
+  pc->attach(&tap);
+  pc->set_places({.where = Places::Where::Listed, .listed = {kAdd}});
+  ASSERT_EQ(pc->run_cpu(0, {}), PcStop::Place);
+  const uint64_t before = pc->executed();
+  pc->set_places({.where = Places::Where::Listed, .listed = {kPatch}});
+  ASSERT_EQ(pc->run_cpu(0, {}), PcStop::Place);
+  EXPECT_EQ(pc->cpu(0).gpr(kRip), kPatch);
+  EXPECT_EQ(pc->executed(), before + 1);  // the next instruction, not that of the next round
+}
+
 TEST(Control, StopsBeforeOrAfterAWatchedAccess) {
   for (const bool after : {false, true}) {
     std::unique_ptr<Pc> pc = make_tiny(kWalker, 1);
