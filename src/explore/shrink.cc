@@ -9,6 +9,9 @@
 namespace slalom {
 namespace {
 
+// What is looked at for proving a minimum, in footprints: of one execution, and of all.
+constexpr uint64_t kLongestProof = 100'000, kLargestProof = 5'000'000;
+
 RunnerOptions shrink_runner(const Inputs& inputs) {
   RunnerOptions options;
   options.inputs = inputs;
@@ -172,7 +175,7 @@ void Shrinker::reduce() {
 // Explores everything with fewer preemptions. Meeting the bug there gives a better start; exhausting it
 // proves the minimum.
 void Shrinker::prove_minimum(Shrunk& shrunk) {
-  uint64_t left = options_.minimum_executions;
+  uint64_t left = options_.minimum_executions, touched = 0;
   while (shrunk.proof == Shrunk::Proof::Minimal) {
     const uint64_t preemptions = count_preemptions(best_.execution);
     if (preemptions == 0) {
@@ -191,6 +194,9 @@ void Shrinker::prove_minimum(Shrunk& shrunk) {
       if (!task) break;
       if (left-- == 0 || out_of_budget()) return;
       Execution execution = runner.run(*task, *search.walker(*task));
+      // What a search keeps of an execution grows faster than its length.
+      touched += execution.touches.size();
+      if (execution.touches.size() > kLongestProof || touched > kLargestProof) return;
       search.end(*task, execution);
       // Cut off or led astray, it may have missed something: nothing is proved then.
       if (execution.divergence || std::holds_alternative<LimitReached>(execution.outcome)) return;
