@@ -12,9 +12,13 @@ std::string brief(const Finding& finding, const std::string& capsule, const Styl
   const size_t switches = finding.schedule.switches.size() - !finding.schedule.switches.empty();
   std::string text = wrap(style.paint(ink, name(severity)) + ": " + printable(finding.verdict.title),
                           terminal_width(), 0, 2);
-  text += fmt::format("  in {}; seen in {}; {} ({}); replayed {}/{}\n", printable(finding.target.name),
+  const std::string replays =
+      finding.replays_tried == 0
+          ? ""
+          : fmt::format("; replayed {}/{}", finding.replays_same, finding.replays_tried);
+  text += fmt::format("  in {}; seen in {}; {} ({}){}\n", printable(finding.target.name),
                       plural(finding.occurrences, "execution"), plural(switches, "switch", "switches"),
-                      name(finding.minimality), finding.replays_same, finding.replays_tried);
+                      name(finding.minimality), replays);
   if (!capsule.empty()) text += fmt::format("  slalom replay {}\n", capsule);
   return text;
 }
