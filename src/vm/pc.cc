@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/hash.h"
 #include "vm/cpu/backtrace.h"
 #include "vm/cpu/blocks.h"
 #include "vm/cpu/descriptor.h"
@@ -22,10 +21,6 @@ Segment flat(uint16_t selector, bool code, bool is_long) {
 }
 
 }  // namespace
-
-struct Pc::Saved {
-  Rest rest;
-};
 
 Result<std::unique_ptr<Pc>> Pc::make(const PcOptions& options) {
   if (options.cpus < 1 || options.cpus > 8) return error("a machine has 1 to 8 CPUs, not {}", options.cpus);
@@ -360,75 +355,6 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   deliverable_.reset();
   if (system_.tap != nullptr) system_.tap->flush();
   return why;
-}
-
-uint64_t Pc::state_hash() {
-  const uint64_t hash = combine(hash_state(rest()), ram_->hash());
-  // From here on the first write to each page must be noticed again.
-  forget_all(system_);
-  return hash;
-}
-
-Pc::Rest Pc::rest() const {
-  Rest rest{.turns = state_, .cpus = {}, .privileges = {}, .devices = devices_.state()};
-  for (const auto& cpu : system_.cpus) {
-    rest.cpus.push_back(cpu->regs);
-    rest.privileges.push_back(cpu->cpl);
-  }
-  return rest;
-}
-
-Result<void> Pc::set_rest(const Rest& rest) {
-  if (rest.cpus.size() != cpu_count() || rest.privileges.size() != cpu_count())
-    return error("the saved machine has {} CPUs, this one {}", rest.cpus.size(), cpu_count());
-  if (rest.turns.current >= cpu_count() || (rest.turns.parked >> cpu_count()) != 0)
-    return error("the saved machine names a CPU that it does not have");
-  for (const Registers& r : rest.cpus)
-    if (r.activity > Activity::Shutdown || r.gpr[kZero] != 0 || (r.rflags & flag::kFixed) == 0)
-      return error("the saved machine holds registers that no CPU can have");
-  for (const uint8_t privilege : rest.privileges)
-    if (privilege > 3) return error("the saved machine holds registers that no CPU can have");
-  if (!devices_.set_state(rest.devices))
-    return error("the saved machine holds devices in a state that they cannot have");
-  state_ = rest.turns;
-  for (unsigned i = 0; i < cpu_count(); ++i) {
-    Cpu& cpu = *system_.cpus[i];
-    cpu.regs = rest.cpus[i];
-    cpu.set_rflags(cpu.regs.rflags);
-    cpu.set_cpl(rest.privileges[i]);
-    cpu.registers_changed();
-    cpu.forget_translations();
-    cpu.leave = Leave::Block;
-    cpu.moved();
-    cpu.transfer = 0;
-    cpu.came_from = cpu.last_stack = 0;
-  }
-  power_.reset();
-  trouble_.clear();
-  return {};
-}
-
-Pc::Checkpoint Pc::take() {
-  const Ram::Checkpoint id = ram_->take();
-  forget_all(system_);  // the first write to each page must be noticed again
-  if (saved_.size() <= id) saved_.resize(id + 1);
-  saved_[id] = std::make_unique<Saved>(Saved{rest()});
-  return id;
-}
-
-void Pc::restore(Checkpoint id) {
-  CHECK(id < saved_.size() && saved_[id] != nullptr, "no checkpoint {}", id);
-  std::vector<uint32_t> changed;
-  ram_->restore(id, changed);
-  for (uint32_t page : changed)
-    if (ram_->flags(page) & Ram::kCode) system_.blocks->drop_page(system_, page);
-  const Result<void> result = set_rest(saved_[id]->rest);
-  CHECK(result.ok(), "{}", result.error().message);
-}
-
-void Pc::drop(Checkpoint id) {
-  ram_->drop(id);
-  saved_[id].reset();
 }
 
 std::string Pc::describe_trouble(Cpu& cpu) const {

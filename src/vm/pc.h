@@ -170,7 +170,6 @@ class Pc final : public Bus {
   uint32_t deliverable() const;
   std::string describe_trouble(Cpu& cpu) const;
 
-  struct Saved;
   std::unique_ptr<Ram> ram_;
   Devices devices_;
   System system_;
@@ -182,8 +181,8 @@ class Pc final : public Bus {
   int exit_code_ = 0;
   Hypercalls* hypercalls_ = nullptr;
   uint64_t passed_ = 0;
-  std::optional<uint32_t> deliverable_;        // CPUs to which interrupts could be, if that is watched
-  std::vector<std::unique_ptr<Saved>> saved_;  // by Ram::Checkpoint
+  std::optional<uint32_t> deliverable_;       // CPUs to which interrupts could be, if that is watched
+  std::vector<std::unique_ptr<Rest>> saved_;  // by Ram::Checkpoint
 };
 
 }  // namespace slalom::vm
