@@ -68,8 +68,6 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
   add(Uncontrolled::Fork, "the program forks: what its children do is not controlled");
   add(Uncontrolled::ForeignThread,
       "threads are started before main(), or by libraries: they are not controlled");
-  add(Uncontrolled::LeakedThread,
-      "threads were still there when the program ended: neither joined nor detached");
   add(Uncontrolled::Blocking, "the program waits in system calls that slalom does not model");
   return words;
 }

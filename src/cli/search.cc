@@ -200,7 +200,9 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   campaign.shrink = !arguments.no_shrink;
   campaign.checkpoints = !arguments.no_checkpoints;
   if (arguments.run_twice) campaign.verify = ExploreOptions::Verify::RunTwice;
-  if (arguments.first) campaign.until = ExploreOptions::Until::FirstFailure;
+  if (arguments.first)
+    campaign.until = arguments.fail_on == "race" ? ExploreOptions::Until::FirstFailureOrRace
+                                                 : ExploreOptions::Until::FirstFailure;
   campaign.report.width = terminal_width();
   campaign.report.colour = !arguments.json && output_style().on;
   campaign.report.ascii = !is_terminal(STDOUT_FILENO);

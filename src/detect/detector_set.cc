@@ -11,12 +11,13 @@
 #include "detect/kernel_race.h"
 #include "detect/livelock.h"
 #include "detect/race.h"
+#include "detect/thread_leak.h"
 
 namespace slalom {
 namespace {
 
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 9> kCatalogue = {{
+constexpr std::array<DetectorInfo, 10> kCatalogue = {{
     {"failure", "failed assertions and crashes", true, For::Everything},
     {"deadlock", "agents that wait for each other, or for what nobody will do", true, For::Everything},
     {"lost-wakeup", "deadlocks after a signal that came before its waiter"},
@@ -24,6 +25,7 @@ constexpr std::array<DetectorInfo, 9> kCatalogue = {{
     {"heap", "use after free and double free"},
     {"race", "data races, by happens-before"},
     {"leak", "heap objects never freed", false},
+    {"thread-leak", "threads neither joined nor detached at the end"},
     {"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
      true, For::Kernels},
     {"kernel-race", "data races of a kernel, by happens-before", true, For::Kernels},
@@ -53,6 +55,7 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
   if (selection.has("race")) set->add(std::make_unique<RaceDetector>(names));
   if (selection.has("console")) set->add(std::make_unique<ConsoleDetector>(names));
   if (selection.has("kernel-race")) set->add(std::make_unique<KernelRaceDetector>(names));
+  if (selection.has("thread-leak")) set->add(std::make_unique<ThreadLeakDetector>(names));
   if (selection.has("leak")) set->add(std::make_unique<LeakDetector>(names));
   return set;
 }

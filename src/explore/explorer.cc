@@ -53,9 +53,14 @@ Result<ExploreResult> Explorer::run() {
   };
   using End = ExploreResult::End;
   for (;;) {
-    if (options_.until == ExploreOptions::Until::FirstFailure &&
-        std::any_of(result_.found.begin(), result_.found.end(),
-                    [](const Found& found) { return found.verdict.severity == Severity::Failure; })) {
+    using Until = ExploreOptions::Until;
+    const auto ends_search = [this](const Found& found) {
+      const Severity severity = found.verdict.severity;
+      return severity == Severity::Failure ||
+             (severity == Severity::Race && options_.until == Until::FirstFailureOrRace);
+    };
+    if (options_.until != Until::Done &&
+        std::any_of(result_.found.begin(), result_.found.end(), ends_search)) {
       result_.end = End::FirstFailure;
       pause();
       break;

@@ -31,7 +31,7 @@ struct ExploreOptions {
   unsigned workers = 1;
   uint32_t checkpoint_every = 8;
   enum class Verify : uint8_t { No, RunTwice } verify = Verify::No;  // run every execution twice and compare
-  enum class Until : uint8_t { Done, FirstFailure } until = Until::Done;
+  enum class Until : uint8_t { Done, FirstFailure, FirstFailureOrRace } until = Until::Done;
 };
 
 // A verdict met during the search, with the first execution that showed it.

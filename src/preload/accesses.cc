@@ -51,28 +51,48 @@ struct Reads {
 constinit thread_local Reads reads = {};
 constinit thread_local uint32_t plain_in_a_row = 0;
 
-uint64_t place_of(void* return_address) {
-  Runtime& rt = runtime();
+}  // namespace
+
+uint64_t access_place(void* return_address) {
   const uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
-  if (!rt.is_library_code(pc)) return pc;
+  return runtime().is_library_code(pc) ? caller_place(pc) : pc;
+}
+
+uint64_t caller_place(uint64_t otherwise) {
+  const Runtime& rt = runtime();
   for (uint32_t i = calls.depth < kDepth ? calls.depth : kDepth; i > 0; --i)
     if (const uint64_t caller = calls.return_to[i - 1] - 1;
         rt.is_user_code(caller) && !rt.is_library_code(caller))
       return caller;
-  return pc;
+  return otherwise;
 }
+
+namespace {
 
 uint64_t value_at(const void* address, uint32_t size) {
   uint64_t value = 0;
-  memcpy(&value, address, size < 8 ? size : 8);
-  return value;
+  switch (size) {
+    case 1:
+      return *static_cast<const uint8_t*>(address);
+    case 2:
+      __builtin_memcpy(&value, address, 2);
+      return value;
+    case 4:
+      __builtin_memcpy(&value, address, 4);
+      return value;
+    case 8:
+      __builtin_memcpy(&value, address, 8);
+      return value;
+    default:
+      for (uint32_t i = 0; i < size; ++i)
+        value |= uint64_t{static_cast<const uint8_t*>(address)[i]} << (8 * i);
+      return value;
+  }
 }
 
 // Before the access is made: of a write, the value is the one that goes.
-void plain(OpKind op, const void* address, uint32_t size, void* return_address) {
+void plain_at(OpKind op, const void* address, uint32_t size, uint64_t pc) {
   Runtime& rt = runtime();
-  if (!rt.controls()) return;
-  const uint64_t pc = place_of(return_address);
   const bool long_run = ++plain_in_a_row >= kPlainInARow;
   if (rt.stops_at_access(pc) || long_run) {
     rt.arrive(op, object_id(address), pc);
@@ -83,15 +103,27 @@ void plain(OpKind op, const void* address, uint32_t size, void* return_address) 
   rt.retire(long_run);
 }
 
-void range(OpKind op, const void* address, uint64_t size, void* return_address) {
+void plain(OpKind op, const void* address, uint32_t size, void* return_address) {
+  if (runtime().controls()) plain_at(op, address, size, access_place(return_address));
+}
+
+}  // namespace
+
+void tell_range(OpKind op, const void* address, uint64_t size, uint64_t pc) {
   const auto* bytes = static_cast<const char*>(address);
   for (uint64_t at = 0; at < size; at += 8)
-    plain(op, bytes + at, static_cast<uint32_t>(size - at < 8 ? size - at : 8), return_address);
+    plain_at(op, bytes + at, static_cast<uint32_t>(size - at < 8 ? size - at : 8), pc);
+}
+
+namespace {
+
+void range(OpKind op, const void* address, uint64_t size, void* return_address) {
+  if (runtime().controls()) tell_range(op, address, size, access_place(return_address));
 }
 
 // Stops before an atomic operation. Afterwards the caller makes it and says what came of it.
 uint64_t arrive_at(OpKind op, const volatile void* address, void* return_address) {
-  const uint64_t pc = place_of(return_address);
+  const uint64_t pc = access_place(return_address);
   plain_in_a_row = 0;
   runtime().arrive(op, object_id(const_cast<const void*>(address)), pc);
   return pc;
@@ -200,7 +232,9 @@ using namespace slalom::preload;
 
 #define FROM __builtin_return_address(0)
 
-SLALOM_EXPORT void __tsan_init() {}
+SLALOM_EXPORT void __tsan_init() {
+  runtime().see_accesses();
+}
 SLALOM_EXPORT void __tsan_func_entry(void* return_to) {
   if (calls.depth < kDepth) calls.return_to[calls.depth] = reinterpret_cast<uint64_t>(return_to);
   ++calls.depth;

@@ -95,7 +95,10 @@ int zygote_main(int argc, char** argv, char** environment) {
   real_exit();
   watch_signals();
   rt.serve();
-  exit(run_main(target_main, argc, argv, environment));
+  const int status = run_main(target_main, argc, argv, environment);
+  if (rt.controls()) rt.pass(OpKind::GoOn, reinterpret_cast<uint64_t>(target_main), false);
+  real_exit()(status);
+  __builtin_unreachable();
 }
 
 // Before the constructors of the program and its libraries; what exit() calls is called last, then.

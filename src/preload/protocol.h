@@ -5,7 +5,9 @@
 //
 //   parent_turn   set by the target when it has stopped (see Phase); cleared by slalom
 //   zygote_turn   set by slalom to have an execution forked; cleared by the zygote
-//   slot.turn     set by slalom to let that agent run; cleared by the agent
+//   slot.turn     set by slalom to let that agent run, or by the agent that ran where no other can; cleared
+//   by
+//                 the agent
 //
 // The zygote is the target, warmed up to the entry of main(): every execution is a fork of it. The memory is
 // as untrusted as everything a target can write: slalom checks every index and count that it reads here.
@@ -19,7 +21,7 @@
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
@@ -59,7 +61,6 @@ enum class Uncontrolled : uint32_t {
   Fork = 1,
   ForeignThread = 2,
   Blocking = 4,
-  LeakedThread = 8,  // neither joined nor detached, still there at the end
 };
 
 struct Slot {
@@ -76,18 +77,22 @@ struct Slot {
 static_assert(sizeof(Slot) == 48);
 
 // An access (op is a memory one) or an event. `text` is an offset into Channel::texts plus 1; 0: none.
+//
+// Or a stop of `agent` where only `other` could run: the target goes on by itself, and slalom looks at it
+// when it is next asked. Then pc, object and op are those of the agent's slot, and nobody was made or woken
+// since slalom last looked.
 struct Record {
   uint64_t step;
   uint64_t pc;
   uint64_t object;
-  uint64_t state;
+  uint64_t state;  // of a stop: the agent's count of operations
   int64_t value;
   uint32_t agent;
   uint32_t other;
   OpKind op;
-  uint8_t size;
-  uint8_t wrote;
-  uint8_t unused;
+  uint8_t size;   // of a stop: its ChoiceKind
+  uint8_t wrote;  // of a stop: the agent's Slot::State
+  enum class What : uint8_t { Happened, Stop } what;
   uint32_t text;
 };
 static_assert(sizeof(Record) == 56);
@@ -123,6 +128,7 @@ struct Channel {
   uint64_t stop_at;           // the running agent's count of operations at which it must stop
   uint32_t value;             // the answer to a Data choice
   uint32_t stop_at_accesses;  // every memory access is a choice point, not only atomic ones
+  uint32_t pass_lone_stops;   // those where only one agent can run are told later (What::Stop)
   uint32_t place_count;       // of `places`
   uint32_t wrapper_count, user_count;
 

@@ -35,92 +35,6 @@ uint32_t Runtime::find(pthread_t thread) const {
   return kNobody;
 }
 
-bool Runtime::satisfied(uint32_t index) const {
-  const Agent& agent = agents_[index];
-  if (agent.cancelled && agent.cancellable && agent.at_cancel_point && agent.need != Need::Mutex) return true;
-  switch (agent.need) {
-    case Need::Nothing:
-      return true;
-    case Need::Mutex: {
-      const auto& mutex = static_cast<const pthread_mutex_t*>(agent.object)->__data;
-      const bool again =
-          static_cast<uint32_t>(mutex.__owner) == index + 1 &&
-          ((mutex.__kind & 3) == PTHREAD_MUTEX_RECURSIVE || (mutex.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK);
-      return mutex.__lock == 0 || again;
-    }
-    case Need::Spin:
-      return *static_cast<const volatile int*>(agent.object) == 1;
-    case Need::ReadLock:
-      return static_cast<const pthread_rwlock_t*>(agent.object)->__data.__writers == 0;
-    case Need::WriteLock: {
-      const auto& lock = static_cast<const pthread_rwlock_t*>(agent.object)->__data;
-      return lock.__writers == 0 && lock.__readers == 0;
-    }
-    case Need::Semaphore:
-      return *static_cast<const volatile uint32_t*>(agent.object) > 0;
-    case Need::AgentEnd:
-      return ended(agent.target);
-    case Need::Once:
-      return *static_cast<const volatile int*>(agent.object) != 1;
-    case Need::Descriptors:
-      return raw_syscall(SYS_poll, reinterpret_cast<long>(agent.object), agent.count, 0) != 0;
-    case Need::Signal: {
-      uint64_t pending = 0;
-      raw_syscall(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof pending);
-      return ((pending | agent.signals) & *static_cast<const uint64_t*>(agent.object)) != 0;
-    }
-    case Need::Wakeup:
-      return false;
-  }
-  return true;
-}
-
-void Runtime::refresh() {
-  using State = Slot::State;
-  bool any = false;
-  for (uint32_t i = 0; i < agent_count(); ++i) {
-    Slot& slot = channel_->slots[i];
-    if (slot.state == State::Ended) continue;
-    const bool timed = agents_[i].deadline != kNever && channel_->timeouts == Timeouts::Any;
-    slot.state = timed || satisfied(i)             ? State::Enabled
-                 : agents_[i].need == Need::Wakeup ? State::Parked
-                                                   : State::Disabled;
-    any = any || slot.state == State::Enabled;
-  }
-  if (any) return;
-  uint32_t first = kNobody;
-  for (uint32_t i = 0; i < agent_count(); ++i)
-    if (!ended(i) && agents_[i].deadline != kNever &&
-        (first == kNobody || agents_[i].deadline < agents_[first].deadline))
-      first = i;
-  if (first != kNobody)
-    channel_->slots[first].state = State::Enabled;
-  else
-    list_holders();
-}
-
-// Nothing can run: slalom will want to know who waits for whom.
-void Runtime::list_holders() {
-  channel_->holder_count = 0;
-  const auto add = [this](uint32_t waiting, uint32_t holder) {
-    if (holder < agent_count() && channel_->holder_count < kMostHolders)
-      channel_->holders[channel_->holder_count++] = {waiting, holder};
-  };
-  for (uint32_t i = 0; i < agent_count(); ++i) {
-    if (ended(i)) continue;
-    const Agent& agent = agents_[i];
-    if (agent.need == Need::Mutex)
-      add(i, static_cast<uint32_t>(static_cast<const pthread_mutex_t*>(agent.object)->__data.__owner) - 1);
-    if (agent.need == Need::ReadLock || agent.need == Need::WriteLock) {
-      const auto& lock = static_cast<const pthread_rwlock_t*>(agent.object)->__data;
-      if (lock.__writers != 0) add(i, static_cast<uint32_t>(lock.__cur_writer) - 1);
-      for (uint32_t h = 0; h < read_hold_count_; ++h)
-        if (read_holds_[h].lock == agent.object) add(i, read_holds_[h].agent);
-    }
-    if (agent.need == Need::AgentEnd) add(i, agent.target);
-  }
-}
-
 bool Runtime::alone() const {
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (i != self() && !ended(i)) return false;
@@ -128,8 +42,34 @@ bool Runtime::alone() const {
 }
 
 void Runtime::stop(ChoiceKind kind, uint32_t arity) {
+  if (channel_->pass_lone_stops != 0 && goes_one_way(kind)) return;
   channel_->choice = {static_cast<uint32_t>(kind), self(), arity};
+  unseen_ = false;
   hand_over(Phase::Choice);
+}
+
+// Where only one agent can run there is nothing to decide: slalom is told later, and the agent goes on at
+// once.
+bool Runtime::goes_one_way(ChoiceKind kind) {
+  if (kind == ChoiceKind::Data || kind == ChoiceKind::Start || unseen_ ||
+      channel_->steps >= channel_->max_steps)
+    return false;
+  uint32_t next = kNobody;
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    if (slot(i).state != Slot::State::Enabled) continue;
+    if (next != kNobody) return false;
+    next = i;
+  }
+  if (next == kNobody) return false;
+  const Slot& here = slot(self());
+  add({channel_->steps, here.pc, here.object, here.ops, 0, self(), next, here.op, static_cast<uint8_t>(kind),
+       static_cast<uint8_t>(here.state), Record::What::Stop, 0});
+  if (next == self()) return true;
+  std::atomic<uint32_t>& turn = channel_->slots[next].turn;
+  turn.store(static_cast<uint32_t>(Turn::Go), std::memory_order_release);
+  futex_wake(turn);
+  wait_turn(self());
+  return true;
 }
 
 bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
@@ -170,6 +110,7 @@ bool Runtime::park(OpKind op, const void* at, uint64_t pc, uint64_t deadline) {
 
 void Runtime::wake(uint32_t other, uint64_t object) {
   tell(OpKind::Wake, object, 0, 0, other);
+  unseen_ = true;
   Agent& agent = agents_[other];
   Slot& slot = channel_->slots[other];
   agent.woken = true;
@@ -203,36 +144,24 @@ uint32_t Runtime::put_text(const char* text) {
   return at + 1;
 }
 
+void Runtime::add(const Record& record) {
+  channel_->records[channel_->record_count] = record;
+  if (++channel_->record_count < kMostRecords) return;
+  channel_->choice.current = record.agent;
+  hand_over(Phase::Drain);
+}
+
 void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other,
                    const char* text) {
-  Record& record = channel_->records[channel_->record_count];
   const uint32_t agent = controls() ? self() : kNobody;
   const uint64_t pc = agent == kNobody ? 0 : channel_->slots[agent].pc;
-  record = {channel_->steps, pc, object, state, value, agent, other, op, 0, 0, 0, put_text(text)};
-  if (++channel_->record_count == kMostRecords) {
-    channel_->choice.current = agent;
-    hand_over(Phase::Drain);
-  }
+  add({channel_->steps, pc, object, state, value, agent, other, op, 0, 0, Record::What::Happened,
+       put_text(text)});
 }
 
 void Runtime::tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote) {
-  Record& record = channel_->records[channel_->record_count];
-  record = {channel_->steps,
-            channel_->slots[self()].pc,
-            object_id(address),
-            0,
-            static_cast<int64_t>(value),
-            self(),
-            kNobody,
-            op,
-            static_cast<uint8_t>(size),
-            wrote,
-            0,
-            0};
-  if (++channel_->record_count == kMostRecords) {
-    channel_->choice.current = self();
-    hand_over(Phase::Drain);
-  }
+  add({channel_->steps, channel_->slots[self()].pc, object_id(address), 0, static_cast<int64_t>(value),
+       self(), kNobody, op, static_cast<uint8_t>(size), wrote, Record::What::Happened, 0});
 }
 
 void Runtime::retire(bool yielded) {
@@ -267,6 +196,7 @@ uint32_t Runtime::add_agent(uint64_t entry) {
   slot.state = Slot::State::Enabled;
   if (self_plus_one != 0) ++me().spawned;
   agents_[index] = Agent{};
+  unseen_ = true;
   channel_->agent_count = index + 1;
   return index;
 }
@@ -315,7 +245,7 @@ void Runtime::process_ends(int status) {
   channel_->ending.status = static_cast<uint32_t>(status) & 0xff;
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (i != self() && i != 0 && !ended(i) && !agents_[i].detached)
-      note_uncontrolled(Uncontrolled::LeakedThread);
+      tell(OpKind::Note, agent_object(channel_->slots[i]), 0, 0, i, "leaked thread");
 }
 
 void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what) {
@@ -353,19 +283,6 @@ uint64_t Runtime::random() {
   random_ ^= random_ >> 7;
   random_ ^= random_ << 17;
   return random_;
-}
-
-void Runtime::hold_read(const void* lock) {
-  if (read_hold_count_ < kMostReadHolds) read_holds_[read_hold_count_++] = {lock, self()};
-}
-
-bool Runtime::drop_read(const void* lock) {
-  for (uint32_t i = 0; i < read_hold_count_; ++i) {
-    if (read_holds_[i].lock != lock || read_holds_[i].agent != self()) continue;
-    read_holds_[i] = read_holds_[--read_hold_count_];
-    return true;
-  }
-  return false;
 }
 
 }  // namespace slalom::preload

@@ -144,6 +144,10 @@ class Runtime {
   // Must the running agent stop before a plain memory access there?
   bool stops_at_access(uint64_t pc) const;
   void set_place(uint64_t pc) { channel_->slots[self()].pc = pc; }
+  // The program was built so that its memory accesses are seen; what libc does for it, then, is as well.
+  void see_accesses() { accesses_seen_ = true; }
+  bool warms_up() const { return accesses_seen_ && connected() && !on_; }  // before main()
+  bool sees_accesses() const { return accesses_seen_ && controls(); }
 
  private:
   struct ReadHold {
@@ -162,9 +166,13 @@ class Runtime {
   void wait_turn(uint32_t index);
   [[noreturn]] void end_last();  // nobody is left
   uint32_t put_text(const char* text);
+  void add(const Record& record);
+  bool goes_one_way(ChoiceKind kind);
 
   Channel* channel_ = nullptr;
   bool on_ = false;
+  bool accesses_seen_ = false;
+  bool unseen_ = false;  // an agent was made or woken since slalom last looked
   uint64_t clock_ = 0;
   uint64_t random_ = 0;
   uint32_t clock_reads_ = 0;  // since the last operation

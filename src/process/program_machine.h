@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -52,7 +53,11 @@ class ProgramMachine final : public Machine, private OptionSource {
   Stop run();  // until the next stop that is a choice point, or the end
   Stop finish(Outcome outcome);
   Stop finish_running(Outcome outcome);  // ends the execution first
+  std::optional<Outcome> wait();
+  void end_execution();
+  std::optional<std::string> read_agents();
   std::optional<std::string> read_stop();
+  std::optional<std::string> read_passed(const preload::Record& stop);
   std::optional<std::string> read_records();
   bool wants(ChoiceKind kind);
   ChoicePoint choice_point() const;
@@ -71,6 +76,14 @@ class ProgramMachine final : public Machine, private OptionSource {
   EventSink* sink_ = nullptr;
   bool running_ = false;  // stands at a choice point
 
+  // Where the target stands and waits for slalom.
+  struct Held {
+    std::optional<preload::Phase> phase;  // none: it runs, or there is none
+    uint32_t agent = 0;
+  } held_;
+  uint32_t records_ = 0;    // how many of the channel's were read
+  bool at_passed_ = false;  // the last one was a stop that it has passed
+
   std::vector<Seen> agents_;     // by index
   std::vector<uint32_t> order_;  // indexes in the order of ids
   std::vector<Option> enabled_;  // in the order of ids
@@ -83,6 +96,11 @@ class ProgramMachine final : public Machine, private OptionSource {
   uint64_t hash_ = 0;
   std::vector<Access> accesses_;
   Conflicts conflicts_;
+
+  // Blocks of the heap that were freed and not given out again, with their sizes.
+  void note_heap(const preload::Record& record);
+  std::optional<Event> use_of_freed(const preload::Record& record) const;
+  std::map<uint64_t, uint64_t> freed_;
 };
 
 }  // namespace slalom

@@ -208,9 +208,10 @@ void Zygote::fork_execution() {
 }
 
 Zygote::Waited Zygote::wait() {
-  if (const auto thread = static_cast<pid_t>(syscall(SYS_gettid)); thread != tied_thread_) {
+  thread_local const auto this_thread = static_cast<pid_t>(syscall(SYS_gettid));
+  if (this_thread != tied_thread_) {
     tie_to(core_);
-    tied_thread_ = thread;
+    tied_thread_ = this_thread;
   }
   uint32_t slices = 0;
   while (channel_->parent_turn.load(std::memory_order_acquire) == 0) {
@@ -249,6 +250,7 @@ void Zygote::end_execution(uint32_t agent) {
 
 std::string Zygote::errors() const {
   const off_t written = std::clamp<off_t>(lseek(errors_, 0, SEEK_CUR), 0, kErrorBytes);
+  if (written == 0) return {};
   std::string text(static_cast<size_t>(std::min<off_t>(written, 1 << 16)), '\0');
   const ssize_t got = pread(errors_, text.data(), text.size(), 0);
   text.resize(got > 0 ? static_cast<size_t>(got) : 0);

@@ -1,0 +1,108 @@
+// Who can run: what each agent waits for, whether it is there, and, when nobody can run, who holds it.
+#include <poll.h>
+
+#include "preload/raw.h"
+#include "preload/runtime.h"
+
+namespace slalom::preload {
+
+bool Runtime::satisfied(uint32_t index) const {
+  const Agent& agent = agents_[index];
+  if (agent.cancelled && agent.cancellable && agent.at_cancel_point && agent.need != Need::Mutex) return true;
+  switch (agent.need) {
+    case Need::Nothing:
+      return true;
+    case Need::Mutex: {
+      const auto& mutex = static_cast<const pthread_mutex_t*>(agent.object)->__data;
+      const bool again =
+          static_cast<uint32_t>(mutex.__owner) == index + 1 &&
+          ((mutex.__kind & 3) == PTHREAD_MUTEX_RECURSIVE || (mutex.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK);
+      return mutex.__lock == 0 || again;
+    }
+    case Need::Spin:
+      return *static_cast<const volatile int*>(agent.object) == 1;
+    case Need::ReadLock:
+      return static_cast<const pthread_rwlock_t*>(agent.object)->__data.__writers == 0;
+    case Need::WriteLock: {
+      const auto& lock = static_cast<const pthread_rwlock_t*>(agent.object)->__data;
+      return lock.__writers == 0 && lock.__readers == 0;
+    }
+    case Need::Semaphore:
+      return *static_cast<const volatile uint32_t*>(agent.object) > 0;
+    case Need::AgentEnd:
+      return ended(agent.target);
+    case Need::Once:
+      return *static_cast<const volatile int*>(agent.object) != 1;
+    case Need::Descriptors:
+      return raw_syscall(SYS_poll, reinterpret_cast<long>(agent.object), agent.count, 0) != 0;
+    case Need::Signal: {
+      uint64_t pending = 0;
+      raw_syscall(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof pending);
+      return ((pending | agent.signals) & *static_cast<const uint64_t*>(agent.object)) != 0;
+    }
+    case Need::Wakeup:
+      return false;
+  }
+  return true;
+}
+
+void Runtime::refresh() {
+  using State = Slot::State;
+  bool any = false;
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    Slot& slot = channel_->slots[i];
+    if (slot.state == State::Ended) continue;
+    const bool timed = agents_[i].deadline != kNever && channel_->timeouts == Timeouts::Any;
+    slot.state = timed || satisfied(i)             ? State::Enabled
+                 : agents_[i].need == Need::Wakeup ? State::Parked
+                                                   : State::Disabled;
+    any = any || slot.state == State::Enabled;
+  }
+  if (any) return;
+  uint32_t first = kNobody;
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    if (!ended(i) && agents_[i].deadline != kNever &&
+        (first == kNobody || agents_[i].deadline < agents_[first].deadline))
+      first = i;
+  if (first != kNobody)
+    channel_->slots[first].state = State::Enabled;
+  else
+    list_holders();
+}
+
+// Nothing can run: slalom will want to know who waits for whom.
+void Runtime::list_holders() {
+  channel_->holder_count = 0;
+  const auto add = [this](uint32_t waiting, uint32_t holder) {
+    if (holder < agent_count() && channel_->holder_count < kMostHolders)
+      channel_->holders[channel_->holder_count++] = {waiting, holder};
+  };
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    if (ended(i)) continue;
+    const Agent& agent = agents_[i];
+    if (agent.need == Need::Mutex)
+      add(i, static_cast<uint32_t>(static_cast<const pthread_mutex_t*>(agent.object)->__data.__owner) - 1);
+    if (agent.need == Need::ReadLock || agent.need == Need::WriteLock) {
+      const auto& lock = static_cast<const pthread_rwlock_t*>(agent.object)->__data;
+      if (lock.__writers != 0) add(i, static_cast<uint32_t>(lock.__cur_writer) - 1);
+      for (uint32_t h = 0; h < read_hold_count_; ++h)
+        if (read_holds_[h].lock == agent.object) add(i, read_holds_[h].agent);
+    }
+    if (agent.need == Need::AgentEnd) add(i, agent.target);
+  }
+}
+
+void Runtime::hold_read(const void* lock) {
+  if (read_hold_count_ < kMostReadHolds) read_holds_[read_hold_count_++] = {lock, self()};
+}
+
+bool Runtime::drop_read(const void* lock) {
+  for (uint32_t i = 0; i < read_hold_count_; ++i) {
+    if (read_holds_[i].lock != lock || read_holds_[i].agent != self()) continue;
+    read_holds_[i] = read_holds_[--read_hold_count_];
+    return true;
+  }
+  return false;
+}
+
+}  // namespace slalom::preload

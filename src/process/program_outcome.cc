@@ -1,0 +1,89 @@
+// How an execution of a program ended, in the words of an Outcome.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "process/program_machine.h"
+
+namespace slalom {
+namespace {
+
+using preload::Ending;
+using State = preload::Slot::State;
+
+// What a program that aborts says about it: the C and C++ libraries have their own words.
+std::string last_words(const std::string& errors) {
+  for (const char* start :
+       {"terminate called", "*** ", "free()", "double free", "malloc()", "munmap_chunk"}) {
+    const size_t at = errors.find(start);
+    if (at != std::string::npos)
+      return errors.substr(at, std::min(errors.find('\n', at), errors.size()) - at);
+  }
+  return {};
+}
+
+}  // namespace
+
+// How a process ended by itself.
+Outcome ProgramMachine::conclude() {
+  const preload::Channel& channel = zygote_->channel();
+  const Ending ending = channel.ending;
+  const int status = channel.wait_status;
+  const std::string errors = zygote_->errors();
+  hash_ = combine(hash_, hash_text(errors), static_cast<uint64_t>(ending.kind), ending.status);
+  Faulted fault;
+  if (ending.agent < agents_.size()) fault.agent = agents_[ending.agent].id;
+  fault.pc = Place{ending.pc};
+  const auto exited = [&](uint32_t code) -> Outcome {
+    if (code == 0 || program_.statuses == Program::Statuses::AnyGood) return Exited{};
+    fault.kind = Faulted::Kind::Assertion;
+    if (ending.agent < agents_.size()) fault.pc = agents_[ending.agent].pending.pc;
+    fault.what = fmt::format("the program exits with status {}", code);
+    return fault;
+  };
+  switch (ending.kind) {
+    case Ending::Kind::Exit:
+      return exited(ending.status);
+    case Ending::Kind::Assertion:
+      fault.kind = Faulted::Kind::Assertion;
+      fault.what = text_at(ending.text);
+      return fault;
+    case Ending::Kind::Crash: {
+      fault.kind = Faulted::Kind::Crash;
+      fault.what = text_at(ending.text);
+      const std::string words = fault.what == "abort" ? last_words(errors) : "";
+      if (!words.empty()) fault.what += ": " + words;
+      return fault;
+    }
+    case Ending::Kind::None:
+      break;
+  }
+  if (WIFEXITED(status)) return exited(static_cast<uint32_t>(WEXITSTATUS(status)));
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  fault.kind = Faulted::Kind::Crash;
+  fault.agent = current_ < agents_.size() ? agents_[current_].id : AgentId{};
+  fault.pc = current_ < agents_.size() ? agents_[current_].pending.pc : Place{};
+  fault.what =
+      fmt::format("killed by signal {}", sigabbrev_np(signal) == nullptr ? "?" : sigabbrev_np(signal));
+  return fault;
+}
+
+Deadlocked ProgramMachine::deadlock() const {
+  const preload::Channel& channel = zygote_->channel();
+  Deadlocked result;
+  for (uint32_t index : order_) {
+    const Seen& agent = agents_[index];
+    if (agent.state == State::Ended) continue;
+    Deadlocked::Waiting waiting{agent.id, agent.pending.kind, agent.pending.object, agent.pending.pc, {}};
+    for (uint32_t i = 0; i < std::min(channel.holder_count, preload::kMostHolders); ++i)
+      if (channel.holders[i].waiting == index && channel.holders[i].holder < agents_.size())
+        waiting.held_by.push_back(agents_[channel.holders[i].holder].id);
+    std::sort(waiting.held_by.begin(), waiting.held_by.end());
+    result.waiting.push_back(std::move(waiting));
+  }
+  return result;
+}
+
+}  // namespace slalom

@@ -1,0 +1,176 @@
+// What a target says when it stops: its agents, the stops that it passed by itself, its accesses and events.
+// All of it is checked: the target can write anything there.
+#include <algorithm>
+
+#include "base/hash.h"
+#include "process/program_machine.h"
+
+namespace slalom {
+namespace {
+
+using preload::kNobody;
+using State = preload::Slot::State;
+
+constexpr const char* kNonsense =
+    "the program has overwritten slalom's memory in its process; it may be writing through wild pointers";
+
+}  // namespace
+
+// The agents that were made since slalom last looked.
+std::optional<std::string> ProgramMachine::read_agents() {
+  const preload::Channel& channel = zygote_->channel();
+  const uint32_t count = channel.agent_count;
+  if (count > preload::kMostAgents || count < agents_.size()) return kNonsense;
+  for (auto i = static_cast<uint32_t>(agents_.size()); i < count; ++i) {
+    const AgentId id{channel.slots[i].id};
+    if (!id || find(id) != nullptr) return kNonsense;
+    agents_.emplace_back().id = id;
+    order_.insert(std::lower_bound(order_.begin(), order_.end(), i,
+                                   [&](uint32_t a, uint32_t) { return agents_[a].id < id; }),
+                  i);
+    names_->learn_agent(id, channel.slots[i].entry);
+  }
+  return std::nullopt;
+}
+
+// Where the target stands now.
+std::optional<std::string> ProgramMachine::read_stop() {
+  const preload::Channel& channel = zygote_->channel();
+  const uint32_t kind = channel.choice.kind;
+  if (kind > static_cast<uint32_t>(ChoiceKind::Data)) return kNonsense;
+  enabled_.clear();
+  for (uint32_t index : order_) {
+    const preload::Slot& slot = channel.slots[index];
+    Seen& seen = agents_[index];
+    if (slot.id != seen.id.raw || static_cast<int>(slot.op) >= kOpKinds || slot.state > State::Ended)
+      return kNonsense;
+    seen.ops = slot.ops;
+    seen.pending = {slot.op, ObjectId{slot.object}, Place{slot.pc}};
+    seen.state = slot.state;
+    if (seen.state == State::Enabled) enabled_.push_back({seen.id, seen.pending});
+  }
+  steps_ = channel.steps;
+  kind_ = static_cast<ChoiceKind>(kind);
+  arity_ = channel.choice.arity;
+  if (agents_.empty()) return std::nullopt;  // it ended before it began
+  current_ = channel.choice.current;
+  if (current_ >= agents_.size()) return kNonsense;
+  return std::nullopt;
+}
+
+// A stop that the target has passed: the agents as they were then.
+std::optional<std::string> ProgramMachine::read_passed(const preload::Record& stop) {
+  if (stop.other >= agents_.size() || stop.size >= static_cast<uint8_t>(ChoiceKind::Data) ||
+      stop.wrote > static_cast<uint8_t>(State::Ended))
+    return kNonsense;
+  Seen& agent = agents_[stop.agent];
+  agent.ops = stop.state;
+  agent.pending = {stop.op, ObjectId{stop.object}, Place{stop.pc}};
+  agent.state = static_cast<State>(stop.wrote);
+  for (Seen& other : agents_)
+    if (other.state == State::Enabled) other.state = State::Disabled;
+  Seen& next = agents_[stop.other];
+  next.state = State::Enabled;
+  enabled_.assign(1, {next.id, next.pending});
+  steps_ = stop.step;
+  kind_ = static_cast<ChoiceKind>(stop.size);
+  arity_ = 0;
+  current_ = stop.agent;
+  return std::nullopt;
+}
+
+// Up to the next stop that the target has passed, then at_passed_, or all that there are.
+std::optional<std::string> ProgramMachine::read_records() {
+  const preload::Channel& channel = zygote_->channel();
+  const uint32_t count = channel.record_count;
+  at_passed_ = false;
+  if (count > preload::kMostRecords) return kNonsense;
+  for (uint32_t& i = records_; i < count;) {
+    const preload::Record record = channel.records[i];
+    if (record.agent >= agents_.size() || static_cast<int>(record.op) >= kOpKinds ||
+        (record.other != kNobody && record.other >= agents_.size()))
+      return kNonsense;
+    if (record.what == preload::Record::What::Stop) {
+      ++i;
+      at_passed_ = true;
+      return read_passed(record);
+    }
+    hash_ = combine(hash_, record.step, record.object, agents_[record.agent].id.raw,
+                    static_cast<uint64_t>(record.op), static_cast<uint64_t>(record.value));
+    if (!is_memory(record.op)) {
+      Event event;
+      event.step = Step{record.step};
+      event.agent = agents_[record.agent].id;
+      event.op = record.op;
+      event.pc = Place{record.pc};
+      event.object = ObjectId{record.object};
+      event.state = record.state;
+      if (record.other != kNobody) event.other = agents_[record.other].id;
+      event.value = record.value;
+      const std::string text = text_at(record.text);
+      event.text = text;
+      sink_->on_event(event);
+      if (record.op == OpKind::Alloc || record.op == OpKind::Free) note_heap(record);
+      ++i;
+      continue;
+    }
+    accesses_.clear();
+    const BatchHeader header{agents_[record.agent].id, 0, Step{record.step}};
+    std::optional<Event> use;
+    for (; i < count && !use; ++i) {
+      const preload::Record& next = channel.records[i];
+      if (next.agent != record.agent || next.what != preload::Record::What::Happened || !is_memory(next.op) ||
+          next.step - record.step > UINT16_MAX)
+        break;
+      Access access{};
+      access.pc_bits = next.pc;
+      access.op_bits = static_cast<uint64_t>(next.op);
+      access.size = next.size;
+      access.address_bits = next.object;
+      access.retired = next.step - record.step;
+      access.value = static_cast<uint64_t>(next.value);
+      access.wrote = next.wrote != 0;
+      accesses_.push_back(access);
+      if (!is_atomic(next.op)) conflicts_.add(next);
+      if (!freed_.empty()) use = use_of_freed(next);
+    }
+    sink_->on_accesses(accesses_, header);
+    if (use) sink_->on_event(*use);
+  }
+  return std::nullopt;
+}
+
+void ProgramMachine::note_heap(const preload::Record& record) {
+  const auto size = static_cast<uint64_t>(record.value);
+  if (record.op == OpKind::Free) {
+    if (record.state != 0) freed_[record.object] = size;
+    return;
+  }
+  // Memory that is given out again: whatever was there before is no more.
+  auto block = freed_.upper_bound(record.object);
+  if (block != freed_.begin() && std::prev(block)->first + std::prev(block)->second > record.object) --block;
+  while (block != freed_.end() && block->first < record.object + size) block = freed_.erase(block);
+}
+
+std::optional<Event> ProgramMachine::use_of_freed(const preload::Record& record) const {
+  auto block = freed_.upper_bound(record.object);
+  if (block == freed_.begin()) return std::nullopt;
+  --block;
+  if (record.object - block->first >= block->second) return std::nullopt;
+  Event use;
+  use.step = Step{record.step};
+  use.agent = agents_[record.agent].id;
+  use.op = OpKind::HeapUse;
+  use.pc = Place{record.pc};
+  use.object = ObjectId{block->first};
+  return use;
+}
+
+std::string ProgramMachine::text_at(uint32_t text) const {
+  const preload::Channel& channel = zygote_->channel();
+  if (text == 0 || text > preload::kTextBytes) return {};
+  const char* start = channel.texts + (text - 1);
+  return std::string(start, strnlen(start, preload::kTextBytes - (text - 1)));
+}
+
+}  // namespace slalom
