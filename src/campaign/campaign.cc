@@ -197,7 +197,11 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   explorer.on_pause = [&] {
     if (!options.state.empty()) save();
   };
+  if (target.statistics) target.statistics();
+  const auto search_start = Clock::now();
   TRY_ASSIGN(result.explored, explorer.run());
+  result.search_seconds = seconds_since(search_start);
+  if (target.statistics) result.statistics = target.statistics();
   if (trouble) return *trouble;
   finisher.learn(result.explored.learned);
   if (target.learns)

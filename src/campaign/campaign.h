@@ -48,7 +48,9 @@ struct CampaignResult {
   };
   std::vector<Kept> findings;  // failures first, then races, then suspicions
   double seconds = 0;
-  uint64_t resumed_tasks = 0;  // made by earlier runs of the same search
+  double search_seconds = 0;                               // of these, before findings were looked at
+  std::vector<std::pair<std::string, double>> statistics;  // of the search alone (Target::statistics)
+  uint64_t resumed_tasks = 0;                              // made by earlier runs of the same search
 };
 
 // `progress` is called a few times a second; returning false ends the search with what was found so far.

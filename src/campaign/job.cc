@@ -117,7 +117,7 @@ const std::vector<StrategyInfo>& strategy_catalogue() {
        "random priorities with depth-1 change points: a guaranteed chance per execution", false},
       {"pos", "", "random priorities per operation: samples partial orders", false},
       {"surw", "interesting=all|object|alternate", "random walk that is uniform over interleavings", false},
-      {"random", "", "a random agent at every choice point", false},
+      {"random", "stretch=N", "a random agent at every choice point, or after 1 to N of them", false},
       {"portfolio", "", "dfs and all sampling strategies; more of what finds new behaviour", false},
   };
   return catalogue;
@@ -183,7 +183,11 @@ Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const 
   } else if (spec.name == "pos") {
     strategy = std::make_unique<Pos>(PosOptions{spec.seed});
   } else if (spec.name == "random") {
-    strategy = std::make_unique<Random>(RandomOptions{spec.seed});
+    RandomOptions options{.seed = spec.seed};
+    options.stretch = static_cast<uint32_t>(settings.number("stretch").value_or(options.stretch));
+    TRY(settings.check(*info));
+    if (options.stretch == 0) return error("strategy random: stretch is at least 1");
+    strategy = std::make_unique<Random>(options);
   } else {
     auto arms = sampling_arms(spec.seed);
     arms.insert(arms.begin(),

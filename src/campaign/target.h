@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "finding/finding.h"
 #include "machine/machine.h"
@@ -23,6 +25,8 @@ struct Target {
   bool races_count = true;            // as findings; else only where the user says so
   bool learns = false;                // where to switch: from executions that only look (trace/feedback.h)
   std::string all_detectors = "all";  // what looks at replays of it
+  // Figures of its machines' executions since it was last asked, by name; empty: it has none.
+  std::function<std::vector<std::pair<std::string, double>>()> statistics;
 };
 
 }  // namespace slalom

@@ -4,6 +4,8 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "vm/test/file_system_test.h"
+#include "vm/test/kernel_test.h"
 #include "vm/test/template.h"
 
 namespace slalom {
@@ -12,6 +14,8 @@ namespace {
 struct Arguments {
   std::string kind;
   std::string name;
+  vm::FileSystemTestOptions file_system;
+  bool no_fsck = false;
 };
 
 Result<Exit> write_new(const Arguments& arguments) {
@@ -23,7 +27,14 @@ Result<Exit> write_new(const Arguments& arguments) {
   std::error_code trouble;
   if (std::filesystem::exists(path, trouble))
     return error("{} is there already: choose another name, or remove it first", path.string());
-  TRY(write_file(path, vm::kernel_test_template(name)));
+  std::string text = vm::kernel_test_template(name);
+  if (arguments.kind == "fs-test") {
+    vm::FileSystemTestOptions options = arguments.file_system;
+    options.name = name;
+    options.checked = !arguments.no_fsck;
+    TRY_ASSIGN(text, vm::file_system_test(options));
+  }
+  TRY(write_file(path, text));
   std::cout << fmt::format("wrote {}\n  next: slalom explore {}\n", path.string(), path.string());
   return Exit::Clean;
 }
@@ -33,15 +44,40 @@ Result<Exit> write_new(const Arguments& arguments) {
 void add_new(CLI::App& app, Run& run) {
   auto a = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("new", "Write a file to start from, with every part of it explained.");
-  verb->add_option("KIND", a->kind, "kernel-test: system calls that run concurrently in a kernel")
+  verb->add_option("KIND", a->kind,
+                   "kernel-test: system calls that run concurrently in a kernel; fs-test: the same, with "
+                   "generated calls on a file system")
       ->required()
       ->type_name("")
       ->check(CLI::Validator(
           [](const std::string& text) -> std::string {
-            return text == "kernel-test" ? "" : fmt::format("is kernel-test, not \"{}\"", text);
+            return text == "kernel-test" || text == "fs-test"
+                       ? ""
+                       : fmt::format("is kernel-test or fs-test, not \"{}\"", text);
           },
           ""));
   verb->add_option("NAME", a->name, "of the file; .toml is added")->required()->type_name("");
+  vm::FileSystemTestOptions& fs = a->file_system;
+  const auto number = [&](const char* option, auto& value, const char* about, uint64_t most) {
+    verb->add_option(option, value, about)
+        ->group("Of an fs-test")
+        ->capture_default_str()
+        ->type_name("N")
+        ->check(whole_number(1, most));
+  };
+  verb->add_option("--fs", fs.file_system, "the file system: ext4, btrfs, xfs, vfat")
+      ->group("Of an fs-test")
+      ->capture_default_str()
+      ->type_name("FS");
+  verb->add_option("--kernel", fs.kernel, "as in slalom kernel list")
+      ->group("Of an fs-test")
+      ->capture_default_str()
+      ->type_name("NAME");
+  number("--seed", fs.seed, "other calls for each", ~uint64_t{0} >> 1);
+  number("--calls", fs.calls, "of each flow", 200);
+  number("--flows", fs.flows, "that run concurrently", vm::KernelTest::kMaxFlows);
+  verb->add_flag("--no-fsck", a->no_fsck, "without the file system's checker after each execution")
+      ->group("Of an fs-test");
   verb->callback([a, &run] { run = [a] { return write_new(*a); }; });
 }
 

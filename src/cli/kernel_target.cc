@@ -1,6 +1,8 @@
 // Targets that are kernel tests: a TOML file that names a kernel, flows of system calls, and what to look at.
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <mutex>
@@ -18,6 +20,48 @@
 
 namespace slalom {
 namespace {
+
+// What executions were like: their lengths, and how often a CPU seemed to wait (SKI, tables 5 to 8).
+class ExecutionFigures {
+ public:
+  void add(const vm::KernelMachine& machine) {
+    const std::lock_guard lock(mutex_);
+    instructions_.push_back(machine.instructions());
+    const auto waits = machine.liveness_counts();
+    bool any = false;
+    for (unsigned why = 1; why < waits.size(); ++why) {
+      executions_[why] += waits[why] > 0;
+      times_[why] += waits[why];
+      any = any || waits[why] > 0;
+    }
+    executions_[0] += any;
+  }
+  std::vector<std::pair<std::string, double>> take() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::pair<std::string, double>> figures;
+    std::vector<uint64_t> all = std::exchange(instructions_, {});
+    const auto executions = std::exchange(executions_, {});
+    const auto times = std::exchange(times_, {});
+    if (all.empty()) return figures;
+    std::ranges::sort(all);
+    const auto count = static_cast<double>(all.size());
+    uint64_t sum = 0;
+    for (const uint64_t one : all) sum += one;
+    figures.emplace_back("instructions_median", static_cast<double>(all[all.size() / 2]));
+    figures.emplace_back("instructions_mean", static_cast<double>(sum) / count);
+    for (unsigned why = 1; why < executions.size(); ++why) {
+      figures.emplace_back(fmt::format("h{}_share", why), static_cast<double>(executions[why]) / count);
+      figures.emplace_back(fmt::format("h{}_mean", why), static_cast<double>(times[why]) / count);
+    }
+    figures.emplace_back("h_share", static_cast<double>(executions[0]) / count);
+    return figures;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<uint64_t> instructions_;
+  std::array<uint64_t, vm::Liveness::kReasons> executions_{}, times_{};  // by reason; 0: any
+};
 
 // Machines that stand at the start of one test. Making one means copying a guest's memory, so they are used
 // again.
@@ -40,6 +84,7 @@ class Stable {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(machine));
   }
+  ExecutionFigures figures;
 
  private:
   std::mutex mutex_;
@@ -57,7 +102,11 @@ class Borrowed final : public Machine {
 
   Result<void> reset(const Inputs& inputs) override { return machine_->reset(inputs); }
   Stop start(EventSink& sink) override { return machine_->start(sink); }
-  Stop resume(Decision decision) override { return machine_->resume(decision); }
+  Stop resume(Decision decision) override {
+    Stop stop = machine_->resume(decision);
+    if (std::holds_alternative<Outcome>(stop)) stable_->figures.add(*machine_);
+    return stop;
+  }
   Step step() const override { return machine_->step(); }
   std::vector<Option> blocked() const override { return machine_->blocked(); }
   uint64_t state_hash() const override { return machine_->state_hash(); }
@@ -149,6 +198,7 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
     TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
     return std::unique_ptr<Machine>(std::make_unique<Borrowed>(stable, std::move(one), checkpoints));
   };
+  target.statistics = [stable] { return stable->figures.take(); };
   target.strategy = "pos";
   target.choices = "nowhere";  // and wherever the flows are seen to communicate
   target.detectors = target.all_detectors = "kernel";

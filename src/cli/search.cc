@@ -90,6 +90,11 @@ nlohmann::ordered_json to_json(const Target& target, const Job& job, const Campa
   json["steps"] = r.steps;
   json["choice_points"] = r.choice_points;
   json["seconds"] = result.seconds;
+  if (!result.statistics.empty()) {
+    json["search_seconds"] = result.search_seconds;
+    json["statistics"] = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : result.statistics) json["statistics"][name] = value;
+  }
   json["resumed"] = result.resumed_tasks;
   json["findings"] = nlohmann::ordered_json::array();
   for (const auto& kept : result.findings)

@@ -4,6 +4,9 @@
 // Guarantee: every execution of the target has a positive probability; nothing better, since one that needs m
 // particular choices among n agents has n^-m.
 //
+// With stretch=N each agent goes on for 1 to N choice points, at random, before the next one is drawn: as
+// coarse as plain stress, where whoever runs keeps running, and a baseline for all that looks closer.
+//
 // Deviations: none; the runner's fairness takes options away only after somebody yielded.
 //
 // Cost: one random number a choice.
@@ -15,6 +18,7 @@ namespace slalom {
 
 struct RandomOptions {
   uint64_t seed = 1;
+  uint32_t stretch = 1;
 };
 
 class Random : public Sampler {
