@@ -23,6 +23,13 @@ const Op* jcc_far(Cpu& cpu, const Op* op) {
   return jump_near(cpu, next_rip(cpu, op), cpu.block->fallthrough);
 }
 
+// One at the end of its page: a link to the next page would outlive what it leads to.
+template <unsigned code>
+const Op* jcc_off_page(Cpu& cpu, const Op* op) {
+  if (cpu.flags.condition<code>()) return jump_to(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
+  return jump_to(cpu, next_rip(cpu, op));
+}
+
 const Op* jmp(Cpu& cpu, const Op* op) {
   return jump_near(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate), cpu.block->taken);
 }
@@ -84,6 +91,13 @@ const Op* jcc_legacy(Cpu& cpu, const Op* op) {
   if (cpu.flags.condition<code>())
     return jump_legacy(cpu, op, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
   return jump_near(cpu, next_rip(cpu, op), cpu.block->fallthrough);
+}
+
+template <unsigned code>
+const Op* jcc_legacy_off_page(Cpu& cpu, const Op* op) {
+  if (cpu.flags.condition<code>())
+    return jump_legacy(cpu, op, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
+  return jump_to(cpu, next_rip(cpu, op));
 }
 
 const Op* jmp_legacy(Cpu& cpu, const Op* op) {
@@ -223,10 +237,12 @@ Handler select_jump(Instruction& in, Op& op, int condition) {
   // decoder).
   const uint64_t in_page = static_cast<uint64_t>(op.displacement) + target;
   const bool near = in_page < kPageSize;
+  const bool stays = static_cast<uint64_t>(op.displacement) + op.end() < kPageSize;
   op.displacement = 0;
   if (condition < 0) return is_long ? (near ? jmp : jmp_far_page) : jmp_legacy;
   return by_condition(static_cast<unsigned>(condition),
                       [&]<unsigned c>(std::integral_constant<unsigned, c>) -> Handler {
+                        if (!stays) return is_long ? jcc_off_page<c> : jcc_legacy_off_page<c>;
                         return is_long ? (near ? jcc<c> : jcc_far<c>) : jcc_legacy<c>;
                       });
 }
