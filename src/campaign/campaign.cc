@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <iterator>
 
 #include "campaign/saved_search.h"
@@ -198,9 +199,9 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     if (!options.state.empty()) save();
   };
   if (target.statistics) target.statistics();
-  const auto search_start = Clock::now();
+  const std::clock_t used = std::clock();
   TRY_ASSIGN(result.explored, explorer.run());
-  result.search_seconds = seconds_since(search_start);
+  result.search_cpu_seconds = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
   if (target.statistics) result.statistics = target.statistics();
   if (trouble) return *trouble;
   finisher.learn(result.explored.learned);

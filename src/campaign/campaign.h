@@ -48,7 +48,7 @@ struct CampaignResult {
   };
   std::vector<Kept> findings;  // failures first, then races, then suspicions
   double seconds = 0;
-  double search_seconds = 0;                               // of these, before findings were looked at
+  double search_cpu_seconds = 0;                           // of all workers together, in the search alone
   std::vector<std::pair<std::string, double>> statistics;  // of the search alone (Target::statistics)
   uint64_t resumed_tasks = 0;                              // made by earlier runs of the same search
 };

@@ -91,7 +91,7 @@ nlohmann::ordered_json to_json(const Target& target, const Job& job, const Campa
   json["choice_points"] = r.choice_points;
   json["seconds"] = result.seconds;
   if (!result.statistics.empty()) {
-    json["search_seconds"] = result.search_seconds;
+    json["search_cpu_seconds"] = result.search_cpu_seconds;
     json["statistics"] = nlohmann::ordered_json::object();
     for (const auto& [name, value] : result.statistics) json["statistics"][name] = value;
   }
