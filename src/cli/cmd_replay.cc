@@ -6,6 +6,7 @@
 
 #include "campaign/campaign.h"
 #include "cli/command.h"
+#include "cli/program_target.h"
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
 #include "report/text.h"
@@ -21,12 +22,39 @@ struct Arguments {
   std::string save_trace;
   uint32_t times = 1;
   bool trace = false, original = false, full = false, json = false;
+  bool gdb = false, gdb_start = false;
+  std::vector<std::string> gdb_commands;
 };
+
+// The same execution once more, with gdb attached to it.
+Result<Exit> debug(const Arguments& arguments, const Finding& finding) {
+  if (finding.target.kind != "program")
+    return error("--gdb is for programs; how kernels are debugged: docs/howto-debug.md");
+  Debugger::Options options;
+  if (arguments.gdb_start) options.begin = Debugger::Options::Begin::Start;
+  // Where nothing stops the program, the last thing that the finding speaks of is where to look.
+  const BugKind kind = finding.verdict.kind;
+  if (kind == BugKind::DataRace || kind == BugKind::UseAfterFree || kind == BugKind::DoubleFree)
+    for (const Evidence& evidence : finding.verdict.evidence)
+      options.show_at = std::max(options.show_at, evidence.step.raw + 1);
+  if (!arguments.gdb_commands.empty()) options.arguments.emplace_back("-batch");
+  for (const std::string& command : arguments.gdb_commands) {
+    options.arguments.emplace_back("-ex");
+    options.arguments.push_back(command);
+  }
+  const auto debugger = std::make_shared<Debugger>(options);
+  TRY_ASSIGN(const Target target, open_program(finding.target, debugger));
+  TRY_ASSIGN(const Replay replay, replay_finding(target, finding, finding.policy, nullptr));
+  debugger->wait();
+  std::cout << (replay.same() ? "the same again" : "NOT the same again") << "\n";
+  return replay.same() ? Exit::Findings : Exit::Clean;
+}
 
 Result<Exit> replay(const Arguments& arguments) {
   TRY_ASSIGN(Finding finding, load_capsule(arguments.capsule));
-  TRY_ASSIGN(const Target target, open_target(finding.target));
   if (arguments.original) finding.schedule = finding.original;
+  if (arguments.gdb || arguments.gdb_start) return debug(arguments, finding);
+  TRY_ASSIGN(const Target target, open_target(finding.target));
   ChoicePolicy policy = finding.policy;
   if (arguments.choices != "as found") {
     TRY_ASSIGN(policy, parse_choices(arguments.choices));
@@ -99,6 +127,13 @@ void add_replay(CLI::App& app, Run& run) {
   verb->add_flag("--trace", a->trace, "print the whole interleaving");
   verb->add_flag("--original", a->original, "the schedule as it was found, before it was shrunk");
   verb->add_flag("--full", a->full, "all operations in the report");
+  verb->add_flag("--gdb", a->gdb,
+                 "a program: gdb at the failure, with all threads where the schedule put them");
+  verb->add_flag("--gdb-start", a->gdb_start,
+                 "the same, at the start; next-switch runs a thread until preempted");
+  verb->add_option("--gdb-command", a->gdb_commands, "what gdb is to do; then it ends (may be repeated)")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   verb->add_flag("--json", a->json, "result as JSON on standard output (docs/formats.md)");
   verb->footer("Exit code: 1 if the bug shows again every time, 0 if it does not.\n");
   verb->callback([a, &run] { run = [a] { return replay(*a); }; });

@@ -1,4 +1,5 @@
 // slalom run: search the interleavings of an ordinary program for bugs.
+#include <filesystem>
 #include <iostream>
 
 #include "cli/program_target.h"
@@ -10,6 +11,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> command;
   std::string timeouts = "any";
+  std::string scratch;
   bool any_status = false;
   bool keep_going = false;
   uint32_t patience = 5;
@@ -22,6 +24,8 @@ Result<Exit> run_program(const Arguments& arguments) {
     program.timeouts = Program::Timeouts::Idle;
   else if (arguments.timeouts != "any")
     return error("--timeouts is any or idle, not \"{}\"", arguments.timeouts);
+  if (!arguments.scratch.empty())
+    program.scratch = std::filesystem::absolute(arguments.scratch).lexically_normal().string();
   if (arguments.any_status) program.statuses = Program::Statuses::AnyGood;
   LaunchOptions launch;
   launch.patience = arguments.patience;
@@ -56,6 +60,8 @@ void add_run(CLI::App& app, Run& run) {
                    "when waits with a time limit run out: any (moment), idle (last)")
       ->capture_default_str()
       ->type_name("W");
+  verb->add_option("--scratch", a->scratch, "start each execution in a fresh copy of this folder")
+      ->type_name("DIR");
   verb->add_flag("--any-status", a->any_status, "an exit status other than 0 is no failure");
   verb->add_option("--patience", a->patience, "seconds that a thread may compute without an operation")
       ->capture_default_str()

@@ -54,9 +54,16 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
 }
 
 Result<Target> open_program(const TargetId& id) {
+  return open_program(id, nullptr);
+}
+
+Result<Target> open_program(const TargetId& id, std::shared_ptr<Debugger> debugger) {
   TRY_ASSIGN(const Program program, parse_program(id.content));
   TRY(check_unchanged(program));
-  return make_program_target(program, {.patience = 60});  // it did end when it was found
+  LaunchOptions options;
+  options.patience = debugger ? 86'400 : 60;  // it did end when it was found; who debugs takes their time
+  options.debugger = std::move(debugger);
+  return make_program_target(program, options);
 }
 
 std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
@@ -68,6 +75,10 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
   add(Uncontrolled::Fork, "the program forks: what its children do is not controlled");
   add(Uncontrolled::ForeignThread,
       "threads are started before main(), or by libraries: they are not controlled");
+  add(Uncontrolled::Timer,
+      "the program uses timers of its processor time, or too many: they are not controlled");
+  add(Uncontrolled::AsynchronousIo,
+      "the program uses aio_read or aio_write: libc's threads for that are not controlled");
   add(Uncontrolled::Blocking, "the program waits in system calls that slalom does not model");
   return words;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "campaign/target.h"
+#include "process/debugger.h"
 #include "process/program.h"
 #include "process/zygote.h"
 
@@ -12,6 +13,9 @@ namespace slalom {
 
 // `options`: library and core are filled in.
 Result<Target> make_program_target(const Program& program, LaunchOptions options);
+
+// A target of a capsule, to be run under a debugger.
+Result<Target> open_program(const TargetId& id, std::shared_ptr<Debugger> debugger);
 
 // What the program did that slalom does not control, in words; `bits` as in preload/protocol.h.
 std::vector<std::string> uncontrolled_in_words(uint32_t bits);

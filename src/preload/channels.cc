@@ -157,6 +157,41 @@ SLALOM_EXPORT int poll(pollfd* wanted, nfds_t count, int milliseconds) {
   if (!all_ours) return SLALOM_REAL(poll)(wanted, count, milliseconds);
   return wait_for(wanted, count, limit(milliseconds), SLALOM_PLACE());
 }
+// As poll, with sets of bits.
+SLALOM_EXPORT int select(int count, fd_set* reading, fd_set* writing, fd_set* troubled, timeval* time) {
+  pollfd wanted[FD_SETSIZE];
+  nfds_t used = 0;
+  bool all_ours = true;
+  for (int i = 0; i < count && i < FD_SETSIZE; ++i) {
+    short events = 0;
+    if (reading != nullptr && FD_ISSET(i, reading)) events |= POLLIN;
+    if (writing != nullptr && FD_ISSET(i, writing)) events |= POLLOUT;
+    if (troubled != nullptr && FD_ISSET(i, troubled)) events |= POLLPRI;
+    if (events == 0) continue;
+    wanted[used++] = {i, events, 0};
+    all_ours = all_ours && is_ours(i);
+  }
+  const bool at_once = time != nullptr && time->tv_sec == 0 && time->tv_usec == 0;
+  if (!runtime().controls() || at_once || !all_ours)
+    return SLALOM_REAL(select)(count, reading, writing, troubled, time);
+  const uint64_t deadline =
+      time == nullptr ? kNever : after({time->tv_sec, static_cast<long>(time->tv_usec) * 1000});
+  wait_for(wanted, used, deadline, SLALOM_PLACE());
+  for (fd_set* set : {reading, writing, troubled})
+    if (set != nullptr) FD_ZERO(set);
+  int ready = 0;
+  for (nfds_t i = 0; i < used; ++i) {
+    const auto take = [&](fd_set* set, short asked, short seen) {
+      if (set == nullptr || (wanted[i].events & asked) == 0 || (wanted[i].revents & seen) == 0) return;
+      FD_SET(wanted[i].fd, set);
+      ++ready;
+    };
+    take(reading, POLLIN, POLLIN | POLLHUP | POLLERR);
+    take(writing, POLLOUT, POLLOUT | POLLERR);
+    take(troubled, POLLPRI, POLLPRI);
+  }
+  return ready;
+}
 // What an epoll descriptor waits for makes it readable itself.
 SLALOM_EXPORT int epoll_wait(int descriptor, epoll_event* events, int most, int milliseconds) {
   if (!runtime().controls() || milliseconds == 0)

@@ -9,6 +9,7 @@ namespace slalom::preload {
 bool Runtime::satisfied(uint32_t index) const {
   const Agent& agent = agents_[index];
   if (agent.cancelled && agent.cancellable && agent.at_cancel_point && agent.need != Need::Mutex) return true;
+  if (deliverable(agent) != 0) return true;
   switch (agent.need) {
     case Need::Nothing:
       return true;
@@ -38,8 +39,11 @@ bool Runtime::satisfied(uint32_t index) const {
     case Need::Signal: {
       uint64_t pending = 0;
       raw_syscall(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof pending);
-      return ((pending | agent.signals) & *static_cast<const uint64_t*>(agent.object)) != 0;
+      return ((pending | agent.signals | agent.arrived | arrived_) &
+              *static_cast<const uint64_t*>(agent.object)) != 0;
     }
+    case Need::Handler:
+    case Need::Timer:
     case Need::Wakeup:
       return false;
   }
@@ -52,7 +56,8 @@ void Runtime::refresh() {
   for (uint32_t i = 0; i < agent_count(); ++i) {
     Slot& slot = channel_->slots[i];
     if (slot.state == State::Ended) continue;
-    const bool timed = agents_[i].deadline != kNever && channel_->timeouts == Timeouts::Any;
+    const bool timed =
+        agents_[i].deadline != kNever && channel_->timeouts == Timeouts::Any && !agents_[i].patient;
     slot.state = timed || satisfied(i)             ? State::Enabled
                  : agents_[i].need == Need::Wakeup ? State::Parked
                                                    : State::Disabled;

@@ -15,6 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <utility>
+
+#include "preload/debugger.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 #include "preload/threads.h"
@@ -92,9 +95,14 @@ void Runtime::wait_turn(uint32_t index) {
     const auto turn = static_cast<Turn>(slot.turn.load(std::memory_order_acquire));
     if (turn == Turn::Go) break;
     if (turn == Turn::Die) end_process();
+    if (turn == Turn::Show) {
+      slot.turn.store(static_cast<uint32_t>(Turn::Wait), std::memory_order_relaxed);
+      slalom_failed("nobody can go on");
+    }
     futex_wait(slot.turn, static_cast<uint32_t>(Turn::Wait));
   }
   slot.turn.store(static_cast<uint32_t>(Turn::Wait), std::memory_order_relaxed);
+  if (channel_->debugged != 0 && ran_last_ != index) slalom_switched(std::exchange(ran_last_, index), index);
 }
 
 void Runtime::hand_over(Phase phase) {
@@ -165,6 +173,7 @@ void Runtime::serve() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (raw_syscall(SYS_getppid) != zygote) end_process();
   setpgid(0, 0);
+  if (channel_->debugged != 0) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
   set_self(begin_execution(pthread_self()));
   stop(ChoiceKind::Start, 0);

@@ -35,6 +35,7 @@ inline constexpr uint32_t kNobody = UINT32_MAX;
 // creation. Above all addresses, below agents.
 inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
 inline constexpr uint64_t kSignalObject = kChannelObjects;  // the process's signals; channels count from 1
+inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
 inline constexpr char kDescriptorVariable[] =
     "SLALOM_CHANNEL";  // the environment variable that names the memory
 
@@ -48,7 +49,7 @@ enum class Phase : uint32_t {
   Refused,  // the target cannot be controlled: `message`
 };
 
-enum class Turn : uint32_t { Wait, Go, Die };
+enum class Turn : uint32_t { Wait, Go, Die, Show };  // Show: to a debugger, where everybody stands
 
 // What may happen when a thread waits with a time limit.
 enum class Timeouts : uint32_t {
@@ -61,6 +62,8 @@ enum class Uncontrolled : uint32_t {
   Fork = 1,
   ForeignThread = 2,
   Blocking = 4,
+  Timer = 8,  // of a kind, or in a number, that is not modelled
+  AsynchronousIo = 16,
 };
 
 struct Slot {
@@ -128,6 +131,8 @@ struct Channel {
   uint64_t stop_at;           // the running agent's count of operations at which it must stop
   uint32_t value;             // the answer to a Data choice
   uint32_t stop_at_accesses;  // every memory access is a choice point, not only atomic ones
+  uint32_t debugged;          // a debugger is attached: slalom_failed() and slalom_switched() are called
+  uint64_t show_at;           // the step after which the debugger is to look
   uint32_t pass_lone_stops;   // those where only one agent can run are told later (What::Stop)
   uint32_t place_count;       // of `places`
   uint32_t wrapper_count, user_count;

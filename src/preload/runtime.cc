@@ -1,6 +1,8 @@
 #include "preload/runtime.h"
 
+#include "preload/debugger.h"
 #include "preload/raw.h"
+#include "preload/signals.h"
 
 namespace slalom::preload {
 namespace {
@@ -74,6 +76,27 @@ bool Runtime::goes_one_way(ChoiceKind kind) {
 
 bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                      uint32_t count) {
+  const uint32_t index = self();
+  Agent& agent = agents_[index];
+  bool can = wait_for_turn(op, object, pc, need, at, deadline, count);
+  while (deliverable(agent) != 0) {
+    run_handlers();
+    if (need == Need::Handler) return true;
+    if (need == Need::Wakeup) {  // others take it for one that no longer waits: so it does not
+      agent.woken = true;
+      deadline = kNever;
+      at = agent.relock;
+      need = at != nullptr ? Need::Mutex : Need::Nothing;
+      op = at != nullptr ? OpKind::Lock : OpKind::GoOn;
+      object = object_id(at);
+    }
+    can = wait_for_turn(op, object, pc, need, at, deadline, count);
+  }
+  return can;
+}
+
+bool Runtime::wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at,
+                            uint64_t deadline, uint32_t count) {
   const uint32_t index = self();
   Agent& agent = agents_[index];
   Slot& slot = channel_->slots[index];
@@ -166,7 +189,7 @@ void Runtime::tell_access(OpKind op, const void* address, uint32_t size, uint64_
 
 void Runtime::retire(bool yielded) {
   ++channel_->slots[self()].ops;
-  ++channel_->steps;
+  if (++channel_->steps == channel_->show_at) slalom_failed("the last step of the finding");
   clock_ += kOperationTime;
   clock_reads_ = 0;
   me().yielded = yielded;
@@ -196,6 +219,7 @@ uint32_t Runtime::add_agent(uint64_t entry) {
   slot.state = Slot::State::Enabled;
   if (self_plus_one != 0) ++me().spawned;
   agents_[index] = Agent{};
+  if (self_plus_one != 0) agents_[index].blocked = me().blocked;
   unseen_ = true;
   channel_->agent_count = index + 1;
   return index;
@@ -205,6 +229,7 @@ uint32_t Runtime::begin_execution(pthread_t first) {
   clock_ = 0;
   clock_reads_ = 0;
   random_ = kRandomSeed;
+  arrived_ = 0;
   read_hold_count_ = 0;
   const uint32_t index = add_agent(0);
   agents_[index].thread = first;
@@ -223,6 +248,18 @@ void Runtime::enter(uint32_t index) {
   wait_turn(index);
   tell(OpKind::GoOn, 0);
   retire();
+}
+
+void Runtime::set_ended(uint32_t index, bool ended) {
+  channel_->slots[index].state = ended ? Slot::State::Ended : Slot::State::Enabled;
+  unseen_ = true;
+}
+
+void Runtime::rest() {
+  channel_->slots[self()].state = Slot::State::Ended;
+  if (alone()) end_last();
+  refresh();
+  stop(ChoiceKind::Ended, 0);
 }
 
 void Runtime::end_agent() {
@@ -255,6 +292,7 @@ void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what) {
     if (channel_->record_count + 1 < kMostRecords) tell(OpKind::Fail, 0, 0, 0, kNobody, what);
   }
   channel_->ending = {kind, agent, 0, put_text(what), pc};
+  if (channel_->debugged != 0) slalom_failed(what);
   end_process();
 }
 

@@ -33,6 +33,8 @@ enum class Need : uint8_t {
   Once,
   Descriptors,  // one of several is ready
   Signal,       // one of a set is pending
+  Handler,      // a signal's handler has run
+  Timer,        // its time comes
   Wakeup,
 };
 
@@ -50,12 +52,15 @@ struct Agent {
   uint64_t deadline = kNever;         // of a wait with a time limit, in virtual nanoseconds
   struct LocalDestructor* destructors = nullptr;  // of C++ thread_local objects
   uint64_t signals = 0;                           // sent to it while it waited for them
+  uint64_t arrived = 0;                           // sent to it for its handlers
+  uint64_t blocked = 0;                           // signals that it does not take now
   uint32_t count = 0;                             // of descriptors that `object` points to
   uint32_t target = kNobody;                      // who is joined
   uint32_t spawned = 0;
   Need need = Need::Nothing;
   bool yielded = false;
-  bool woken = false;  // out of Need::Wakeup, by another agent
+  bool patient = false;  // its time runs out only when nothing else can run
+  bool woken = false;    // out of Need::Wakeup, by another agent
   bool detached = false;
   bool joined = false;
   bool cancelled = false;        // another thread has asked it to end
@@ -95,9 +100,11 @@ class Runtime {
 
   // A new agent, child of the running one; its thread is to call enter() first. kNobody: there are too many.
   uint32_t add_agent(uint64_t entry);
-  AgentId child_id() const;         // what add_agent() will call it
-  void enter(uint32_t index);       // in the new thread: waits for its first turn
-  [[noreturn]] void end_agent();    // the running one is over
+  AgentId child_id() const;       // what add_agent() will call it
+  void enter(uint32_t index);     // in the new thread: waits for its first turn
+  [[noreturn]] void end_agent();  // the running one is over
+  void rest();                    // the same, until set_ended() takes it back
+  void set_ended(uint32_t index, bool ended);
   [[noreturn]] void end_process();  // at once, without any of the target's code
   void process_ends(int status);    // libc ends the process
 
@@ -106,6 +113,11 @@ class Runtime {
   // Misuse of a primitive: "unlock of a mutex that ...".
   [[noreturn]] void misuse(uint64_t pc, const char* what) { fail(Ending::Kind::Crash, pc, what); }
   void note_uncontrolled(Uncontrolled what);
+
+  // Signals for handlers, as bits: those that an agent would take now, and those sent to the process as a
+  // whole that nobody has taken yet.
+  uint64_t deliverable(const Agent& agent) const { return (agent.arrived | arrived_) & ~agent.blocked; }
+  uint64_t& arrived() { return arrived_; }
 
   // Ends the running agent if it was cancelled. Every operation that POSIX calls a cancellation point begins
   // and ends here.
@@ -156,6 +168,8 @@ class Runtime {
   };
   static constexpr uint32_t kMostReadHolds = 512;
 
+  bool wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
+                     uint32_t count);
   bool satisfied(uint32_t index) const;
   void refresh();
   void list_holders();
@@ -172,9 +186,11 @@ class Runtime {
   Channel* channel_ = nullptr;
   bool on_ = false;
   bool accesses_seen_ = false;
-  bool unseen_ = false;  // an agent was made or woken since slalom last looked
+  uint32_t ran_last_ = 0;  // kept for a debugger
+  bool unseen_ = false;    // an agent was made or woken since slalom last looked
   uint64_t clock_ = 0;
   uint64_t random_ = 0;
+  uint64_t arrived_ = 0;
   uint32_t clock_reads_ = 0;  // since the last operation
   uint32_t read_hold_count_ = 0;
   int parent_ = 0;

@@ -1,6 +1,7 @@
 // System calls made through syscall(): futexes, which C++20's waiting operations and std::future are made of,
 // and what names the process. Also what a program could see differently from run to run: pids, the number of
 // processors, random numbers.
+#include <aio.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -66,10 +67,6 @@ long futex_model(const long (&a)[6], uint64_t pc) {
   }
 }
 
-pid_t real_pid(pid_t pid) {
-  return pid == kPid ? static_cast<pid_t>(raw_syscall(SYS_getpid)) : pid;
-}
-
 void fill(void* buffer, size_t size) {
   auto* bytes = static_cast<unsigned char*>(buffer);
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<unsigned char>(runtime().random() >> 32);
@@ -123,8 +120,15 @@ SLALOM_EXPORT pid_t gettid() noexcept {
   return runtime().controls() ? kPid + static_cast<pid_t>(runtime().self())
                               : static_cast<pid_t>(raw_syscall(SYS_gettid));
 }
-SLALOM_EXPORT int kill(pid_t pid, int signal) noexcept {
-  return SLALOM_REAL(kill)(runtime().controls() ? real_pid(pid) : pid, signal);
+
+// Done by threads that libc starts for itself.
+SLALOM_EXPORT int aio_read(aiocb* request) noexcept {
+  if (runtime().controls()) runtime().note_uncontrolled(Uncontrolled::AsynchronousIo);
+  return SLALOM_REAL(aio_read)(request);
+}
+SLALOM_EXPORT int aio_write(aiocb* request) noexcept {
+  if (runtime().controls()) runtime().note_uncontrolled(Uncontrolled::AsynchronousIo);
+  return SLALOM_REAL(aio_write)(request);
 }
 
 SLALOM_EXPORT pid_t fork() noexcept {

@@ -112,6 +112,7 @@ std::string to_text(const Program& program) {
   json["hash"] = program.hash;
   json["timeouts"] = program.timeouts == Program::Timeouts::Any ? "any" : "idle";
   json["statuses"] = program.statuses == Program::Statuses::ZeroOnly ? "zero" : "any";
+  if (!program.scratch.empty()) json["scratch"] = program.scratch;
   // Arguments may be any bytes; what is no text cannot be kept as such.
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -127,6 +128,7 @@ Result<Program> parse_program(const std::string& text) {
   Program program;
   program.path = string("path");
   program.hash = string("hash");
+  program.scratch = string("scratch");
   const auto arguments = json.find("arguments");
   if (program.path.empty() || program.path.front() != '/' || arguments == json.end() ||
       !arguments->is_array() || arguments->empty())

@@ -25,6 +25,9 @@ struct Program {
   // Which exit statuses are failures of the program.
   enum class Statuses : uint8_t { ZeroOnly, AnyGood } statuses = Statuses::ZeroOnly;
 
+  std::string
+      scratch;  // absolute: each execution starts in a fresh copy of that folder; empty: where slalom is
+
   std::string name() const;  // without its folder
   bool operator==(const Program&) const = default;
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "process/debugger.h"
 
 namespace slalom {
 namespace {
@@ -53,6 +54,8 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
     for (Place place : inputs.policy.places)
       if (channel.place_count < preload::kMostPlaces) channel.places[channel.place_count++] = place.raw;
   channel.pass_lone_stops = inputs.policy.stops.empty();  // a schedule's stops are found by its own counts
+  channel.debugged = options_.debugger && !options_.debugger->used();
+  channel.show_at = channel.debugged != 0 ? options_.debugger->show_at() : 0;
   channel.max_steps = inputs.max_steps;
   channel.stop_at = UINT64_MAX;
   channel.agent_count = channel.record_count = channel.text_used = channel.holder_count = 0;
@@ -66,14 +69,15 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   freed_.clear();
   steps_ = hash_ = 0;
   held_ = {};
-  records_ = 0;
+  records_ = last_teller_ = 0;
   return {};
 }
 
 Stop ProgramMachine::start(EventSink& sink) {
   sink_ = &sink;
   lease_ = 0;
-  zygote_->fork_execution();
+  if (Result<void> forked = zygote_->fork_execution(); !forked.ok())
+    return finish(ToolError{forked.error().message});
   return run();
 }
 
@@ -121,7 +125,18 @@ Stop ProgramMachine::run() {
       let_run(current_);
       continue;
     }
-    if (enabled_.empty()) return finish_running(deadlock());
+    const bool debugged = zygote_->channel().debugged != 0;
+    if (debugged && !options_.debugger->used()) {
+      if (Result<void> attached = options_.debugger->attach(zygote_->execution()); !attached.ok())
+        return finish_running(ToolError{attached.error().message});
+    }
+    if (enabled_.empty()) {
+      if (debugged) {
+        zygote_->show(held_.agent);
+        options_.debugger->wait();
+      }
+      return finish_running(deadlock());
+    }
     if (steps_ >= inputs_.max_steps) {
       LimitReached limit{steps_, {}};
       for (const Option& option : enabled_) limit.enabled.push_back(option.agent);

@@ -63,8 +63,8 @@ Outcome ProgramMachine::conclude() {
   if (WIFEXITED(status)) return exited(static_cast<uint32_t>(WEXITSTATUS(status)));
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   fault.kind = Faulted::Kind::Crash;
-  fault.agent = current_ < agents_.size() ? agents_[current_].id : AgentId{};
-  fault.pc = current_ < agents_.size() ? agents_[current_].pending.pc : Place{};
+  fault.agent = last_teller_ < agents_.size() ? agents_[last_teller_].id : AgentId{};
+  fault.pc = last_teller_ < agents_.size() ? agents_[last_teller_].pending.pc : Place{};
   fault.what =
       fmt::format("killed by signal {}", sigabbrev_np(signal) == nullptr ? "?" : sigabbrev_np(signal));
   return fault;

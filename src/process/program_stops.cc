@@ -95,6 +95,7 @@ std::optional<std::string> ProgramMachine::read_records() {
       at_passed_ = true;
       return read_passed(record);
     }
+    last_teller_ = record.agent;
     hash_ = combine(hash_, record.step, record.object, agents_[record.agent].id.raw,
                     static_cast<uint64_t>(record.op), static_cast<uint64_t>(record.value));
     if (!is_memory(record.op)) {

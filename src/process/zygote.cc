@@ -47,6 +47,7 @@ struct Launch {
   int channel, errors, output, input, trouble;
   int core;
   pid_t parent;
+  const char* folder;  // null: stay
 };
 
 [[noreturn]] void become(const Launch& launch, const char* path) {
@@ -55,6 +56,7 @@ struct Launch {
   if (getppid() == launch.parent) {
     personality(static_cast<unsigned long>(personality(0xffffffff)) | ADDR_NO_RANDOMIZE);
     tie_to(launch.core);
+    if (launch.folder != nullptr && chdir(launch.folder) != 0) _exit(126);
     dup2(launch.input, STDIN_FILENO);
     if (launch.output >= 0) dup2(launch.output, STDOUT_FILENO);
     dup2(launch.errors, STDERR_FILENO);
@@ -114,6 +116,10 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   if (access(options.library.c_str(), R_OK) != 0)
     return error("{} is missing: it belongs beside the slalom command; build or install slalom again",
                  options.library);
+  if (!program.scratch.empty()) {
+    TRY_ASSIGN(Scratch scratch, Scratch::make(program.scratch));
+    scratch_.emplace(std::move(scratch));
+  }
   core_ = options.core;
   patience_ = options.patience;
   Descriptor memory(memfd_create("slalom-channel", MFD_CLOEXEC));
@@ -138,9 +144,16 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   environment.push_back("LD_BIND_NOW=1");  // once, rather than in every execution
   environment.push_back(fmt::format("{}={:04}", preload::kDescriptorVariable, memory.get()));
   const bool show = options.output == LaunchOptions::Output::Show;
-  const Launch launch{
-      pointers(arguments), pointers(environment), memory.get(), errors_, show ? -1 : nothing.get(),
-      nothing.get(),       trouble_write.get(),   core_,        getpid()};
+  const Launch launch{pointers(arguments),
+                      pointers(environment),
+                      memory.get(),
+                      errors_,
+                      show ? -1 : nothing.get(),
+                      nothing.get(),
+                      trouble_write.get(),
+                      core_,
+                      getpid(),
+                      scratch_ ? scratch_->folder().c_str() : nullptr};
   process_ = fork();
   if (process_ < 0) return error("the program cannot be started: {}", std::strerror(errno));
   if (process_ == 0) become(launch, program.path.c_str());
@@ -199,12 +212,14 @@ Zygote::~Zygote() {
   if (errors_ >= 0) close(errors_);
 }
 
-void Zygote::fork_execution() {
+Result<void> Zygote::fork_execution() {
+  if (scratch_) TRY(scratch_->restore());
   lseek(errors_, 0, SEEK_SET);  // the target shares the position
   channel_->parent_turn.store(0, std::memory_order_relaxed);
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
   channel_->zygote_turn.store(1, std::memory_order_release);
   wake(channel_->zygote_turn);
+  return {};
 }
 
 Zygote::Waited Zygote::wait() {
@@ -233,6 +248,13 @@ void Zygote::let_run(uint32_t agent) {
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
   std::atomic<uint32_t>& turn = channel_->slots[agent].turn;
   turn.store(static_cast<uint32_t>(Turn::Go), std::memory_order_release);
+  wake(turn);
+}
+
+void Zygote::show(uint32_t agent) {
+  if (agent >= preload::kMostAgents) return;
+  std::atomic<uint32_t>& turn = channel_->slots[agent].turn;
+  turn.store(static_cast<uint32_t>(Turn::Show), std::memory_order_release);
   wake(turn);
 }
 

@@ -10,12 +10,14 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "preload/protocol.h"
 #include "process/program.h"
+#include "process/scratch.h"
 
 namespace slalom {
 
@@ -24,6 +26,8 @@ struct LaunchOptions {
   int core = 0;           // of those that this process may use
   uint32_t patience = 5;  // seconds that an execution may run without an operation
   enum class Output : uint8_t { Discard, Show } output = Output::Discard;
+  // If there is one, it is attached to the first execution.
+  std::shared_ptr<class Debugger> debugger;
   // If there is one, it collects what executions did that slalom does not control (preload/protocol.h).
   std::shared_ptr<std::atomic<uint32_t>> uncontrolled;
 };
@@ -46,10 +50,12 @@ class Zygote {
   const std::vector<Module>& modules() const { return modules_; }
 
   enum class Waited : uint8_t { Stopped, Silent, Dead };
-  void fork_execution();
+  Result<void> fork_execution();
   // Until the target hands over. Silent: it has not for `patience` seconds. Dead: the zygote is gone.
   Waited wait();
   void let_run(uint32_t agent);
+  void show(uint32_t agent);  // to a debugger; the agent goes on waiting
+  pid_t execution() const { return channel_->child; }
   // Ends the execution, in which `agent` (or nobody) waits for its turn.
   void end_execution(uint32_t agent);
   std::string errors() const;  // what the execution wrote to standard error, at least the beginning
@@ -67,6 +73,7 @@ class Zygote {
   pid_t tied_thread_ = -1;
   uint32_t patience_ = 5;
   std::vector<Module> modules_;
+  std::optional<Scratch> scratch_;
 };
 
 }  // namespace slalom

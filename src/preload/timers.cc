@@ -1,0 +1,255 @@
+// Timers: alarm, setitimer, timer_create and timerfd. Each is an agent of its own, whose one operation is to
+// fire: when, is up to the schedule, as with everything that has a time limit. What it does then (send a
+// signal, call a function, make a descriptor readable) happens there.
+//
+// A timer that is not armed counts as an agent that has ended. One that repeats, or whose signal would just
+// end the program (a watchdog), fires the later times only when nothing else can happen: else it could for
+// ever.
+#include <errno.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/clocks.h"
+#include "preload/raw.h"
+#include "preload/runtime.h"
+#include "preload/signals.h"
+#include "preload/threads.h"
+
+namespace slalom::preload {
+namespace {
+
+constexpr uint32_t kMostTimers = 64;
+constexpr uint32_t kAlarm = 0;       // the process's own
+constexpr uint32_t kEagerTimes = 3;  // that a repeated one fires at any moment
+constexpr uint64_t kSecond = 1'000'000'000;
+
+struct Timer {
+  bool used;
+  int signal;                // to send; 0: none
+  void (*function)(sigval);  // or to call
+  int descriptor;            // or to make readable; 0: none
+  sigval value;
+  uint64_t deadline, interval;  // kNever: not armed
+  uint64_t pc;                  // where it was armed
+  uint32_t agent;               // kNobody: never armed
+  uint32_t fired;
+};
+constinit Timer timers[kMostTimers] = {};
+
+uint64_t object_of(const Timer& timer) {
+  return kTimerObjects + static_cast<uint64_t>(&timer - timers);
+}
+
+void fire(Timer& timer) {
+  Runtime& rt = runtime();
+  rt.tell(OpKind::TimerFire, object_of(timer), 1);
+  rt.retire(true);
+  timer.deadline = timer.interval == 0 ? kNever : rt.now() + timer.interval;
+  rt.me().patient = ++timer.fired >= kEagerTimes;
+  if (timer.function != nullptr) timer.function(timer.value);
+  if (timer.descriptor != 0) eventfd_write(timer.descriptor, 1);
+  if (timer.signal != 0) signal_process(timer.signal, timer.pc);
+}
+
+void* run_timer(void* argument) {
+  Timer& timer = *static_cast<Timer*>(argument);
+  Runtime& rt = runtime();
+  for (;;) {
+    if (timer.deadline == kNever) {
+      rt.rest();
+      continue;
+    }
+    rt.arrive(OpKind::TimerFire, object_of(timer), timer.pc, Need::Timer, nullptr, timer.deadline);
+    if (timer.deadline != kNever) fire(timer);
+  }
+}
+
+uint64_t nanoseconds(const timespec& time) {
+  return static_cast<uint64_t>(time.tv_sec) * kSecond + static_cast<uint64_t>(time.tv_nsec);
+}
+
+// `deadline` kNever: it is disarmed.
+void set(Timer& timer, uint64_t deadline, uint64_t interval, uint64_t pc) {
+  Runtime& rt = runtime();
+  const bool armed = deadline != kNever;
+  rt.arrive(armed ? OpKind::TimerArm : OpKind::TimerCancel, object_of(timer), pc);
+  timer.deadline = deadline;
+  timer.interval = interval;
+  timer.pc = pc;
+  timer.fired = 0;
+  rt.tell(armed ? OpKind::TimerArm : OpKind::TimerCancel, object_of(timer), armed ? 0 : 1);
+  rt.retire();
+  if (armed && timer.agent == kNobody) {
+    timer.agent = rt.add_agent(pc);
+    if (timer.agent == kNobody) return rt.note_uncontrolled(Uncontrolled::Timer);
+    Agent& agent = rt.agent(timer.agent);
+    agent.start = run_timer;
+    agent.argument = &timer;
+    agent.detached = true;
+    agent.blocked = UINT64_MAX;
+    if (start_thread(timer.agent, nullptr, agent.thread) != 0)
+      rt.slot(timer.agent).state = Slot::State::Ended;
+  } else if (timer.agent != kNobody) {
+    rt.agent(timer.agent).deadline = deadline;
+    rt.set_ended(timer.agent, !armed);
+  }
+  if (timer.agent != kNobody) rt.agent(timer.agent).patient = timer.signal != 0 && !handles(timer.signal);
+}
+
+void set(Timer& timer, const itimerspec& wanted, bool absolute, clockid_t clock, uint64_t pc) {
+  const bool none = wanted.it_value.tv_sec == 0 && wanted.it_value.tv_nsec == 0;
+  const uint64_t deadline = absolute ? from_clock(clock, wanted.it_value) : after(wanted.it_value);
+  set(timer, none ? kNever : deadline, nanoseconds(wanted.it_interval), pc);
+}
+
+itimerspec left(const Timer& timer) {
+  const uint64_t now = runtime().now();
+  const uint64_t rest = timer.deadline == kNever ? 0 : timer.deadline > now ? timer.deadline - now : 1;
+  const auto split = [](uint64_t time) {
+    return timespec{static_cast<time_t>(time / kSecond), static_cast<long>(time % kSecond)};
+  };
+  return {split(timer.interval), split(rest)};
+}
+
+Timer* add_timer() {
+  for (uint32_t i = kAlarm + 1; i < kMostTimers; ++i) {
+    if (timers[i].used) continue;
+    timers[i] = {};
+    timers[i].used = true;
+    timers[i].deadline = kNever;
+    timers[i].agent = kNobody;
+    return &timers[i];
+  }
+  runtime().note_uncontrolled(Uncontrolled::Timer);
+  return nullptr;
+}
+
+Timer& alarm_timer() {
+  Timer& timer = timers[kAlarm];
+  if (!timer.used) {
+    timer = {};
+    timer.used = true;
+    timer.signal = SIGALRM;
+    timer.deadline = kNever;
+    timer.agent = kNobody;
+  }
+  return timer;
+}
+
+Timer* find(timer_t id) {
+  const auto index = reinterpret_cast<uintptr_t>(id);
+  return index > kAlarm && index < kMostTimers && timers[index].used ? &timers[index] : nullptr;
+}
+Timer* find_descriptor(int descriptor) {
+  for (Timer& timer : timers)
+    if (timer.used && timer.descriptor != 0 && timer.descriptor == descriptor) return &timer;
+  return nullptr;
+}
+
+bool valid(const itimerspec* wanted) {
+  return wanted != nullptr && slalom::preload::valid(&wanted->it_value) &&
+         slalom::preload::valid(&wanted->it_interval);
+}
+
+}  // namespace
+}  // namespace slalom::preload
+
+using namespace slalom;
+using namespace slalom::preload;
+
+SLALOM_EXPORT unsigned alarm(unsigned seconds) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(alarm)(seconds);
+  Timer& timer = alarm_timer();
+  const itimerspec before = left(timer);
+  const timespec first{static_cast<time_t>(seconds), 0};
+  set(timer, {{0, 0}, first}, false, CLOCK_MONOTONIC, SLALOM_PLACE());
+  return static_cast<unsigned>(before.it_value.tv_sec + (before.it_value.tv_nsec != 0));
+}
+SLALOM_EXPORT int setitimer(__itimer_which_t which, const itimerval* wanted, itimerval* before) noexcept {
+  if (!runtime().controls() || which != ITIMER_REAL || wanted == nullptr) {
+    if (runtime().controls()) runtime().note_uncontrolled(Uncontrolled::Timer);
+    return SLALOM_REAL(setitimer)(which, wanted, before);
+  }
+  Timer& timer = alarm_timer();
+  const itimerspec rest = left(timer);
+  if (before != nullptr)
+    *before = {{rest.it_interval.tv_sec, rest.it_interval.tv_nsec / 1000},
+               {rest.it_value.tv_sec, rest.it_value.tv_nsec / 1000}};
+  set(timer,
+      {{wanted->it_interval.tv_sec, wanted->it_interval.tv_usec * 1000},
+       {wanted->it_value.tv_sec, wanted->it_value.tv_usec * 1000}},
+      false, CLOCK_MONOTONIC, SLALOM_PLACE());
+  return 0;
+}
+
+SLALOM_EXPORT int timer_create(clockid_t clock, sigevent* event, timer_t* id) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(timer_create)(clock, event, id);
+  Timer* timer = add_timer();
+  if (timer == nullptr) return errno = EAGAIN, -1;
+  if (event == nullptr) {
+    timer->signal = SIGALRM;
+  } else if (event->sigev_notify == SIGEV_THREAD) {
+    timer->function = event->sigev_notify_function;
+    timer->value = event->sigev_value;
+  } else if (event->sigev_notify != SIGEV_NONE) {
+    timer->signal = event->sigev_signo;
+  }
+  *id = reinterpret_cast<timer_t>(static_cast<uintptr_t>(timer - timers));
+  return 0;
+}
+SLALOM_EXPORT int timer_settime(timer_t id, int flags, const itimerspec* wanted,
+                                itimerspec* before) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(timer_settime)(id, flags, wanted, before);
+  Timer* timer = find(id);
+  if (timer == nullptr || !valid(wanted)) return errno = EINVAL, -1;
+  if (before != nullptr) *before = left(*timer);
+  set(*timer, *wanted, (flags & TIMER_ABSTIME) != 0, CLOCK_MONOTONIC, SLALOM_PLACE());
+  return 0;
+}
+SLALOM_EXPORT int timer_gettime(timer_t id, itimerspec* rest) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(timer_gettime)(id, rest);
+  const Timer* timer = find(id);
+  if (timer == nullptr) return errno = EINVAL, -1;
+  *rest = left(*timer);
+  return 0;
+}
+SLALOM_EXPORT int timer_getoverrun(timer_t id) noexcept {
+  return runtime().controls() ? 0 : SLALOM_REAL(timer_getoverrun)(id);
+}
+SLALOM_EXPORT int timer_delete(timer_t id) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(timer_delete)(id);
+  Timer* timer = find(id);
+  if (timer == nullptr) return errno = EINVAL, -1;
+  set(*timer, kNever, 0, SLALOM_PLACE());
+  return 0;
+}
+
+// An event counter, which is read in the same way.
+SLALOM_EXPORT int timerfd_create(clockid_t clock, int flags) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(timerfd_create)(clock, flags);
+  static_assert(int{TFD_NONBLOCK} == int{EFD_NONBLOCK} && int{TFD_CLOEXEC} == int{EFD_CLOEXEC});
+  Timer* timer = add_timer();
+  if (timer == nullptr) return errno = EMFILE, -1;
+  timer->descriptor = eventfd(0, flags);
+  return timer->descriptor;
+}
+SLALOM_EXPORT int timerfd_settime(int descriptor, int flags, const itimerspec* wanted,
+                                  itimerspec* before) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(timerfd_settime)(descriptor, flags, wanted, before);
+  Timer* timer = find_descriptor(descriptor);
+  if (timer == nullptr || !valid(wanted)) return errno = EINVAL, -1;
+  if (before != nullptr) *before = left(*timer);
+  set(*timer, *wanted, (flags & TFD_TIMER_ABSTIME) != 0, CLOCK_MONOTONIC, SLALOM_PLACE());
+  return 0;
+}
+SLALOM_EXPORT int timerfd_gettime(int descriptor, itimerspec* rest) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(timerfd_gettime)(descriptor, rest);
+  const Timer* timer = find_descriptor(descriptor);
+  if (timer == nullptr) return errno = EINVAL, -1;
+  *rest = left(*timer);
+  return 0;
+}

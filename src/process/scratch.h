@@ -1,0 +1,43 @@
+// Scratch: a folder of its own for the executions of one worker, a copy of a given one, that holds the same
+// files at the start of each execution.
+//
+// Removed when it is destroyed. Not for what a program writes elsewhere: that stays.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+
+namespace slalom {
+
+class Scratch {
+ public:
+  static Result<Scratch> make(const std::filesystem::path& original);
+  Scratch(Scratch&& other) noexcept;
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch();
+
+  const std::filesystem::path& folder() const { return folder_; }
+  Result<void> restore();  // cheap if nothing was changed
+
+ private:
+  // What shows that a file was touched; by path.
+  struct Stamp {
+    uint64_t inode = 0, size = 0, mode = 0;
+    int64_t seconds = 0, nanoseconds = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  using Listing = std::map<std::string, Stamp>;
+
+  Scratch(std::filesystem::path original, std::filesystem::path folder)
+      : original_(std::move(original)), folder_(std::move(folder)) {}
+  Listing list() const;
+  Result<void> fill();
+
+  std::filesystem::path original_, folder_;
+  Listing fresh_;
+};
+
+}  // namespace slalom

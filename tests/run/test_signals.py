@@ -1,0 +1,147 @@
+"""Signals that a program sends to itself, its timers, select, and files in a scratch folder: part of the search, the same
+in every execution."""
+
+import unittest
+
+from support import ProgramTest
+
+# Everything once; what it must see does not depend on the schedule.
+TIMERS = r"""
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/select.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int got, called;
+static void on(int signal) { got = signal; }
+static void call(union sigval value) { called += value.sival_int; }
+static void *send(void *unused) {
+  kill(getpid(), SIGUSR1);
+  return unused;
+}
+int main(void) {
+  int fd = timerfd_create(CLOCK_MONOTONIC, 0);
+  struct itimerspec every = {{0, 1000000}, {0, 1000000}}, once = {{0, 0}, {5, 0}}, left;
+  timerfd_settime(fd, 0, &every, 0);
+  for (int i = 0; i < 5; ++i) {
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(fd, &set);
+    assert(select(fd + 1, &set, 0, 0, 0) == 1 && FD_ISSET(fd, &set));
+    uint64_t count;
+    assert(read(fd, &count, 8) == 8 && count >= 1);
+  }
+  close(fd);
+  struct timeval second = {1, 0};
+  assert(select(0, 0, 0, 0, &second) == 0);
+
+  signal(SIGUSR1, on);
+  sigset_t usr1, none;
+  sigemptyset(&none);
+  sigemptyset(&usr1);
+  sigaddset(&usr1, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &usr1, 0);
+  pthread_t thread;
+  pthread_create(&thread, 0, send, 0);
+  while (!got) assert(sigsuspend(&none) == -1 && errno == EINTR);
+  pthread_join(thread, 0);
+  assert(got == SIGUSR1);
+
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = call, .sigev_value.sival_int = 3};
+  timer_t timer;
+  assert(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+  timer_settime(timer, 0, &once, 0);
+  timer_gettime(timer, &left);
+  while (!called) usleep(1);
+  assert(called == 3);
+  timer_delete(timer);
+
+  signal(SIGALRM, on);
+  got = 0;
+  alarm(10);
+  while (!got) pause();
+  assert(got == SIGALRM);
+  alarm(10);
+  assert(alarm(0) <= 10);
+  return 0;
+}
+"""
+
+# A watchdog: it may end a program that hangs, not one that works.
+WATCHDOG = r"""
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *work(void *unused) {
+  pthread_mutex_lock(&lock);
+  HANG(pthread_mutex_lock(&lock);)
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  alarm(60);
+  pthread_create(&thread, 0, work, 0);
+  pthread_join(thread, 0);
+  return 0;
+}
+"""
+
+# Breaks if it sees what an execution before it has written.
+FILES = r"""
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *work(void *name) {
+  assert(access(name, F_OK) != 0);
+  FILE *file = fopen(name, "w");
+  fputs("done", file);
+  fclose(file);
+  return name;
+}
+int main(void) {
+  pthread_t a, b;
+  assert(access("input", F_OK) == 0);
+  pthread_create(&a, 0, work, "a");
+  pthread_create(&b, 0, work, "b");
+  pthread_join(a, 0);
+  pthread_join(b, 0);
+  return unlink("input");
+}
+"""
+
+
+class Signals(ProgramTest):
+    def search(self, program, *options):
+        found = self.run_json(program, "--out", "", "--schedules", 150, *options)
+        self.assertEqual(found["trouble"], [])
+        return [finding["title"] for finding in found["findings"]]
+
+    def test_all_kinds_of_timers(self):
+        self.assertEqual(self.search(self.build(TIMERS), "--strategy", "random", "--run-twice"), [])
+
+    def test_a_watchdog_waits_for_a_hang(self):
+        self.assertEqual(self.search(self.build(WATCHDOG, flags=["-DHANG(x)="])), [])
+        titles = self.search(self.build(WATCHDOG, flags=["-DHANG(x)=x"]))
+        self.assertEqual(len(titles), 1)
+        self.assertIn("killed by signal ALRM", titles[0])
+
+    def test_files_are_as_they_were(self):
+        program = self.build(FILES)
+        template = self.folder / "template"
+        template.mkdir()
+        (template / "input").write_text("text")
+        self.assertEqual(self.search(program, "--scratch", template, "--workers", 2), [])
+        self.assertEqual([entry.name for entry in template.iterdir()], ["input"])
+        done = self.slalom("run", "--scratch", "nowhere", "--", program, codes=(2,))
+        self.assertIn("there is no folder", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
