@@ -17,8 +17,9 @@ std::string refused(const std::string& text, ChoicePolicy::Where where = ChoiceP
 TEST(Job, EveryStrategyOfTheCatalogueCanBeMade) {
   for (const StrategyInfo& info : strategy_catalogue())
     EXPECT_EQ(refused(std::string(info.name)), "") << info.name;
-  for (const char* text : {"dpor:coarse", "dpor:bounded", "dpor:limit=2", "dfs:bound=none,cache,unfair",
-                           "dfs:bound=delays,limit=3", "pct:depth=2,k=40", "surw:interesting=object"})
+  for (const char* text :
+       {"dpor:coarse", "dpor:bounded", "dpor:limit=2", "dfs:bound=none,cache,unfair",
+        "dfs:bound=delays,limit=3", "pct:depth=2,k=40", "random:stretch=9", "surw:interesting=object"})
     EXPECT_EQ(refused(text), "") << text;
 }
 
@@ -28,6 +29,7 @@ TEST(Job, MistakesAreNamed) {
   EXPECT_NE(refused("pct:deep=2").find("there is no setting \"deep\""), std::string::npos);
   EXPECT_NE(refused("pct:depth=two").find("a whole number, not \"two\""), std::string::npos);
   EXPECT_NE(refused("pct:depth=0").find("at least 1"), std::string::npos);
+  EXPECT_NE(refused("random:stretch=0").find("at least 1"), std::string::npos);
   EXPECT_NE(refused("dfs:").find("an empty setting"), std::string::npos);
   EXPECT_NE(refused("dfs:cache=yes").find("takes no value"), std::string::npos);
   EXPECT_NE(refused("dfs:bound=none,limit=2").find("limit needs a bound"), std::string::npos);

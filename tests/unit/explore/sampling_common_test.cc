@@ -29,6 +29,10 @@ std::unique_ptr<Strategy> wide_portfolio(uint64_t seed) {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> kinds = {
       {"random", [](uint64_t seed) { return std::make_unique<Random>(RandomOptions{seed}); }},
+      {"random_stretch",
+       [](uint64_t seed) {
+         return std::make_unique<Random>(RandomOptions{seed, 4});
+       }},
       {"pct",
        [](uint64_t seed) {
          return std::make_unique<Pct>(PctOptions{seed, 3});
