@@ -155,11 +155,13 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
         origin);
   std::vector<std::string> flows;
   for (const vm::KernelTest::Flow& flow : test.flows) flows.push_back(flow.name);
-  const Result<vm::GuestKernel> kernel = vm::load_guest_kernel(prepared->machine.kernel);
+  std::shared_ptr<const vm::GuestKernel> kernel;
+  if (Result<vm::GuestKernel> known = vm::load_guest_kernel(prepared->machine.kernel); known.ok())
+    kernel = std::make_shared<vm::GuestKernel>(*std::move(known));
   auto names = std::make_shared<vm::KernelNames>(
-      kernel.ok() ? vm::with_loaded_modules(*kernel, *prepared->machine.pc) : SymbolTable(), flows,
+      kernel != nullptr ? vm::with_loaded_modules(*kernel, *prepared->machine.pc) : SymbolTable(), flows,
       test.cpus);
-  if (kernel.ok()) {
+  if (kernel != nullptr) {
     const std::string& given = test.debug_info.text;
     Result<vm::GuestLines> lines =
         vm::GuestLines::open(*kernel,
@@ -173,7 +175,8 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
   names->read_per_cpu(memory, test.cpus);
   vm::KernelMachineOptions machine{.flows = static_cast<unsigned>(test.flows.size()),
                                    .programs = prepared->images,
-                                   .has_check = !test.check.text.empty()};
+                                   .has_check = !test.check.text.empty(),
+                                   .guest = std::move(kernel)};
   std::vector<CallProgram> calls;
   for (unsigned cpu = 0; cpu < test.flows.size(); ++cpu) {
     if (test.flows[cpu].kind != vm::KernelTest::Flow::Kind::Calls) continue;

@@ -8,6 +8,7 @@
 #include "detect/deadlock.h"
 #include "detect/failure.h"
 #include "detect/heap.h"
+#include "detect/kernel_heap.h"
 #include "detect/kernel_race.h"
 #include "detect/livelock.h"
 #include "detect/race.h"
@@ -17,7 +18,7 @@ namespace slalom {
 namespace {
 
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 10> kCatalogue = {{
+constexpr std::array<DetectorInfo, 11> kCatalogue = {{
     {"failure", "failed assertions and crashes", true, For::Everything},
     {"deadlock", "agents that wait for each other, or for what nobody will do", true, For::Everything},
     {"lost-wakeup", "deadlocks after a signal that came before its waiter"},
@@ -28,6 +29,7 @@ constexpr std::array<DetectorInfo, 10> kCatalogue = {{
     {"thread-leak", "threads neither joined nor detached at the end"},
     {"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
      true, For::Kernels},
+    {"kernel-heap", "a kernel's memory: use after free, double free, invalid free", true, For::Kernels},
     {"kernel-race", "data races of a kernel, by happens-before", true, For::Kernels},
 }};
 
@@ -54,6 +56,7 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
   if (selection.has("heap")) set->add(std::make_unique<HeapDetector>(names));
   if (selection.has("race")) set->add(std::make_unique<RaceDetector>(names));
   if (selection.has("console")) set->add(std::make_unique<ConsoleDetector>(names));
+  if (selection.has("kernel-heap")) set->add(std::make_unique<KernelHeapDetector>(names));
   if (selection.has("kernel-race")) set->add(std::make_unique<KernelRaceDetector>(names));
   if (selection.has("thread-leak")) set->add(std::make_unique<ThreadLeakDetector>(names));
   if (selection.has("leak")) set->add(std::make_unique<LeakDetector>(names));

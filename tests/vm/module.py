@@ -25,7 +25,7 @@ def slalom(*arguments):
 
 def explore(test, schedules, out, *more):
     done = slalom("explore", FOLDER / test, "--schedules", schedules, "--workers", 1, "--out", out, "--json",
-                  "--detectors", "console,deadlock,failure", *more)
+                  "--detectors", "console,deadlock,failure,kernel-heap", *more)
     if done.returncode == 2 and ("slalom kernel get" in done.stderr or "scripts/build-modules" in done.stderr):
         print(done.stderr)
         sys.exit(77)  # skipped: the kernel or the modules are not there

@@ -23,12 +23,16 @@ void FunctionWatch::at_block(Cpu& cpu, Tap& tap, uint64_t rip, uint8_t transfer,
 
 void FunctionWatch::enter(Cpu& cpu, Tap& tap, uint64_t rip, bool called, uint64_t executed) {
   const uint64_t stack = cpu.gpr(kRsp), step = tap.base_step + executed;
+  const uint64_t retired = cpu.regs.retired + executed;
   std::vector<Frame>& frames = open_[stack];
-  // A block may begin twice, where the CPU had to stop before its first instruction.
-  if (!frames.empty() && frames.back().function == rip && frames.back().step == step) return;
+  Frame frame{.function = rip, .return_address = read_word(cpu, stack).value_or(0), .step = step, .retired = retired};
+  // A block may begin twice, where the CPU had to stop before its first instruction; others may have run
+  // meanwhile, or an interrupt on this CPU.
+  if (!frames.empty() && frames.back().function == rip &&
+      (frames.back().retired == retired || (!called && frames.back().return_address == frame.return_address)))
+    return;
   // What was called here before never returned.
   if (called) frames.clear();
-  Frame frame{.function = rip, .return_address = read_word(cpu, stack).value_or(0), .step = step};
   // What a jump leads to returns where the first one was to return; else those are stale.
   std::erase_if(frames, [&](const Frame& old) { return old.return_address != frame.return_address; });
   for (unsigned i = 0; i < 6; ++i) frame.arguments[i] = cpu.gpr(kArgument[i]);

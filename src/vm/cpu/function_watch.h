@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -26,19 +27,25 @@ class FunctionWatch {
   // instruction number `executed` of the running slice.
   void at_block(Cpu& cpu, Tap& tap, uint64_t rip, uint8_t transfer, uint64_t executed);
 
- private:
+  // What was entered and has not returned.
   struct Frame {
     uint64_t function = 0;
     uint64_t return_address = 0;
     uint64_t step = 0;
+    uint64_t retired = 0;  // the CPU's own count
     uint64_t arguments[6] = {};
   };
+  // By the stack pointer at the entry. Several: each jumped to the next one.
+  using Open = std::map<uint64_t, std::vector<Frame>>;
+  const Open& open() const { return open_; }
+  void set_open(Open open) { open_ = std::move(open); }  // another state of the machine was restored
+
+ private:
   void enter(Cpu& cpu, Tap& tap, uint64_t rip, bool called, uint64_t executed);
   void leave(Cpu& cpu, Tap& tap, uint64_t rip, uint64_t executed);
 
   FlatMap<bool> entries_;
-  // By the stack pointer at the entry. Several: each jumped to the next one.
-  std::map<uint64_t, std::vector<Frame>> open_;
+  Open open_;
 };
 
 }  // namespace slalom::vm

@@ -18,6 +18,7 @@ uint8_t kinds(const GuestModelOptions& options) {
   unsigned kinds = LinuxFunctions::kTasks;
   if (options.locks) kinds |= LinuxFunctions::kLocks;
   if (options.memory) kinds |= LinuxFunctions::kMemory;
+  if (options.pages) kinds |= LinuxFunctions::kPages;
   if (options.panics) kinds |= LinuxFunctions::kPanics;
   return static_cast<uint8_t>(kinds);
 }
@@ -30,14 +31,12 @@ bool is_memory(uint64_t pointer) {
 }  // namespace
 
 GuestModel::GuestModel(const GuestKernel& kernel, const GuestModelOptions& options, GuestSink& sink)
-    : options_(options), sink_(sink), functions_(kernel.symbols, kinds(options)), tasks_(kernel) {
+    : options_(options),
+      sink_(sink),
+      functions_(kernel.symbols, kinds(options)),
+      tasks_(kernel),
+      slabs_(kernel) {
   for (const uint64_t entry : options.functions) chosen_[entry] = true;
-  if (!kernel.types) return;
-  const auto name = kernel.types->field("kmem_cache.name");
-  const auto size = kernel.types->field("kmem_cache.object_size");
-  if (!name || !size || size->size != 4) return;
-  cache_name_ = name->offset;
-  cache_size_ = size->offset;
 }
 
 TapFilter GuestModel::filter() const {
@@ -63,7 +62,7 @@ void GuestModel::tell(const Cpu& cpu, const Event& event, std::string_view funct
                       std::span<const uint64_t> arguments, uint64_t stack) {
   sink_.on_guest_event(cpu, {.event = event,
                              .cpu = cpu.id,
-                             .task = current_[cpu.id],
+                             .task = state_.current[cpu.id],
                              .function = function,
                              .arguments = arguments,
                              .stack = stack == 0 ? cpu.regs.gpr[kRsp] : stack});
@@ -71,10 +70,11 @@ void GuestModel::tell(const Cpu& cpu, const Event& event, std::string_view funct
 
 // Who runs on the CPU now; a change is told, also that of a name (execve).
 const GuestTask& GuestModel::refresh(const Cpu& cpu, uint64_t step) {
-  if (current_.size() <= cpu.id) current_.resize(cpu.id + 1);
-  GuestTask& known = current_[cpu.id];
+  if (state_.current.size() <= cpu.id) state_.current.resize(cpu.id + 1);
+  GuestTask& known = state_.current[cpu.id];
   const uint64_t now = tasks_.current(cpu);
   if (now == 0) return known;  // kernel memory is not mapped: nothing has changed since
+  if (now == known.address && !options_.tasks) return known;  // its name is of no interest
   GuestTask task = tasks_.read(cpu, now);
   if (task == known) return known;
   known = std::move(task);
@@ -92,8 +92,8 @@ const GuestTask& GuestModel::refresh(const Cpu& cpu, uint64_t step) {
 }
 
 std::vector<ShadowStacks::Frame> GuestModel::backtrace(const Cpu& cpu) const {
-  const uint64_t* stack = stack_pointers_.find(cpu.id);
-  return stack == nullptr ? std::vector<ShadowStacks::Frame>() : stacks_.frames(*stack);
+  const uint64_t* stack = state_.stack_pointers.find(cpu.id);
+  return stack == nullptr ? std::vector<ShadowStacks::Frame>() : state_.stacks.frames(*stack);
 }
 
 void GuestModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) {
@@ -101,8 +101,8 @@ void GuestModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint
     if (access.op() == OpKind::Call || access.op() == OpKind::Return) {
       tell_accesses(cpu, first_step);  // those before it have other callers
       if (access.ring == 0) {
-        stacks_.on_transfer(access);
-        stack_pointers_[cpu.id] = access.value;
+        state_.stacks.on_transfer(access);
+        state_.stack_pointers[cpu.id] = access.value;
       }
       continue;
     }
@@ -119,9 +119,9 @@ void GuestModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint
 void GuestModel::tell_accesses(const Cpu& cpu, uint64_t first_step) {
   if (chosen_accesses_.empty()) return;
   // A switch of tasks ends a batch, so all of it is this task's.
-  if (current_.size() <= cpu.id) current_.resize(cpu.id + 1);
-  if (current_[cpu.id].address == 0) refresh(cpu, first_step);
-  sink_.on_guest_accesses(cpu, chosen_accesses_, first_step, current_[cpu.id]);
+  if (state_.current.size() <= cpu.id) state_.current.resize(cpu.id + 1);
+  if (state_.current[cpu.id].address == 0) refresh(cpu, first_step);
+  sink_.on_guest_accesses(cpu, chosen_accesses_, first_step, state_.current[cpu.id]);
   chosen_accesses_.clear();
 }
 
@@ -129,7 +129,7 @@ void GuestModel::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) 
   if (event.kind == CpuEvent::Kind::FunctionEntry) return entered(cpu, event, step);
   if (event.kind == CpuEvent::Kind::FunctionReturn) return returned(cpu, event, step);
   const GuestTask& task = refresh(cpu, step);
-  Open& open = open_[task.address];
+  Open& open = state_.open[task.address];
   const Event base{.step = Step{step}, .agent = AgentId::initial(cpu.id), .pc = Place{event.pc}};
   switch (event.kind) {
     case CpuEvent::Kind::SystemCall: {
@@ -171,7 +171,7 @@ void GuestModel::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) 
 }
 
 void GuestModel::system_call_ends(const Cpu& cpu, const CpuEvent& event, int64_t result, uint64_t step) {
-  Open& open = open_[current_[cpu.id].address];
+  Open& open = state_.open[state_.current[cpu.id].address];
   const bool begun = std::exchange(open.system_call, false);
   open.vectors.clear();
   if (!options_.system_calls) return;
@@ -188,7 +188,7 @@ void GuestModel::system_call_ends(const Cpu& cpu, const CpuEvent& event, int64_t
 
 // Some system calls (execve, those that a signal interrupts) return to their program this way, too.
 void GuestModel::interrupt_ends(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
-  Open& open = open_[current_[cpu.id].address];
+  Open& open = state_.open[state_.current[cpu.id].address];
   if (cpu.cpl == 3 && open.system_call && open.vectors.empty())
     return system_call_ends(cpu, event, static_cast<int64_t>(cpu.regs.gpr[kRax]), step);
   if (open.vectors.empty()) return;
@@ -205,8 +205,8 @@ void GuestModel::interrupt_ends(const Cpu& cpu, const CpuEvent& event, uint64_t 
 
 void GuestModel::lock(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, OpKind op,
                       uint64_t step) {
-  const uint64_t object =
-      function.object == LinuxFunction::kNone ? current_[cpu.id].address : event.arguments[function.object];
+  const uint64_t object = function.object == LinuxFunction::kNone ? state_.current[cpu.id].address
+                                                                  : event.arguments[function.object];
   tell(cpu,
        {.step = Step{step},
         .agent = AgentId::initial(cpu.id),
@@ -217,33 +217,27 @@ void GuestModel::lock(const Cpu& cpu, const CpuEvent& event, const LinuxFunction
        function.name, event.arguments, event.stack);
 }
 
-std::string GuestModel::cache_name(const Cpu& cpu, uint64_t cache) const {
-  if (cache_size_ == 0) return {};
-  const std::optional<uint64_t> name = read_word(cpu, cache + cache_name_);
-  std::string text = name ? read_string(cpu, *name, 64) : "";
-  std::erase_if(text, [](char c) { return c < ' ' || c > '~'; });
-  return text;
-}
-
-int64_t GuestModel::cache_size(const Cpu& cpu, uint64_t cache) const {
-  uint8_t bytes[4];
-  if (cache_size_ == 0 || !read_all(cpu, cache + cache_size_, bytes)) return 0;
-  return *get_le<uint32_t>(bytes, 0);
+// By the function's own argument, else by where the memory lies.
+std::optional<LinuxSlabs::Cache> GuestModel::cache_of(const Cpu& cpu, const CpuEvent& event,
+                                                      const LinuxFunction& function, uint64_t address) const {
+  if (function.cache != LinuxFunction::kNone && event.arguments[function.cache] != 0)
+    return slabs_.read(cpu, event.arguments[function.cache]);
+  const std::optional<uint64_t> cache = slabs_.cache_of(cpu, address);
+  return cache ? slabs_.read(cpu, *cache) : std::nullopt;
 }
 
 void GuestModel::allocated(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function,
                            uint64_t address, uint64_t step) {
   if (!is_memory(address)) return;
-  Block& block = blocks_[address];
+  Block& block = state_.blocks[address];
   // One allocating function may call another: the inner one has told it.
   if (block.live && block.step >= event.since) return;
-  const bool has_cache = function.cache != LinuxFunction::kNone;
-  const uint64_t cache = has_cache ? event.arguments[function.cache] : 0;
+  const std::optional<LinuxSlabs::Cache> cache = cache_of(cpu, event, function, address);
   const int64_t size = function.size != LinuxFunction::kNone
                            ? static_cast<int64_t>(event.arguments[function.size])
-                           : cache_size(cpu, cache);
+                           : (cache ? cache->size : 0);
   block = {.size = size, .step = step, .live = true};
-  const std::string text = has_cache ? cache_name(cpu, cache) : std::string(function.group);
+  const std::string text = cache ? cache->name : std::string(function.group);
   tell(cpu,
        {.step = Step{step},
         .agent = AgentId::initial(cpu.id),
@@ -258,23 +252,39 @@ void GuestModel::allocated(const Cpu& cpu, const CpuEvent& event, const LinuxFun
 void GuestModel::freed(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, uint64_t address,
                        uint64_t step) {
   if (!is_memory(address)) return;
-  Block& block = blocks_[address];
+  Block& block = state_.blocks[address];
   // In interrupts vfree() puts it off, and is called again later.
   if (!block.live && block.step != 0 && function.group == "vfree") return;
-  const int64_t size = block.live ? block.size : 0;
+  const std::optional<LinuxSlabs::Cache> cache = cache_of(cpu, event, function, address);
+  const int64_t size = block.live ? block.size : cache ? cache->size : 0;
   block = {.size = 0, .step = step, .live = false};
-  const std::string text = function.cache != LinuxFunction::kNone && event.arguments[function.cache] != 0
-                               ? cache_name(cpu, event.arguments[function.cache])
-                               : std::string(function.group);
+  const std::string text = cache ? cache->name : std::string(function.group);
   tell(cpu,
        {.step = Step{step},
         .agent = AgentId::initial(cpu.id),
         .op = OpKind::Free,
         .pc = Place{event.number},
         .object = ObjectId{address},
+        .state = cache && cache->outlives_frees ? 1u : 0u,
         .value = size,
         .text = text},
        function.name, event.arguments, event.stack);
+}
+
+void GuestModel::allocated_pages(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
+  constexpr uint64_t kLargestOrder = 20;
+  const std::optional<uint64_t> address = slabs_.memory_of(cpu, event.value);
+  if (!address || event.arguments[1] > kLargestOrder) return;
+  tell(cpu,
+       {.step = Step{step},
+        .agent = AgentId::initial(cpu.id),
+        .op = OpKind::Alloc,
+        .pc = Place{event.number},
+        .object = ObjectId{*address},
+        .state = 1,
+        .value = static_cast<int64_t>(kPageSize << event.arguments[1]),
+        .text = "pages"},
+       {}, event.arguments, event.stack);
 }
 
 void GuestModel::entered(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
@@ -317,6 +327,7 @@ void GuestModel::entered(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
     case LinuxFunction::Role::AcquireIf0:
     case LinuxFunction::Role::Alloc:
     case LinuxFunction::Role::AllocBulk:
+    case LinuxFunction::Role::AllocPages:
     case LinuxFunction::Role::TaskSwitched:
       return;
   }
@@ -341,6 +352,9 @@ void GuestModel::returned(const Cpu& cpu, const CpuEvent& event, uint64_t step) 
       case LinuxFunction::Role::AllocBulk:
         for (uint64_t i = 0; i < std::min(event.value & 0xffff'ffff, kMostInBulk); ++i)
           allocated(cpu, event, *function, read_word(cpu, event.arguments[3] + 8 * i).value_or(0), step);
+        break;
+      case LinuxFunction::Role::AllocPages:
+        allocated_pages(cpu, event, step);
         break;
       case LinuxFunction::Role::Release:
       case LinuxFunction::Role::Downgrade:

@@ -6,20 +6,24 @@
 // is inlined it cannot see, and missing() names it. Explanations depend on it; control never does.
 //
 // Events are told when they have happened: a lock when it is held, memory when it is returned.
-// Whoever restores another state of the machine needs a new model and a new tap: both remember what began.
+// Whoever restores another state of the machine must restore the model's state and what its tap's functions
+// have open, too: both remember what began.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trace/event.h"
 #include "vm/cpu/tap.h"
 #include "vm/guest/guest_kernel.h"
 #include "vm/guest/linux_functions.h"
+#include "vm/guest/linux_slabs.h"
 #include "vm/guest/linux_tasks.h"
 #include "vm/guest/shadow_stacks.h"
 
@@ -29,7 +33,9 @@ struct GuestEvent {
   // As detectors and files take it. `pc` is where the kernel's function was called, `text` what people want
   // to read besides: the function or cache, the call with its arguments, the task that runs now.
   //   locks         the object is the lock; of RCU's read sections the task
-  //   Alloc, Free   the object is the memory, `value` its size (0: not known)
+  //   Alloc, Free   the object is the memory, `value` its size (0: not known), `text` its cache, else the
+  //                 function; an Alloc's `state` is 1 where it is pages, for slabs too; a Free's where
+  //                 readers may still look at the memory (SLAB_TYPESAFE_BY_RCU)
   //   SyscallEnter  `value` is the number;    SyscallExit  the result, the object the number
   //   IrqEnter      `value` is the vector, exceptions included; the object is the CPU
   //   ThreadSwitch  the object is the task, `value` its pid
@@ -54,6 +60,7 @@ class GuestSink {
 struct GuestModelOptions {
   bool locks = false;
   bool memory = false;
+  bool pages = false;  // allocations of the page allocator, as those of memory
   bool system_calls = false;
   bool interrupts = false;
   bool tasks = false;
@@ -78,13 +85,12 @@ class GuestModel final : public TapSink {
   bool knows_tasks() const { return tasks_.known(); }
   // Innermost first, during a call of the sink, if backtraces are asked for: how GuestEvent::stack was
   // reached, or the accesses that are told.
-  std::vector<ShadowStacks::Frame> backtrace(uint64_t stack) const { return stacks_.frames(stack); }
+  std::vector<ShadowStacks::Frame> backtrace(uint64_t stack) const { return state_.stacks.frames(stack); }
   std::vector<ShadowStacks::Frame> backtrace(const Cpu& cpu) const;
 
   void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) override;
   void on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) override;
 
- private:
   // What a task has begun and not ended.
   struct Open {
     bool system_call = false;
@@ -96,7 +102,18 @@ class GuestModel final : public TapSink {
     uint64_t step = 0;
     bool live = false;
   };
+  struct State {
+    ShadowStacks stacks;
+    std::vector<GuestTask> current;    // by CPU
+    std::map<uint64_t, Open> open;     // by task
+    FlatMap<uint64_t> stack_pointers;  // at the last call or return, by CPU
+    FlatMap<Block> blocks;             // by address
+  };
+  const State& state() const { return state_; }
+  void set_state(State state) { state_ = std::move(state); }
+  const LinuxFunctions& functions() const { return functions_; }
 
+ private:
   const GuestTask& refresh(const Cpu& cpu, uint64_t step);
   void tell_accesses(const Cpu& cpu, uint64_t first_step);
   void entered(const Cpu& cpu, const CpuEvent& event, uint64_t step);
@@ -108,8 +125,9 @@ class GuestModel final : public TapSink {
   void lock(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, OpKind op, uint64_t step);
   void system_call_ends(const Cpu& cpu, const CpuEvent& event, int64_t result, uint64_t step);
   void interrupt_ends(const Cpu& cpu, const CpuEvent& event, uint64_t step);
-  std::string cache_name(const Cpu& cpu, uint64_t cache) const;
-  int64_t cache_size(const Cpu& cpu, uint64_t cache) const;
+  void allocated_pages(const Cpu& cpu, const CpuEvent& event, uint64_t step);
+  std::optional<LinuxSlabs::Cache> cache_of(const Cpu& cpu, const CpuEvent& event,
+                                            const LinuxFunction& function, uint64_t address) const;
   void tell(const Cpu& cpu, const Event& event, std::string_view function = {},
             std::span<const uint64_t> arguments = {}, uint64_t stack = 0);
 
@@ -117,13 +135,9 @@ class GuestModel final : public TapSink {
   GuestSink& sink_;
   LinuxFunctions functions_;
   LinuxTasks tasks_;
-  ShadowStacks stacks_;
-  FlatMap<bool> chosen_;                      // options_.functions
-  uint64_t cache_name_ = 0, cache_size_ = 0;  // in kmem_cache; both 0: not known
-  std::vector<GuestTask> current_;            // by CPU
-  std::map<uint64_t, Open> open_;             // by task
-  FlatMap<uint64_t> stack_pointers_;          // at the last call or return, by CPU
-  FlatMap<Block> blocks_;                     // by address
+  LinuxSlabs slabs_;
+  FlatMap<bool> chosen_;  // options_.functions
+  State state_;
   std::vector<Access> chosen_accesses_;
 };
 

@@ -117,6 +117,11 @@ constexpr LinuxFunction kTable[] = {
     of_size("__vmalloc_node_range_noprof", "vmalloc", 0),
     {"vfree", "vfree", Free, OpKind::Free, 0},
     {"vfree_atomic", "vfree", Free, OpKind::Free, 0},
+    // whole pages, slabs' own included
+    {"__alloc_pages", "alloc_pages", AllocPages, OpKind::Alloc},
+    {"__alloc_pages_noprof", "alloc_pages", AllocPages, OpKind::Alloc},
+    {"__alloc_pages_nodemask", "alloc_pages", AllocPages, OpKind::Alloc},
+    {"__alloc_frozen_pages_noprof", "alloc_pages", AllocPages, OpKind::Alloc},
     // trouble
     {"panic", "panic", Panic, OpKind::Fail, 0},
     {"vpanic", "panic", Panic, OpKind::Fail, 0},
@@ -139,6 +144,8 @@ LinuxFunctions::Kinds kind_of(Role role) {
     case Free:
     case FreeBulk:
       return LinuxFunctions::kMemory;
+    case AllocPages:
+      return LinuxFunctions::kPages;
     case Panic:
     case Warn:
       return LinuxFunctions::kPanics;

@@ -27,6 +27,7 @@ struct LinuxFunction {
     AllocBulk,    // (cache, flags, count, pointers): returns how many
     Free,         // of argument `object`
     FreeBulk,     // (cache, count, pointers)
+    AllocPages,   // (flags, order, ...): returns a struct page
     Panic,        // its first argument is a text
     Warn,         // (file, line, ...)
     TaskSwitched  // another task is the current one
@@ -45,7 +46,7 @@ struct LinuxFunction {
 
 class LinuxFunctions {
  public:
-  enum Kinds : uint8_t { kLocks = 1, kMemory = 2, kPanics = 4, kTasks = 8 };
+  enum Kinds : uint8_t { kLocks = 1, kMemory = 2, kPanics = 4, kTasks = 8, kPages = 16 };
   LinuxFunctions(const SymbolTable& symbols, uint8_t kinds);
 
   // Null: none of them.

@@ -58,11 +58,17 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
     state.flow_stack = stack;
     state.entered = false;
   }
+  const slalom::Step first{first_step - begin_executed_};
+  if (std::ranges::none_of(accesses, [](const Access& access) { return is_memory(access.op()); })) {
+    state.told.push_back({.event = {.step = first, .agent = agent(cpu.id)},
+                          .calls = {accesses.begin(), accesses.end()},
+                          .thread = stack});
+    return;
+  }
+  pass_on(cpu.id);
   communication_.add(cpu.id, accesses);
   state.liveness.on_accesses(accesses);
-  sink_->on_accesses(
-      accesses,
-      {.agent = agent(cpu.id), .thread = stack, .first_step = slalom::Step{first_step - begin_executed_}});
+  sink_->on_accesses(accesses, {.agent = agent(cpu.id), .thread = stack, .first_step = first});
 }
 
 void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
@@ -95,10 +101,35 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
     case CpuEvent::Kind::AddressSpace:
     case CpuEvent::Kind::Halt:
     case CpuEvent::Kind::Pause:
+      break;
     case CpuEvent::Kind::FunctionEntry:
     case CpuEvent::Kind::FunctionReturn:
+      if (model_ != nullptr) model_->on_event(cpu, event, step);
       break;
   }
+}
+
+void KernelMachine::on_guest_event(const Cpu& cpu, const GuestEvent& guest) {
+  Event event = guest.event;
+  event.step.raw -= begin_executed_;
+  event.agent = agent(cpu.id);
+  if (event.op == OpKind::TryLock) event.value = 1;  // told only when it was taken
+  state_.cpus[cpu.id].told.push_back({event, std::string(event.text), {}, 0});
+}
+
+void KernelMachine::pass_on(unsigned cpu) {
+  std::vector<Told>& told = state_.cpus[cpu].told;
+  if (told.empty()) return;
+  const AgentId running = agent(cpu);  // an interrupt on it comes before what it stands at
+  for (Told& one : told) {
+    if (one.event.agent != running) continue;
+    one.event.text = one.text;
+    if (one.calls.empty())
+      sink_->on_event(one.event);
+    else
+      sink_->on_accesses(one.calls, {running, one.thread, one.event.step});
+  }
+  std::erase_if(told, [&](const Told& one) { return one.event.agent == running; });
 }
 
 void KernelMachine::read_console() {

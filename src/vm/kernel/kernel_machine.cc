@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kLastWords = 3'000'000;
 
 TapFilter test_filter() {
-  // Ring 0 without its own stacks: what flows can share.
-  return {.rings = 1, .own_stack = false};
+  // Ring 0 without its own stacks: what flows can share. Calls, so that everybody knows who called whom.
+  return {.rings = 1, .own_stack = false, .calls = true};
 }
 
 }  // namespace
@@ -23,6 +23,8 @@ struct KernelMachine::Saved {
   Pc::Checkpoint checkpoint = 0;
   State state;
   Communication communication;
+  GuestModel::State model;
+  FunctionWatch::Open open;
 };
 
 KernelMachine::KernelMachine(Booted machine, KernelMachineOptions options, std::shared_ptr<const Names> names)
@@ -33,6 +35,12 @@ KernelMachine::KernelMachine(Booted machine, KernelMachineOptions options, std::
   Pc& pc = *machine_.pc;
   CHECK(options_.flows >= 1 && options_.flows <= pc.cpu_count(), "{} flows on {} CPUs", options_.flows,
         pc.cpu_count());
+  if (options_.guest != nullptr) {
+    const GuestModelOptions wanted{.locks = true, .memory = true, .pages = true};
+    GuestSink& told = *this;
+    model_ = std::make_unique<GuestModel>(*options_.guest, wanted, told);
+    model_->watch(tap_);
+  }
   pc.set_hypercalls(this);
   pc.attach(&tap_);
   pc.ram().make_base();
@@ -82,6 +90,8 @@ Stop KernelMachine::start(EventSink& sink) {
   state_.results.resize(options_.flows);
   state_.progress = pc.time();
   communication_.clear();
+  if (model_ != nullptr) model_->set_state({});
+  tap_.functions.set_open({});
   feedback_.places.clear();
   natural_ = false;
   return choice(ChoiceKind::Start);
@@ -387,7 +397,9 @@ std::array<uint64_t, Liveness::kReasons> KernelMachine::liveness_counts() const 
 }
 
 Snapshots::Id KernelMachine::take() {
-  auto saved = std::make_unique<Saved>(Saved{machine_.pc->take(), state_, communication_});
+  auto saved = std::make_unique<Saved>(Saved{machine_.pc->take(), state_, communication_,
+                                             model_ == nullptr ? GuestModel::State{} : model_->state(),
+                                             tap_.functions.open()});
   const Id id = saved->checkpoint;
   if (saved_.size() <= id) saved_.resize(id + 1);
   saved_[id] = std::move(saved);
@@ -400,6 +412,8 @@ Stop KernelMachine::restore(Id id) {
   machine_.pc->devices().take_console_output();
   state_ = saved_[id]->state;
   communication_ = saved_[id]->communication;
+  if (model_ != nullptr) model_->set_state(saved_[id]->model);
+  tap_.functions.set_open(saved_[id]->open);
   feedback_.places.clear();
   options_known_ = false;
   return choice_point();

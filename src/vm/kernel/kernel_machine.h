@@ -21,6 +21,7 @@
 
 #include "machine/machine.h"
 #include "vm/boot/boot.h"
+#include "vm/guest/guest_model.h"
 #include "vm/kernel/communication.h"
 #include "vm/kernel/liveness.h"
 
@@ -32,6 +33,7 @@ struct KernelMachineOptions {
   bool has_check = false;                      // the guest says SLALOM_CHECKED after the test
   // Says what is wrong with the flows' results, if something is.
   std::function<std::string(const std::vector<std::vector<uint8_t>>&)> judge;
+  std::shared_ptr<const GuestKernel> guest;  // whose locks and allocations are told; null: none
   unsigned early_timers = 2;  // times that a CPU's timer may come before it is due, time passing meanwhile
 };
 
@@ -39,6 +41,7 @@ class KernelMachine final : public Machine,
                             private Snapshots,
                             private OptionSource,
                             private TapSink,
+                            private GuestSink,
                             private Hypercalls {
  public:
   // `machine` stands where the flows are about to start.
@@ -71,7 +74,16 @@ class KernelMachine final : public Machine,
     AgentId agent;
     uint64_t return_rip = 0, return_rsp = 0;
   };
+  // Calls, and what the guest model says, are passed on with the next access of their agent, so that their
+  // order does not depend on whether a CPU stopped before or after they were noticed.
+  struct Told {
+    Event event;
+    std::string text;
+    std::vector<Access> calls;  // instead of the event, which only has agent and step
+    uint64_t thread = 0;        // of the calls
+  };
   struct CpuState {
+    std::vector<Told> told;             // and not yet passed on
     std::vector<Interrupt> interrupts;  // the innermost last
     bool parked = false;                // at SLALOM_DONE, and not interrupted since
     bool done = false;                  // its flow is
@@ -112,6 +124,9 @@ class KernelMachine final : public Machine,
   // TapSink
   void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) override;
   void on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) override;
+  // GuestSink
+  void on_guest_event(const Cpu& cpu, const GuestEvent& event) override;
+  void on_guest_accesses(const Cpu&, std::span<const Access>, uint64_t, const GuestTask&) override {}
   // Hypercalls
   bool on_hypercall(Cpu& cpu) override;
 
@@ -139,6 +154,7 @@ class KernelMachine final : public Machine,
   Place waits_at(unsigned cpu) const;  // where the flow waits that belongs to that CPU
   void look_again();
   void watch_for_writes();
+  void pass_on(unsigned cpu);
   void read_console();
   void console_line(const std::string& line);
   // `step` counts instructions of all CPUs since the machine was made.
@@ -149,6 +165,7 @@ class KernelMachine final : public Machine,
   KernelMachineOptions options_;
   std::shared_ptr<const Names> names_;
   Tap tap_;
+  std::unique_ptr<GuestModel> model_;  // null: nothing is known of the guest
   Pc::Checkpoint begin_ = 0;
   uint64_t begin_executed_ = 0;
   std::vector<uint64_t> begin_retired_;

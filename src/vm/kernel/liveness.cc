@@ -28,7 +28,8 @@ void Liveness::on_accesses(std::span<const Access> accesses) {
   accesses = accesses.last(std::min(accesses.size(), kWindow));
   if (recent_.size() + accesses.size() > 2 * kWindow)
     recent_.erase(recent_.begin(), recent_.end() - static_cast<ptrdiff_t>(std::min(recent_.size(), kWindow)));
-  recent_.insert(recent_.end(), accesses.begin(), accesses.end());
+  for (const Access& access : accesses)
+    if (access.size != 0) recent_.push_back(access);  // else a call or return
 }
 
 void Liveness::look(uint64_t in_a_row) {

@@ -137,7 +137,7 @@ TEST(DetectorSet, SelectionByName) {
     const auto set = select_detectors(names, wrong);
     ASSERT_FALSE(set.ok()) << wrong;
     EXPECT_NE(set.error().message.find("lost-wakeup, livelock, heap, race, leak, thread-leak, console, "
-                                       "kernel-race, default, all, kernel"),
+                                       "kernel-heap, kernel-race, default, all, kernel"),
               std::string::npos)
         << set.error().message;
   }

@@ -1,5 +1,5 @@
-// Stream: the accesses of a kernel's CPUs, written by hand, one instruction a call. What the tests of the
-// detector of kernel races feed it with.
+// Stream: the accesses and events of a kernel's CPUs, written by hand, one instruction a call. What the tests
+// of detectors for kernels feed them with.
 #pragma once
 
 #include <map>
@@ -79,6 +79,28 @@ class Stream {
     items.push_back({agent, {}, event});
     return *this;
   }
+  // `text` must outlive the stream.
+  Stream& event(int cpu, OpKind op, const std::string& place, uint64_t object, int64_t value = 0,
+                std::string_view text = {}, uint64_t state = 0) {
+    Event event;
+    event.step = Step{items.size()};
+    event.agent = id(cpu);
+    event.op = op;
+    event.pc = places.number(place);
+    event.object = ObjectId{object};
+    event.state = state;
+    event.value = value;
+    event.text = text;
+    items.push_back({id(cpu), {}, event});
+    return *this;
+  }
+  // Stack pointers as they are after it.
+  Stream& call(int cpu, const std::string& place, const std::string& function, uint64_t stack) {
+    return add(id(cpu), {make(OpKind::Call, place, places.number(function).raw, false, 0, stack)});
+  }
+  Stream& ret(int cpu, const std::string& place, uint64_t stack) {
+    return add(id(cpu), {make(OpKind::Return, place, 0, false, 0, stack)});
+  }
   static AgentId id(int cpu) { return AgentId::initial(static_cast<uint32_t>(cpu)); }
 
   void feed(Detector& detector, size_t from, size_t to) const {
@@ -91,6 +113,9 @@ class Stream {
   }
   std::vector<Verdict> verdicts(KernelRaceOptions options = {}) const {
     KernelRaceDetector detector(places, std::move(options));
+    return verdicts(detector);
+  }
+  std::vector<Verdict> verdicts(Detector& detector) const {
     detector.reset();
     feed(detector, 0, items.size());
     detector.on_end(Exited{});
