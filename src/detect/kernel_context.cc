@@ -20,9 +20,9 @@ uint64_t region(uint64_t stack) {
 }  // namespace
 
 KernelContext::Where KernelContext::where(AgentId agent) const {
-  const uint64_t* region = regions_.find(agent.raw);
-  const Stack* stack = region == nullptr ? nullptr : stacks_.find(*region);
-  return stack == nullptr ? Where{} : Where{stack->path, stack->locks};
+  const Running* running = running_.find(agent.raw);
+  const Stack* stack = running == nullptr ? nullptr : stacks_.find(running->region);
+  return stack == nullptr ? Where{} : Where{running->path, stack->locks};
 }
 
 KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& transfer) {
@@ -30,9 +30,9 @@ KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& tra
   const uint64_t pointer = transfer.value;
   // A return leaves the pointer above the place where the return address lay.
   const uint64_t place = region(is_call ? pointer : pointer - 8);
-  regions_[agent.raw] = place;
+  Running& running = running_[agent.raw];
   Stack& stack = stacks_[place];
-  uint32_t path = stack.path;
+  uint32_t path = running.region == place ? running.path : stack.path;
   while (path != 0 && (calls_[path - 1].stack < pointer || (is_call && calls_[path - 1].stack == pointer)))
     path = calls_[path - 1].caller;
   if (is_call) {
@@ -44,6 +44,7 @@ KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& tra
     }
     path = known;
   }
+  running = {place, path};
   stack.path = path;
   return {path, stack.locks};
 }
@@ -54,9 +55,9 @@ void KernelContext::on_event(const Event& event) {
   const bool gives =
       event.op == OpKind::Unlock || event.op == OpKind::ReadUnlock || event.op == OpKind::WriteUnlock;
   if (!takes && !gives) return;
-  const uint64_t* region = regions_.find(event.agent.raw);
-  if (region == nullptr) return;
-  Stack& stack = stacks_[*region];
+  const Running* running = running_.find(event.agent.raw);
+  if (running == nullptr) return;
+  Stack& stack = stacks_[running->region];
   const ObjectId lock = event.text.starts_with("rcu_read") ? kRcu : event.object;
   stack.locks = takes ? locks_.with(stack.locks, lock) : locks_.without(stack.locks, lock);
 }
@@ -65,7 +66,7 @@ void KernelContext::clear() {
   calls_.clear();
   index_.clear();
   stacks_.clear();
-  regions_.clear();
+  running_.clear();
   locks_.clear();
 }
 

@@ -49,11 +49,16 @@ class KernelContext {
   struct Stack {
     uint32_t path = 0, locks = 0;
   };
+  struct Running {
+    uint64_t region = 0;
+    uint32_t path = 0;  // whatever an interrupt on the same stack has left there
+  };
 
-  std::vector<Call> calls_;    // path i is calls_[i - 1] and its callers
-  FlatMap<uint32_t> index_;    // of calls_, by their fields
-  FlatMap<Stack> stacks_;      // by region
-  FlatMap<uint64_t> regions_;  // where an agent runs
+  std::vector<Call> calls_;  // path i is calls_[i - 1] and its callers
+  FlatMap<uint32_t> index_;  // of calls_, by their fields
+
+  FlatMap<Stack> stacks_;     // by region
+  FlatMap<Running> running_;  // where an agent runs
   LockSets locks_;
 };
 

@@ -21,6 +21,7 @@ void KernelRaceState::clear() {
   agents.clear();
   cpus.clear();
   clocks.clear();
+  context.clear();
   running = other = 0;
   cells.clear();
   records.resize(1);
@@ -59,8 +60,12 @@ void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const Bat
   const uint32_t agent = agent_of(header.agent);
   const uint8_t cpu = state_.agents[agent].cpu;
   if (state_.running != cpu) state_.other = std::exchange(state_.running, cpu);
+  KernelContext::Where where = state_.context.where(header.agent);
   for (const Access& one : accesses)
-    if (is_memory(one.op())) access(one, header.first_step.raw + one.retired, agent);
+    if (is_memory(one.op()))
+      access(one, header.first_step.raw + one.retired, agent, where);
+    else
+      where = state_.context.on_transfer(header.agent, one);
 }
 
 // Records are passed by value so that they stay in registers (see RaceDetector::touch).
@@ -104,11 +109,13 @@ inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* 
   slot.step = record.step;
   slot.value = record.value;
   slot.address = record.address;
+  slot.where = record.where;
   slot.size = record.size;
   slot.next = next;
 }
 
-void KernelRaceDetector::access(const Access& access, uint64_t step, uint32_t agent) {
+void KernelRaceDetector::access(const Access& access, uint64_t step, uint32_t agent,
+                                KernelContext::Where where) {
   const uint8_t index = state_.agents[agent].cpu;
   Cpu& cpu = state_.cpus[index];
   if (cpu.now != step + 1) cpu.before = std::exchange(cpu.now, step + 1);
@@ -134,7 +141,7 @@ void KernelRaceDetector::access(const Access& access, uint64_t step, uint32_t ag
     const uint32_t* now = state_.clocks.row(cpu.clock);
     touch(cell, key, now,
           {Record::pack(writes, index, agent, now[index]) | plain, access.pc(), Step{step}, access.value,
-           access.address(), static_cast<uint32_t>(access.size), 0});
+           access.address(), where, static_cast<uint32_t>(access.size), 0});
   }
 }
 
@@ -151,6 +158,7 @@ void KernelRaceDetector::release(uint8_t cpu, uint32_t row) {
 }
 
 void KernelRaceDetector::on_event(const Event& event) {
+  state_.context.on_event(event);
   if (event.op != OpKind::IrqEnter || !event.agent) return;
   // The event names the CPU: the id of an interrupt context does not always.
   const uint8_t cpu = cpu_of(AgentId::initial(static_cast<uint32_t>(event.object.raw)));
@@ -189,8 +197,7 @@ std::vector<KernelRaceState::Race> KernelRaceDetector::races() const {
 }
 
 void KernelRaceDetector::on_end(const Outcome&) {
-  for (Verdict& verdict : race_reports(races(), state_.agents, names_, options_.ignore))
-    report(std::move(verdict));
+  for (Verdict& verdict : race_reports(races(), state_, names_, options_.ignore)) report(std::move(verdict));
 }
 
 }  // namespace slalom

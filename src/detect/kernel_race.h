@@ -25,6 +25,7 @@
 #include "base/flat_map.h"
 #include "detect/clocks.h"
 #include "detect/detector.h"
+#include "detect/kernel_context.h"
 
 namespace slalom {
 
@@ -44,9 +45,10 @@ struct KernelRaceState {
     Place pc;
     Step step;
     uint64_t value = 0;
-    ObjectId address;   // virtual, of the whole access
-    uint32_t size = 0;  // of the whole access
-    uint32_t next = 0;  // in the cell's list, or in the free list; 0 ends it
+    ObjectId address;            // virtual, of the whole access
+    KernelContext::Where where;  // in what circumstances: for reports only
+    uint32_t size = 0;           // of the whole access
+    uint32_t next = 0;           // in the cell's list, or in the free list; 0 ends it
 
     static uint64_t pack(uint64_t writes, uint64_t cpu, uint64_t agent, uint64_t clock) {
       return writes << 8 | cpu << 9 | agent << 16 | clock << 32;
@@ -57,7 +59,7 @@ struct KernelRaceState {
     uint16_t agent() const { return static_cast<uint16_t>(what >> 16); }  // index into agents
     uint32_t clock() const { return static_cast<uint32_t>(what >> 32); }  // the CPU's own, at the access
   };
-  static_assert(sizeof(Record) == 48);
+  static_assert(sizeof(Record) == 56);
 
   struct Cell {
     uint32_t first = 0;  // record, or 0
@@ -85,6 +87,7 @@ struct KernelRaceState {
   std::vector<Agent> agents;
   std::vector<Cpu> cpus;
   ClockTable clocks;
+  KernelContext context;
   uint8_t running = 0;                                   // the CPU of the latest accesses,
   uint8_t other = 0;                                     // and the last one before it
   FlatMap<Cell> cells;                                   // by physical address / 8
@@ -116,7 +119,7 @@ class KernelRaceDetector final : public StatefulDetector<KernelRaceState> {
 
   uint32_t agent_of(AgentId id);
   uint8_t cpu_of(AgentId id);
-  void access(const Access& access, uint64_t step, uint32_t agent);
+  void access(const Access& access, uint64_t step, uint32_t agent, KernelContext::Where where);
   void touch(Cell& cell, uint64_t key, const uint32_t* now, Record record);
   void found(uint64_t key, Record first, Record second);
   void acquire(const Cpu& cpu, uint32_t row);

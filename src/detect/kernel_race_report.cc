@@ -12,11 +12,6 @@ using Record = KernelRaceState::Record;
 
 constexpr size_t kMostOthers = 20;  // pairs that a report lists after its first
 
-// "module:func.isra.0+0x12" -> "module:func"
-std::string function_of(const std::string& place) {
-  const std::string name = place.substr(0, place.find("+0x"));
-  return name.substr(0, std::max<size_t>(1, name.find('.', 1)));
-}
 bool in_module(const std::string& function) {
   return function.find(':') != std::string::npos;
 }
@@ -51,18 +46,61 @@ struct Named {
   }
 };
 
-std::vector<Named> wanted(std::span<const Race> races, const Names& names,
+// What is called from these is theirs, whatever its name: helpers, list and tree functions.
+constexpr std::string_view kSubsystems[] = {"__schedule",
+                                            "schedule_idle",
+                                            "scheduler_tick",
+                                            "load_balance",
+                                            "newidle_balance",
+                                            "rebalance_domains",
+                                            "run_rebalance_domains",
+                                            "try_to_wake_up",
+                                            "tick_",
+                                            "update_process_times",
+                                            "update_wall_time",
+                                            "timekeeping_",
+                                            "rcu_core",
+                                            "rcu_sched_clock_irq",
+                                            "rcu_gp_",
+                                            "vprintk",
+                                            "_printk",
+                                            "console_",
+                                            "rwsem_down_",
+                                            "rwsem_wake",
+                                            "__mutex_lock",
+                                            "mutex_lock",
+                                            "osq_lock",
+                                            "hrtimer_interrupt"};
+
+// The address is the kernel's own statistics or clock.
+constexpr std::string_view kStatistics[] = {"jiffies",        "avenrun",      "tk_core",     "vm_node_stat",
+                                            "vm_zone_stat",   "vm_event",     "runqueues",   "kernel_cpustat",
+                                            "kstat",          "calc_load",    "total_forks", "nr_",
+                                            "tick_cpu_sched", "last_jiffies", "rcu_state"};
+
+std::vector<Named> wanted(std::span<const Race> races, const KernelRaceState& state, const Names& names,
                           std::span<const std::string> ignore) {
   std::vector<Named> result;
   const auto ignored = [&](const std::string& function) {
     return std::any_of(ignore.begin(), ignore.end(),
                        [&](const std::string& prefix) { return function.starts_with(prefix); });
   };
+  std::map<uint64_t, bool> subsystems;  // by entry
+  const auto is_internal = [&](const Record& record) {
+    if (begins_with_any(names.object(record.address), kStatistics)) return true;
+    for (const Place function : state.context.functions(record.where.path)) {
+      const auto [known, added] = subsystems.try_emplace(function.raw);
+      if (added) known->second = begins_with_any(function_name(names.place(function)), kSubsystems);
+      if (known->second) return true;
+    }
+    return false;
+  };
   for (const Race& race : races) {
     Named one{&race, names.place(race.first.pc), names.place(race.second.pc), {}, {}, 0};
-    one.low = function_of(one.first_place);
-    one.high = function_of(one.second_place);
-    if (ignored(one.low) || ignored(one.high)) continue;
+    one.low = function_name(one.first_place);
+    one.high = function_name(one.second_place);
+    if (ignored(one.low) || ignored(one.high) || is_internal(race.first) || is_internal(race.second))
+      continue;
     if (one.high < one.low) std::swap(one.low, one.high);
     result.push_back(std::move(one));
   }
@@ -113,7 +151,9 @@ std::vector<std::string> KernelRaceOptions::kernel_internals() {
           "select_task_rq", "update_rq_clock", "update_load", "update_curr", "enqueue_", "dequeue_",
           "pick_next_", "put_prev_", "set_next_", "check_preempt", "resched_", "scheduler_tick", "task_tick_",
           "finish_task_switch", "__switch_to", "newidle_balance", "load_balance", "cpuacct_", "psi_",
-          "cpuidle_", "do_idle", "nohz_", "idle_cpu", "available_idle_cpu", "cpu_util",
+          "__update_load_avg", "update_sd_", "update_sg_", "update_group_", "find_busiest_", "find_idlest_",
+          "calc_load", "set_task_cpu", "cpuidle_", "do_idle", "nohz_", "idle_cpu", "available_idle_cpu",
+          "cpu_util",
           // time
           "tick_", "timekeeping_", "ktime_", "update_wall_time", "update_vsyscall", "do_timer", "jiffies",
           "get_jiffies", "calc_global_load", "hrtimer_", "__hrtimer_", "run_timer_softirq", "__run_timers",
@@ -127,16 +167,18 @@ std::vector<std::string> KernelRaceOptions::kernel_internals() {
           "kmem_cache_", "__kmem_cache_", "kmalloc", "__kmalloc", "kfree", "slab_", "__slab_", "___slab_",
           "get_partial", "__unfreeze_", "put_cpu_partial", "rmqueue", "__rmqueue", "free_unref_", "__free_",
           "free_pcp", "get_page_from_freelist", "__alloc_pages", "mod_zone_", "__mod_", "mod_node_",
-          "vm_stat", "refresh_cpu_vm", "percpu_counter_", "__percpu_counter_",
+          "vm_stat", "count_vm_", "__count_", "inc_node_", "dec_node_", "__inc_", "__dec_", "lru_",
+          "refresh_cpu_vm", "percpu_counter_", "__percpu_counter_",
           // locks themselves, and calls between CPUs
-          "osq_", "mutex_spin_on_owner", "rwsem_spin_on_owner", "mutex_can_spin", "native_queued_",
-          "smp_call_", "generic_smp_", "flush_smp_", "__flush_smp_", "csd_", "flush_tlb_", "native_flush_tlb",
-          "switch_mm", "leave_mm"};
+          "osq_", "mutex_", "__mutex_", "rwsem_", "__rwsem_", "down_read", "down_write", "up_read",
+          "up_write", "downgrade_write", "__down", "__up", "percpu_down", "percpu_up", "__percpu_",
+          "rt_mutex_", "native_queued_", "queued_", "_raw_", "lockref_", "smp_call_", "generic_smp_",
+          "flush_smp_", "__flush_smp_", "csd_", "flush_tlb_", "native_flush_tlb", "switch_mm", "leave_mm"};
 }
 
-std::vector<Verdict> race_reports(std::span<const Race> races, std::span<const KernelRaceState::Agent> agents,
+std::vector<Verdict> race_reports(std::span<const Race> races, const KernelRaceState& state,
                                   const Names& names, std::span<const std::string> ignore) {
-  std::vector<Named> pairs = wanted(races, names, ignore);
+  std::vector<Named> pairs = wanted(races, state, names, ignore);
   group(pairs);
   std::map<size_t, std::vector<const Named*>> by_number;
   for (const Named& pair : pairs) by_number[pair.group].push_back(&pair);
@@ -160,6 +202,10 @@ std::vector<Verdict> race_reports(std::span<const Race> races, std::span<const K
     verdict.detail = fmt::format(
         "Nothing orders these accesses to {}: {}. Marked (READ_ONCE and the like) or not: unknown.",
         names.object(best.race->second.address), pair_text(best));
+    for (const Record& record : {best.race->first, best.race->second})
+      verdict.detail += fmt::format("\n{} in {}; holds {}.", names.agent(state.agents[record.agent()].id),
+                                    state.context.stack_text(record.pc, record.where.path, names),
+                                    state.context.locks_text(record.where.locks, names));
     // Once for each pair of places, whatever they touched.
     std::vector<std::string> others;
     for (const Named* pair : members)
@@ -174,7 +220,7 @@ std::vector<Verdict> race_reports(std::span<const Race> races, std::span<const K
       verdict.detail += fmt::format("\nAnd {} more.", others.size() - kMostOthers);
     for (const Record& record : {best.race->first, best.race->second})
       verdict.evidence.push_back(
-          {record.step, agents[record.agent()].id, record.pc,
+          {record.step, state.agents[record.agent()].id, record.pc,
            fmt::format("{} of {}", record.writes() ? "store" : "load", names.object(record.address))});
     reports.push_back(std::move(verdict));
   }

@@ -2,7 +2,8 @@
 //
 // Pairs that share a place or a cell belong together, also through others (SKI, section 6.2): one report,
 // whose title names the two functions of its most telling pair. A pair tells more if both functions are in
-// modules, if it was simultaneous, and if it does not look benign. Nothing is hidden but what `ignore` names.
+// modules, if it was simultaneous, and if it does not look benign. Nothing is hidden but what `ignore` names:
+// a pair with one side in such a function, or called by one.
 #pragma once
 
 #include <span>
@@ -13,8 +14,8 @@
 
 namespace slalom {
 
-std::vector<Verdict> race_reports(std::span<const KernelRaceState::Race> races,
-                                  std::span<const KernelRaceState::Agent> agents, const Names& names,
-                                  std::span<const std::string> ignore);
+// `state` has the agents and the circumstances of the races.
+std::vector<Verdict> race_reports(std::span<const KernelRaceState::Race> races, const KernelRaceState& state,
+                                  const Names& names, std::span<const std::string> ignore);
 
 }  // namespace slalom

@@ -25,7 +25,8 @@ void FunctionWatch::enter(Cpu& cpu, Tap& tap, uint64_t rip, bool called, uint64_
   const uint64_t stack = cpu.gpr(kRsp), step = tap.base_step + executed;
   const uint64_t retired = cpu.regs.retired + executed;
   std::vector<Frame>& frames = open_[stack];
-  Frame frame{.function = rip, .return_address = read_word(cpu, stack).value_or(0), .step = step, .retired = retired};
+  Frame frame{
+      .function = rip, .return_address = read_word(cpu, stack).value_or(0), .step = step, .retired = retired};
   // A block may begin twice, where the CPU had to stop before its first instruction; others may have run
   // meanwhile, or an interrupt on this CPU.
   if (!frames.empty() && frames.back().function == rip &&

@@ -23,10 +23,40 @@ TEST(KernelRace, TitleDetailAndEvidence) {
       "Nothing orders these accesses to 0x1000: m:writer.isra.0+0x12 (store of 8 bytes, plain, value 0x1234) "
       "and m:reader+0x8 (load of 4 bytes, plain, value 0x1234), simultaneously. Marked (READ_ONCE and the "
       "like) "
-      "or not: unknown.");
+      "or not: unknown.\ncpu1 in m:writer.isra.0+0x12; holds no lock.\ncpu2 in m:reader+0x8; holds no lock.");
   ASSERT_EQ(verdicts[0].evidence.size(), 2u);
   EXPECT_EQ(verdicts[0].evidence[0].step, Step{0});
   EXPECT_EQ(verdicts[0].evidence[1].agent, Stream::id(1));
+}
+
+TEST(KernelRace, BothSidesHaveTheirCallersAndLocks) {
+  constexpr uint64_t kStack = 0xffff'c900'0000'7f00;
+  Stream s;
+  s.call(0, "do_syscall_64+0x5", "m:ioctl", kStack).call(0, "m:ioctl+0x10", "m:writer", kStack - 16);
+  s.event(0, OpKind::Lock, "m:writer+0x2", 0x77, 0, "spin_lock");
+  s.event(0, OpKind::ReadLock, "m:writer+0x4", 0x99, 0, "rcu_read_lock");
+  // An interrupt on the same stack, which ends without a return.
+  const AgentId interrupt = Stream::id(0).interrupt(1);
+  s.interrupt(interrupt, 0, 0xec);
+  s.add(interrupt, {s.make(OpKind::Call, "entry+0x1", s.places.number("tick").raw, false, 0, kStack - 64)});
+  s.store(0, "m:writer+0x8", kX);
+  s.event(0, OpKind::Unlock, "m:writer+0x9", 0x77, 0, "spin_unlock");
+  s.call(1, "m:ioctl+0x10", "m:other", kStack + 0x10000).ret(1, "m:other+0x1", kStack + 0x10008);
+  s.load(1, "m:reader+0x8", kX);
+  const auto verdicts = s.verdicts();
+  ASSERT_EQ(verdicts.size(), 1u);
+  const std::string& detail = verdicts[0].detail;
+  EXPECT_EQ(detail.substr(detail.find('\n') + 1),
+            "cpu1 in m:writer+0x8 <- m:ioctl+0x10; holds 0x77, RCU.\ncpu2 in m:reader+0x8; holds no lock.");
+}
+
+TEST(KernelRace, TheKernelsOwnCallersAndStatisticsAreLeftOut) {
+  for (const bool internal : {true, false}) {
+    Stream s;
+    s.call(0, "x+0x1", internal ? "__schedule" : "m:go", 0xffff'c900'0000'7f00).store(0, "helper+0x1", kX);
+    s.load(1, "m:reader", kX);
+    EXPECT_EQ(s.titles().size(), internal ? 0u : 1u);
+  }
 }
 
 TEST(KernelRace, ALockOrders) {
