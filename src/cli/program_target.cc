@@ -75,6 +75,9 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
   add(Uncontrolled::Fork, "the program forks: what its children do is not controlled");
   add(Uncontrolled::ForeignThread,
       "threads are started before main(), or by libraries: they are not controlled");
+  add(Uncontrolled::LeakedThread,
+      "threads were still there when the program ended, neither joined nor detached; --detectors "
+      "default,thread-leak says which");
   add(Uncontrolled::Timer,
       "the program uses timers of its processor time, or too many: they are not controlled");
   add(Uncontrolled::AsynchronousIo,

@@ -26,7 +26,7 @@ constexpr std::array<DetectorInfo, 11> kCatalogue = {{
     {"heap", "use after free and double free"},
     {"race", "data races, by happens-before"},
     {"leak", "heap objects never freed", false},
-    {"thread-leak", "threads neither joined nor detached at the end"},
+    {"thread-leak", "threads neither joined nor detached at the end", false},
     {"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
      true, For::Kernels},
     {"kernel-heap", "a kernel's memory: use after free, double free, invalid free", true, For::Kernels},

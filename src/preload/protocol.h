@@ -64,6 +64,7 @@ enum class Uncontrolled : uint32_t {
   Blocking = 4,
   Timer = 8,  // of a kind, or in a number, that is not modelled
   AsynchronousIo = 16,
+  LeakedThread = 32,  // neither joined nor detached, still there at the end
 };
 
 struct Slot {

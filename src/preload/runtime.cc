@@ -281,8 +281,10 @@ void Runtime::process_ends(int status) {
   channel_->ending.agent = self();
   channel_->ending.status = static_cast<uint32_t>(status) & 0xff;
   for (uint32_t i = 0; i < agent_count(); ++i)
-    if (i != self() && i != 0 && !ended(i) && !agents_[i].detached)
+    if (i != self() && i != 0 && !ended(i) && !agents_[i].detached) {
+      note_uncontrolled(Uncontrolled::LeakedThread);
       tell(OpKind::Note, agent_object(channel_->slots[i]), 0, 0, i, "leaked thread");
+    }
 }
 
 void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what) {

@@ -11,7 +11,7 @@ from support import ProgramTest
 # What is to be run, how its result is turned into the input again, and how many choice points an execution has at least.
 PROGRAMS = {
     "xz": (["xz", "-T2", "--block-size=64KiB", "-k", "-f", "input"], ["xz", "-dc", "input.xz"], 50),
-    "zstd": (["zstd", "-q", "-T2", "-f", "input"], ["zstd", "-q", "-dc", "input.zst"], 20),
+    "zstd": (["zstd", "-q", "-T2", "-B512K", "-f", "input"], ["zstd", "-q", "-dc", "input.zst"], 50),
     "pigz": (["pigz", "-p", "2", "-b", "128", "-k", "-f", "input"], ["gzip", "-dc", "input.gz"], 50),
     "pbzip2": (["pbzip2", "-p2", "-b1", "-k", "-f", "-q", "input"], ["bzip2", "-dc", "input.bz2"], 50),
     "sort": (["sort", "--parallel=2", "-n", "input", "-o", "sorted"], ["cat", "sorted"], 5),
