@@ -82,7 +82,9 @@ class Finisher {
     }
     TextOptions shown = options_.report;
     shown.switch_kinds = std::move(kinds);
-    if (!kept.capsule.empty()) shown.replay_command = "slalom replay " + kept.capsule.string();
+    if (!kept.capsule.empty())
+      shown.replay_command = target_.replay_command ? target_.replay_command(kept.capsule.string())
+                                                    : "slalom replay " + kept.capsule.string();
     kept.report = text_report(finding, log, machine_->names(), shown);
     return kept;
   }
@@ -205,10 +207,11 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   if (target.statistics) result.statistics = target.statistics();
   if (trouble) return *trouble;
   finisher.learn(result.explored.learned);
+  std::string& statement = result.explored.coverage.statement;
+  if (target.learns && !statement.ends_with('.')) statement += '.';
   if (target.learns)
-    result.explored.coverage.statement +=
-        fmt::format(" Switches at {} instructions by which the flows were seen to communicate.",
-                    with_commas(job.policy.places.size() + result.explored.learned.size()));
+    statement += fmt::format(" Switches at {} instructions by which the flows were seen to communicate.",
+                             with_commas(job.policy.places.size() + result.explored.learned.size()));
 
   std::vector<const Found*> order;
   for (const Found& found : result.explored.found) order.push_back(&found);

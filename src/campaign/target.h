@@ -27,6 +27,8 @@ struct Target {
   std::string all_detectors = "all";  // what looks at replays of it
   // Figures of its machines' executions since it was last asked, by name; empty: it has none.
   std::function<std::vector<std::pair<std::string, double>>()> statistics;
+  // How the user replays a capsule; empty: by slalom replay.
+  std::function<std::string(const std::string& capsule)> replay_command;
 };
 
 }  // namespace slalom

@@ -22,6 +22,11 @@ Result<Target> open_target(const TargetId& id) {
   if (id.kind == "toy") return open_toy(id);
   if (id.kind == "program") return open_program(id);
   if (id.kind == "kernel") return open_kernel_test(id);
+  if (id.kind == "check")
+    return error(
+        "this capsule is of a slalom::check in {}: run that test with SLALOM_REPLAY=CAPSULE in its "
+        "environment",
+        id.content);
   return error("this capsule is of a {} target, which this slalom cannot run; update slalom", id.kind);
 }
 

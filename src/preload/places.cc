@@ -22,7 +22,7 @@ bool in_wrapper(const Channel& channel, uint64_t pc) {
 }
 
 FrameSize& known_frame(Channel& channel, uint64_t pc) {
-  return channel.frames[(pc ^ pc >> 9) % kMostFrames];
+  return channel.frames[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostFrames];
 }
 
 struct Search {
@@ -45,6 +45,7 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
     search.found = pc;
     return _URC_END_OF_STACK;
   }
+  known_frame(*search.channel, pc) = {pc, 0};  // perhaps the last one
   return ++search.frames < kMostDeep ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
@@ -89,6 +90,7 @@ uint64_t Runtime::place(void* return_address, const void* stack) const {
     if (is_user_code(pc) && !in_wrapper(*channel_, pc)) return pc;
     const FrameSize frame = known_frame(*channel_, pc);
     if (words == nullptr || frame.pc != pc) break;
+    if (frame.size == 0) return first;
     words += frame.size / sizeof(uint64_t);
     pc = words[-1] - 1;
   }

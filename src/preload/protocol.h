@@ -105,7 +105,8 @@ struct Range {
   uint64_t begin, end;
 };
 
-// A call at `pc`, and the bytes of stack from there to the caller's own call. Only the target looks at these.
+// A call at `pc`, and the bytes of stack from there to the caller's own call (0: there is no caller). Only
+// the target looks at these.
 struct FrameSize {
   uint64_t pc, size;
 };
@@ -127,7 +128,11 @@ struct Channel {
 
   // from slalom
   Timeouts timeouts;
-  uint32_t skip_alone;  // an agent that is the only one left is not asked
+  enum class Skip : uint32_t {
+    Nothing,
+    Last,  // an agent that is the only one left is not asked
+    Only,  // nor one that is the only one that can run
+  } skip;
   uint64_t max_steps;
   uint64_t stop_at;           // the running agent's count of operations at which it must stop
   uint32_t value;             // the answer to a Data choice

@@ -43,6 +43,17 @@ bool Runtime::alone() const {
   return true;
 }
 
+// Of an agent that could go on: is there nobody whom the search would rather see?
+bool Runtime::goes_unasked() const {
+  if (channel_->skip == Channel::Skip::Nothing || slot(self()).ops == channel_->stop_at ||
+      channel_->steps >= channel_->max_steps)
+    return false;
+  if (channel_->skip == Channel::Skip::Last) return alone();
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    if (i != self() && slot(i).state == Slot::State::Enabled) return false;
+  return true;
+}
+
 void Runtime::stop(ChoiceKind kind, uint32_t arity) {
   if (channel_->pass_lone_stops != 0 && goes_one_way(kind)) return;
   channel_->choice = {static_cast<uint32_t>(kind), self(), arity};
@@ -113,9 +124,7 @@ bool Runtime::wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, 
   if (slot.state == Slot::State::Enabled)
     kind = ready && !agent.yielded ? ChoiceKind::Running : ChoiceKind::Yielded;
   agent.yielded = false;
-  const bool unasked = kind == ChoiceKind::Running && channel_->skip_alone != 0 &&
-                       slot.ops != channel_->stop_at && channel_->steps < channel_->max_steps && alone();
-  if (!unasked) stop(kind, 0);
+  if (kind != ChoiceKind::Running || !goes_unasked()) stop(kind, 0);
   const bool can = satisfied(index);
   if (!can) pass_time(deadline);
   agent.need = Need::Nothing;

@@ -174,6 +174,7 @@ class Runtime {
   void refresh();
   void list_holders();
   bool alone() const;
+  bool goes_unasked() const;
   void stop(ChoiceKind kind, uint32_t arity);
   // How turns are passed, with end_process() above: in preload/forked.cc and in check/in_process.cc.
   void hand_over(Phase phase);

@@ -51,8 +51,7 @@ void run_destructors() {
 
 // Also reached by pthread_exit, which unwinds the stack up to here.
 void end_thread(void*) {
-  run_destructors();
-  runtime().end_agent();
+  finish_agent();
 }
 
 // The user's function: std::thread keeps it in an object, behind a function of the library.
@@ -124,6 +123,11 @@ int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool t
 void forget_keys() {
   for (pthread_key_t key = 0; key < keys_used; ++key)
     if (pthread_getspecific(key) != nullptr) pthread_setspecific(key, nullptr);
+}
+
+void finish_agent() {
+  run_destructors();
+  runtime().end_agent();
 }
 
 void run_agent(uint32_t index) {

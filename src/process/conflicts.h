@@ -12,9 +12,11 @@ class Conflicts {
  public:
   void clear() {
     touched_.clear();
+    lives_.clear();
     feedback_.places.clear();
   }
   void add(const preload::Record& access);  // its pc is what will be a place
+  void add_event(const preload::Record& event);
   const Feedback& feedback() const { return feedback_; }
 
  private:
@@ -22,10 +24,20 @@ class Conflicts {
   struct Touched {
     uint32_t writer = 0, reader = 0;  // index + 1; 0: nobody
     uint64_t write_pc = 0, read_pc = 0;
+    uint64_t write_step = 0, read_step = 0;
+  };
+  struct Life {  // of a thread
+    uint64_t born = 0;
+    bool ended = false;
   };
   void learn(uint64_t pc);
+  Life& life(uint32_t agent) {
+    if (agent >= lives_.size()) lives_.resize(agent + 1);
+    return lives_[agent];
+  }
 
   FlatMap<Touched> touched_;
+  std::vector<Life> lives_;
   Feedback feedback_;
 };
 

@@ -47,7 +47,8 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   preload::Channel& channel = zygote_->channel();
   channel.timeouts =
       program_.timeouts == Program::Timeouts::Any ? preload::Timeouts::Any : preload::Timeouts::Idle;
-  channel.skip_alone = inputs.policy.where != ChoicePolicy::Where::Everywhere;
+  channel.skip = inputs.policy.where == ChoicePolicy::Where::Everywhere ? preload::Channel::Skip::Nothing
+                                                                        : preload::Channel::Skip::Last;
   channel.stop_at_accesses = inputs.policy.where == ChoicePolicy::Where::Everywhere;
   channel.place_count = 0;
   if (inputs.policy.where != ChoicePolicy::Where::Everywhere)

@@ -95,6 +95,11 @@ void ProgramNames::learn_agent(AgentId id, uint64_t entry) {
   entries_.try_emplace(id, entry);
 }
 
+void ProgramNames::forget_agents() {
+  std::lock_guard lock(mutex_);
+  entries_.clear();
+}
+
 const ProgramNames::Line* ProgramNames::line_of(uint64_t pc) const {
   const auto [known, added] = lines_.try_emplace(pc);
   Line& line = known->second;

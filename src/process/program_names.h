@@ -32,6 +32,7 @@ class ProgramNames final : public Names {
   // Where the target's files lie; the same for every process of it.
   void learn_modules(const std::vector<Zygote::Module>& modules);
   void learn_agent(AgentId id, uint64_t entry);
+  void forget_agents();  // those of another target are next
   // Functions in the user's modules that come from the headers of the C++ library, sorted.
   std::vector<preload::Range> wrappers() const;
 

@@ -99,6 +99,7 @@ std::optional<std::string> ProgramMachine::read_records() {
     hash_ = combine(hash_, record.step, record.object, agents_[record.agent].id.raw,
                     static_cast<uint64_t>(record.op), static_cast<uint64_t>(record.value));
     if (!is_memory(record.op)) {
+      conflicts_.add_event(record);
       Event event;
       event.step = Step{record.step};
       event.agent = agents_[record.agent].id;

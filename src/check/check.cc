@@ -1,0 +1,213 @@
+// The public face: slalom::check() and slalom::expect().
+#include "slalom/check.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "campaign/campaign.h"
+#include "check/check_machine.h"
+#include "check/heap.h"
+#include "check/rehearsal.h"
+#include "finding/capsule.h"
+#include "preload/runtime.h"
+#include "report/summary.h"
+
+namespace slalom {
+namespace {
+
+using checking::CheckMachine;
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == 0 ? nullptr : value;
+}
+
+// What the environment says comes first: a test that is built can be asked for more.
+CheckOptions with_environment(CheckOptions options) {
+  if (const char* text = variable("SLALOM_REPLAY")) options.replay = text;
+  if (const char* text = variable("SLALOM_STRATEGY")) options.strategy = text;
+  if (const char* text = variable("SLALOM_SCHEDULES")) options.schedules = std::strtoull(text, nullptr, 10);
+  if (const char* text = variable("SLALOM_SECONDS")) options.seconds = std::strtod(text, nullptr);
+  if (const char* text = variable("SLALOM_SEED")) options.seed = std::strtoull(text, nullptr, 10);
+  if (const char* text = variable("SLALOM_FINDINGS")) options.findings = text;
+  return options;
+}
+
+// One check: opens the process for it and closes it again.
+class Session {
+ public:
+  Session(CheckOptions options, const std::function<void()>& body)
+      : options_(std::move(options)), refused_(checking::in_process().open(body)) {
+    if (!refused_.empty()) return;
+    modules().describe(checking::in_process().channel());
+    modules().names()->forget_agents();
+  }
+  ~Session() {
+    if (refused_.empty()) checking::in_process().close();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Result<CheckResult> run() {
+    if (!refused_.empty()) return error("{}", refused_);
+    Target target;
+    target.id = make_target("check", options_.name, modules().program());
+    target.make_machine = [](bool) -> Result<std::unique_ptr<Machine>> {
+      return std::unique_ptr<Machine>(std::make_unique<CheckMachine>(checking::in_process(), modules()));
+    };
+    target.learns = options_.choices == CheckOptions::Choices::Sync;
+    target.replay_command = [this](const std::string& capsule) {
+      return fmt::format("SLALOM_REPLAY={} {}", capsule, modules().program());
+    };
+    if (!options_.replay.empty()) return replay(target);
+    return search(target);
+  }
+
+ private:
+  // As the process is at its first check; modules that are loaded later are not the user's, for slalom.
+  static const checking::Modules& modules() {
+    static const checking::Modules the_modules;
+    return the_modules;
+  }
+
+  TextOptions look() const {
+    TextOptions text;
+    text.colour = isatty(STDERR_FILENO) != 0 && variable("NO_COLOR") == nullptr;
+    text.ascii = isatty(STDERR_FILENO) == 0;
+    return text;
+  }
+
+  Inputs inputs() const {
+    Inputs inputs;
+    inputs.max_steps = options_.max_steps;
+    if (options_.choices == CheckOptions::Choices::Sync) inputs.policy.where = ChoicePolicy::Where::Sync;
+    return inputs;
+  }
+
+  // A first execution makes what the process makes only once, and is forgotten; then two are compared.
+  std::string rehearse() const {
+    CheckMachine machine(checking::in_process(), modules());
+    checking::heap().set_on(false);
+    checking::rehearse(machine, inputs());
+    checking::heap().set_on(true);
+    const checking::Rehearsal first = checking::rehearse(machine, inputs());
+    const checking::Rehearsal second = checking::rehearse(machine, inputs());
+    return checking::difference(first, second, machine.names());
+  }
+
+  Result<CheckResult> search(const Target& target) const {
+    Job job;
+    job.target = target.id;
+    TRY_ASSIGN(job.strategy, parse_strategy(options_.strategy, options_.seed));
+    job.policy = inputs().policy;
+    job.max_steps = options_.max_steps;
+    job.detectors = "failure,deadlock,lost-wakeup,livelock,heap";
+    if (options_.races) job.detectors += ",race";
+    if (options_.leaks) job.detectors += ",leak";
+    CampaignOptions campaign;
+    campaign.schedules = options_.schedules;
+    campaign.seconds = options_.seconds;
+    campaign.store = options_.findings;
+    campaign.until = ExploreOptions::Until::FirstFailure;
+    if (options_.run_twice) campaign.verify = ExploreOptions::Verify::RunTwice;
+    campaign.report = look();
+    const std::string differs = rehearse();
+    TRY_ASSIGN(const CampaignResult found,
+               run_campaign(target, job, campaign, [](const Progress&) { return true; }));
+    CheckResult result;
+    result.executions = found.explored.executions + found.explored.truncated;
+    result.interleavings = found.explored.classes;
+    result.exhausted = found.explored.coverage.exhausted;
+    result.seconds = found.seconds;
+    for (const CampaignResult::Kept& kept : found.findings) {
+      result.findings.push_back({kept.finding.verdict.title, std::string(name(kept.finding.verdict.kind)),
+                                 kept.capsule.string(), kept.report});
+      result.report += kept.report + "\n";
+    }
+    if (!differs.empty()) result.warnings.push_back(differs);
+    for (const std::string& trouble : found.explored.trouble) result.warnings.push_back(trouble);
+    result.ok = result.findings.empty() && result.warnings.empty();
+    result.report +=
+        fmt::format("{}: {} in {} by {}\n{}: {}\n", options_.name,
+                    found.findings.empty() ? "nothing found" : plural(found.findings.size(), "finding"),
+                    plural(result.executions, "execution"), to_text(job.strategy),
+                    result.exhausted ? "exhausted" : "covered", found.explored.coverage.statement);
+    for (const std::string& warning : result.warnings) result.report += "warning: " + warning + "\n";
+    return result;
+  }
+
+  Result<CheckResult> replay(const Target& target) const {
+    TRY_ASSIGN(Finding finding, load_capsule(options_.replay));
+    CheckResult result;
+    if (finding.target.kind != "check")
+      return error("{} is no capsule of a slalom::check; try: slalom replay {}", options_.replay,
+                   options_.replay);
+    if (finding.target.name != options_.name) {
+      result.ok = true;
+      result.report = fmt::format("{}: skipped, since {} is of {}\n", options_.name, options_.replay,
+                                  finding.target.name);
+      return result;
+    }
+    finding.schedule.digest = 0;  // it is a function of addresses, some of which differ between processes
+    rehearse();
+    TraceLog log;
+    TRY_ASSIGN(const Replay replay, replay_finding(target, finding, finding.policy, &log));
+    result.executions = 1;
+    if (!replay.same()) {
+      result.report =
+          fmt::format("{}: NOT the same: {}\n  expected: {}\n", options_.name,
+                      replay.divergence ? *replay.divergence
+                                        : "the bug does not show; is this the program that it was found in?",
+                      finding.verdict.title);
+      return result;
+    }
+    finding.verdict = *replay.verdict;
+    TextOptions text = look();
+    text.switch_kinds = switch_kinds(replay.execution);
+    const std::unique_ptr<Machine> machine = *target.make_machine(false);
+    const std::string report = text_report(finding, log, machine->names(), text);
+    result.findings.push_back(
+        {finding.verdict.title, std::string(name(finding.verdict.kind)), options_.replay, report});
+    result.report = report + "\nthe same again\n";
+    return result;
+  }
+
+  CheckOptions options_;
+  std::string refused_;
+};
+
+}  // namespace
+
+#define SLALOM_PUBLIC __attribute__((visibility("default")))
+
+SLALOM_PUBLIC CheckResult check(const CheckOptions& wanted, const std::function<void()>& body,
+                                const char* file, int line) {
+  CheckOptions options = with_environment(wanted);
+  if (options.name.empty())
+    options.name = fmt::format("{}:{}", std::filesystem::path(file).filename().string(), line);
+  const std::string name = options.name;
+  Result<CheckResult> result = Session(std::move(options), body).run();
+  if (result.ok()) return *std::move(result);
+  CheckResult failed;
+  failed.report = fmt::format("{}: slalom: {}\n", name, result.error().message);
+  failed.warnings.push_back(result.error().message);
+  return failed;
+}
+
+SLALOM_PUBLIC CheckResult check(const std::function<void()>& body, const char* file, int line) {
+  return check(CheckOptions{}, body, file, line);
+}
+
+SLALOM_PUBLIC void expect(bool condition, const char* what) {
+  if (condition) return;
+  if (preload::runtime().controls())
+    preload::runtime().fail(preload::Ending::Kind::Assertion, SLALOM_PLACE(), what);
+  std::fprintf(stderr, "slalom::expect: %s\n", what);
+  std::abort();
+}
+
+}  // namespace slalom

@@ -1,0 +1,379 @@
+#include "check/check_machine.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "check/heap.h"
+#include "preload/runtime.h"
+
+namespace slalom::checking {
+namespace {
+
+using preload::Ending;
+using preload::kNobody;
+using preload::Phase;
+using preload::Record;
+using State = preload::Slot::State;
+
+constexpr uint64_t kUnseenSteps = 20'000;  // that an execution which was given up may still take
+
+// Also for reports: what is not an address keeps its number.
+bool is_address(uint64_t object) {
+  return object < preload::kChannelObjects;
+}
+
+}  // namespace
+
+Result<void> CheckMachine::reset(const Inputs& inputs) {
+  give_up();
+  inputs_ = inputs;
+  preload::Channel& c = channel();
+  const bool everywhere = inputs.policy.where == ChoicePolicy::Where::Everywhere;
+  c.timeouts = preload::Timeouts::Any;
+  c.skip = everywhere ? preload::Channel::Skip::Nothing : preload::Channel::Skip::Only;
+  c.stop_at_accesses = everywhere;
+  c.place_count = 0;
+  if (!everywhere)
+    for (Place place : inputs.policy.places)
+      if (c.place_count < preload::kMostPlaces) c.places[c.place_count++] = modules_.here(place.raw);
+  std::sort(c.places, c.places + c.place_count);
+  c.max_steps = inputs.max_steps;
+  c.stop_at = UINT64_MAX;
+  c.uncontrolled = 0;
+  steps_ = hash_ = 0;
+  conflicts_.clear();
+  held_.clear();
+  order_.clear();
+  lease_ = 0;
+  return {};
+}
+
+Stop CheckMachine::start(EventSink& sink) {
+  sink_ = &sink;
+  process_.begin(*this);
+  look();
+  standing_ = true;
+  return choice_point();
+}
+
+Stop CheckMachine::resume(Decision decision) {
+  preload::Channel& c = channel();
+  const uint32_t agent = index_of(decision.next);
+  const bool data = c.choice.kind == static_cast<uint32_t>(ChoiceKind::Data);
+  if (!standing_)
+    return Outcome(ToolError{"resume() without a choice point: call reset() and start() first"});
+  if (agent == kNobody || (data ? agent != c.choice.current || decision.value >= c.choice.arity
+                                : c.slots[agent].state != State::Enabled))
+    return finish(ToolError{"the decision does not answer the question that was asked"}, false);
+  c.value = decision.value;
+  lease_ = decision.lease;
+  lease_enabled_ = enabled_.size();
+  let_run(agent);
+  return run();
+}
+
+void CheckMachine::let_run(uint32_t agent) {
+  standing_ = false;
+  const auto& stops = inputs_.policy.stops;
+  uint64_t stop_at = UINT64_MAX;
+  if (!stops.empty()) {
+    const AgentId id = agents_[agent].id;
+    const auto next = std::lower_bound(stops.begin(), stops.end(),
+                                       ChoicePolicy::Position{id, channel().slots[agent].ops + 1});
+    if (next != stops.end() && next->agent == id) stop_at = next->ops;
+  }
+  channel().stop_at = stop_at;
+  process_.let_run(agent);
+}
+
+Stop CheckMachine::run() {
+  preload::Channel& c = channel();
+  for (;;) {
+    look();
+    const Phase phase = c.phase.load(std::memory_order_relaxed);
+    if (phase == Phase::Over) {
+      Outcome outcome = conclude();
+      const bool normally = std::holds_alternative<Exited>(outcome);
+      return finish(std::move(outcome), normally);
+    }
+    if (phase == Phase::Drain) {
+      process_.let_run(c.choice.current);
+      continue;
+    }
+    if (enabled_.empty()) return finish(deadlock(), false);
+    if (steps_ >= inputs_.max_steps) {
+      LimitReached limit{steps_, {}};
+      for (const Option& option : enabled_) limit.enabled.push_back(option.agent);
+      return finish(std::move(limit), false);
+    }
+    if (wants()) break;
+    let_run(c.choice.current);
+  }
+  standing_ = true;
+  return choice_point();
+}
+
+bool CheckMachine::wants() {
+  const preload::Channel& c = channel();
+  if (c.choice.kind != static_cast<uint32_t>(ChoiceKind::Running)) return true;
+  const auto& stops = inputs_.policy.stops;
+  const uint32_t current = c.choice.current;
+  if (!stops.empty() && std::binary_search(stops.begin(), stops.end(),
+                                           ChoicePolicy::Position{agents_[current].id, c.slots[current].ops}))
+    return true;
+  if (inputs_.policy.where == ChoicePolicy::Where::Nowhere) return false;
+  if (lease_ == 0 || enabled_.size() != lease_enabled_) return true;
+  --lease_;
+  return false;
+}
+
+void CheckMachine::look() {
+  preload::Channel& c = channel();
+  for (auto i = static_cast<uint32_t>(order_.size()); i < c.agent_count; ++i) {
+    const Known now{AgentId{c.slots[i].id}, c.slots[i].entry};
+    if (i >= agents_.size()) agents_.emplace_back();
+    if (agents_[i].id != now.id || agents_[i].entry != now.entry)
+      modules_.names()->learn_agent(now.id, modules_.stable(now.entry));
+    agents_[i] = now;
+    order_.insert(std::lower_bound(order_.begin(), order_.end(), now.id,
+                                   [&](uint32_t a, AgentId id) { return agents_[a].id < id; }),
+                  i);
+  }
+  read_records();
+  enabled_.clear();
+  for (const uint32_t index : order_) {
+    const preload::Slot& slot = c.slots[index];
+    if (slot.state == State::Enabled)
+      enabled_.push_back(
+          {agents_[index].id, {slot.op, ObjectId{stable(slot.object)}, Place{modules_.stable(slot.pc)}}});
+  }
+  steps_ = c.steps;
+}
+
+uint64_t CheckMachine::stable(uint64_t object) const {
+  if (!is_address(object)) return object;
+  if (Heap::owns(reinterpret_cast<const void*>(object))) return heap().stable(object);
+  return modules_.stable(object);
+}
+
+void CheckMachine::read_records() {
+  preload::Channel& c = channel();
+  const uint32_t count = c.record_count;
+  for (uint32_t i = 0; i < count;) {
+    const Record& record = c.records[i];
+    if (record.agent == kNobody) {
+      ++i;
+      continue;
+    }
+    const AgentId agent = agents_[record.agent].id;
+    if (!is_memory(record.op)) {
+      Event event;
+      event.step = Step{record.step};
+      event.agent = agent;
+      event.op = record.op;
+      event.pc = Place{modules_.stable(record.pc)};
+      event.object = ObjectId{stable(record.object)};
+      event.state = record.state;
+      if (record.other != kNobody) event.other = agents_[record.other].id;
+      event.value = record.value;
+      note_lock(record);
+      conflicts_.add_event(record);
+      if (record.op == OpKind::Free && record.state != 0)
+        heap().mark_freed(reinterpret_cast<const void*>(record.object));
+      hash_ = combine(hash_, event.object.raw + agent.raw + static_cast<uint64_t>(record.op),
+                      static_cast<uint64_t>(record.value));
+      std::string text;
+      if (record.text != 0) {
+        text = text_at(record.text);
+        event.text = text;
+      }
+      sink_->on_event(event);
+      ++i;
+      continue;
+    }
+    accesses_.clear();
+    const BatchHeader header{agent, 0, Step{record.step}};
+    for (; i < count; ++i) {
+      Record& next = c.records[i];
+      if (next.agent != record.agent || !is_memory(next.op) || next.step - header.first_step.raw > UINT16_MAX)
+        break;
+      const void* freed = heap().freed_block(reinterpret_cast<const void*>(next.object));
+      next.pc = modules_.stable(next.pc);
+      next.object = stable(next.object);
+      if (freed != nullptr) tell_use_of(freed, next);
+      Access access{};
+      access.pc_bits = next.pc;
+      access.op_bits = static_cast<uint64_t>(next.op);
+      access.size = next.size;
+      access.address_bits = next.object;
+      access.retired = next.step - header.first_step.raw;
+      access.value = static_cast<uint64_t>(next.value);
+      access.wrote = next.wrote != 0;
+      accesses_.push_back(access);
+      hash_ = combine(hash_, next.object + agent.raw + static_cast<uint64_t>(next.op),
+                      next.op == OpKind::Store ? 0 : static_cast<uint64_t>(next.value));
+      if (!is_atomic(next.op)) conflicts_.add(next);
+    }
+    sink_->on_accesses(accesses_, header);
+  }
+  c.record_count = 0;
+}
+
+void CheckMachine::tell_use_of(const void* freed, const Record& access) {
+  Event event;
+  event.step = Step{access.step};
+  event.agent = agents_[access.agent].id;
+  event.op = OpKind::HeapUse;
+  event.pc = Place{access.pc};
+  event.object = ObjectId{stable(preload::object_id(freed))};
+  sink_->on_event(event);
+}
+
+void CheckMachine::note_lock(const Record& record) {
+  const bool takes = record.op == OpKind::Lock || record.op == OpKind::WriteLock ||
+                     record.op == OpKind::ReadLock || (record.op == OpKind::TryLock && record.value != 0);
+  const bool gives =
+      record.op == OpKind::Unlock || record.op == OpKind::WriteUnlock || record.op == OpKind::ReadUnlock;
+  if (takes) {
+    held_.push_back(record.object);
+  } else if (gives) {
+    const auto at = std::find(held_.rbegin(), held_.rend(), record.object);
+    if (at != held_.rend()) held_.erase(std::next(at).base());
+  }
+}
+
+ChoicePoint CheckMachine::choice_point() const {
+  const preload::Channel& c = channel();
+  ChoicePoint point;
+  point.step = Step{steps_};
+  point.kind = static_cast<ChoiceKind>(c.choice.kind);
+  point.source = this;
+  point.arity = point.kind == ChoiceKind::Data ? c.choice.arity : 0;
+  uint64_t digest = enabled_.size() << 8 | c.choice.kind;
+  for (const Option& option : enabled_) digest = combine(digest, option.agent.raw);
+  if (point.kind != ChoiceKind::Start) {
+    const preload::Slot& slot = c.slots[c.choice.current];
+    point.current = AgentId{slot.id};
+    point.current_ops = slot.ops;
+    digest = combine(digest, slot.id, slot.ops, modules_.stable(slot.pc), point.arity);
+  }
+  point.digest = digest;
+  return point;
+}
+
+Stop CheckMachine::finish(Outcome outcome, bool normally) {
+  standing_ = false;
+  if (!normally) open_locks();
+  process_.end(normally);
+  sink_->on_end(outcome);
+  return outcome;
+}
+
+// The search wants no more of this execution, but the body must get to its end.
+void CheckMachine::give_up() {
+  if (!standing_) return;
+  standing_ = false;
+  preload::Channel& c = channel();
+  c.skip = preload::Channel::Skip::Only;
+  c.stop_at_accesses = c.place_count = 0;
+  c.stop_at = UINT64_MAX;
+  c.max_steps = c.steps + kUnseenSteps;
+  uint32_t next = c.choice.current;
+  while (c.phase.load(std::memory_order_relaxed) != Phase::Over && c.steps < c.max_steps) {
+    const bool again = c.phase.load(std::memory_order_relaxed) == Phase::Drain ||
+                       c.choice.kind == static_cast<uint32_t>(ChoiceKind::Data);
+    for (uint32_t i = 0; !again && i < c.agent_count; ++i) {
+      next = (next + 1) % c.agent_count;
+      if (c.slots[next].state == State::Enabled) break;
+    }
+    if (again) next = c.choice.current;
+    if (!again && c.slots[next].state != State::Enabled) break;
+    for (uint32_t i = 0; i < c.record_count; ++i) note_lock(c.records[i]);
+    c.record_count = 0;
+    c.value = 0;
+    process_.let_run(next);
+  }
+  const bool normally =
+      c.phase.load(std::memory_order_relaxed) == Phase::Over && c.ending.kind == Ending::Kind::Exit;
+  if (!normally) open_locks();
+  process_.end(normally);
+}
+
+// Of an execution that cannot end. Which kind of lock it is shows in what it holds: a mutex of the model has
+// an owner, a spin lock that is taken is 0, a pthread_once that runs is 1.
+void CheckMachine::open_locks() {
+  for (const uint64_t address : held_) {
+    auto* mutex = reinterpret_cast<pthread_mutex_t*>(address);
+    auto* lock = reinterpret_cast<pthread_rwlock_t*>(address);
+    auto* word = reinterpret_cast<volatile int*>(address);
+    const auto owner = static_cast<uint32_t>(mutex->__data.__owner);
+    if (*word == 1 && owner != 0 && owner <= channel().agent_count) {
+      mutex->__data.__lock = 0;
+      mutex->__data.__count = 0;
+      mutex->__data.__owner = 0;
+    } else if (lock->__data.__writers != 0 || lock->__data.__readers != 0) {
+      lock->__data.__writers = lock->__data.__readers = 0;
+      lock->__data.__cur_writer = 0;
+    } else {
+      *word = *word == 0;
+    }
+  }
+  held_.clear();
+}
+
+Outcome CheckMachine::conclude() {
+  const Ending& ending = channel().ending;
+  if (ending.kind == Ending::Kind::Exit) return Exited{};
+  Faulted fault;
+  fault.kind = ending.kind == Ending::Kind::Assertion ? Faulted::Kind::Assertion : Faulted::Kind::Crash;
+  if (ending.agent < agents_.size()) fault.agent = agents_[ending.agent].id;
+  fault.pc = Place{modules_.stable(ending.pc)};
+  fault.what = text_at(ending.text);
+  hash_ = combine(hash_, static_cast<uint64_t>(ending.kind), hash_text(fault.what));
+  return fault;
+}
+
+Deadlocked CheckMachine::deadlock() const {
+  const preload::Channel& c = channel();
+  Deadlocked result;
+  for (const uint32_t index : order_) {
+    const preload::Slot& slot = c.slots[index];
+    if (slot.state == State::Ended) continue;
+    Deadlocked::Waiting waiting{
+        agents_[index].id, slot.op, ObjectId{stable(slot.object)}, Place{modules_.stable(slot.pc)}, {}};
+    for (uint32_t i = 0; i < c.holder_count; ++i)
+      if (c.holders[i].waiting == index) waiting.held_by.push_back(agents_[c.holders[i].holder].id);
+    std::sort(waiting.held_by.begin(), waiting.held_by.end());
+    result.waiting.push_back(std::move(waiting));
+  }
+  return result;
+}
+
+std::vector<Option> CheckMachine::blocked() const {
+  const preload::Channel& c = channel();
+  std::vector<Option> blocked;
+  for (const uint32_t index : order_) {
+    const preload::Slot& slot = c.slots[index];
+    if (slot.state == State::Disabled)
+      blocked.push_back(
+          {agents_[index].id, {slot.op, ObjectId{stable(slot.object)}, Place{modules_.stable(slot.pc)}}});
+  }
+  return blocked;
+}
+
+std::string CheckMachine::text_at(uint32_t text) const {
+  if (text == 0 || text > preload::kTextBytes) return {};
+  const char* start = channel().texts + (text - 1);
+  return std::string(start, strnlen(start, preload::kTextBytes - (text - 1)));
+}
+
+uint32_t CheckMachine::index_of(AgentId id) const {
+  for (const uint32_t index : order_)
+    if (agents_[index].id == id) return index;
+  return kNobody;
+}
+
+}  // namespace slalom::checking

@@ -1,0 +1,153 @@
+#include "check/fiber.h"
+
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "preload/raw.h"
+
+extern "C" {
+void slalom_switch(slalom::checking::Context* from, const slalom::checking::Context* to);
+void slalom_switch_slowly(slalom::checking::Context* from, const slalom::checking::Context* to);
+void slalom_fiber_begin();
+}
+
+namespace slalom::checking {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr unsigned long kCanSetBase = 2;  // in AT_HWCAP2
+constexpr size_t kLenderStack = 64 * 1024;
+
+uint64_t top_of(uint32_t index) {
+  return kStacks + (index + uint64_t{1}) * kStackSlot;
+}
+
+// What these keep for a thread outlives its use by one fiber: malloc's caches, and slalom's own.
+bool keeps_its_locals(const char* path) {
+  const char* slash = strrchr(path, '/');
+  const char* name = slash == nullptr ? path : slash + 1;
+  for (const char* start : {"libc.so", "libc-", "ld-linux", "libslalom_check"})
+    if (strncmp(name, start, strlen(start)) == 0) return true;
+  return false;
+}
+
+struct Lending {
+  void* fiber = nullptr;
+  std::atomic<uint32_t> ready{0};
+};
+
+}  // namespace
+
+// In the real thread whose thread-local storage a fiber will use: finds that, then sleeps.
+void* Fibers::lend(void* data) {
+  auto& lending = *static_cast<Lending*>(data);
+  auto& fiber = *static_cast<Fiber*>(lending.fiber);
+  fiber.at.thread_base = pthread_self();
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* to) {
+        if (info->dlpi_tls_data == nullptr || keeps_its_locals(info->dlpi_name)) return 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& header = info->dlpi_phdr[i];
+          if (header.p_type == PT_TLS)
+            static_cast<Fiber*>(to)->locals.push_back(
+                {static_cast<char*>(info->dlpi_tls_data),
+                 reinterpret_cast<const void*>(info->dlpi_addr + header.p_vaddr), header.p_filesz,
+                 header.p_memsz});
+        }
+        return 0;
+      },
+      &fiber);
+  lending.ready = 1;
+  preload::futex_wake(lending.ready);
+  static std::atomic<uint32_t> never{0};
+  for (;;) preload::futex_wait(never, uint32_t{0});
+}
+
+bool Fibers::prepare() {
+  if (fibers_.empty()) {
+    void* memory = mmap(reinterpret_cast<void*>(kStacks), kMostFibers * kStackSlot, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory != reinterpret_cast<void*>(kStacks)) return false;
+    fast_ = (getauxval(AT_HWCAP2) & kCanSetBase) != 0;
+    fibers_.reserve(kMostFibers);  // lenders fill them in where they are
+    if (!add()) return false;
+  }
+  outside_.thread_base = fibers_[0].at.thread_base = pthread_self();
+  return true;
+}
+
+// The next fiber: its stack, and a thread that lends it what a thread has.
+bool Fibers::add() {
+  const auto index = static_cast<uint32_t>(fibers_.size());
+  if (index >= kMostFibers) return false;
+  auto* bottom = reinterpret_cast<char*>(top_of(index) - kStackSlot);
+  if (mprotect(bottom + kPage, kStackSlot - kPage, PROT_READ | PROT_WRITE) != 0) return false;
+  Fiber& fiber = fibers_.emplace_back();
+  if (index == 0) return true;
+  Lending lending{.fiber = &fiber};
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kLenderStack);
+  pthread_t thread{};
+  const int result = SLALOM_REAL(pthread_create)(&thread, &attributes, lend, &lending);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (result != 0) {
+    fibers_.pop_back();
+    return false;
+  }
+  while (lending.ready == 0) preload::futex_wait(lending.ready, uint32_t{0});
+  return true;
+}
+
+bool Fibers::start(uint32_t index, void (*entry)(uint32_t)) {
+  while (index >= fibers_.size())
+    if (!add()) return false;
+  Fiber& fiber = fibers_[index];
+  for (const LocalData& local : fiber.locals) {
+    memcpy(local.data, local.image, local.image_size);
+    memset(local.data + local.image_size, 0, local.size - local.image_size);
+  }
+  // What earlier executions left on the stack could show in this one, in all it reaches usually.
+  memset(reinterpret_cast<char*>(top_of(index)) - kPage, 0, kPage);
+  // As slalom_switch left it: control words, six registers, where to go on. Aligned as before a call.
+  auto* words = reinterpret_cast<uint64_t*>(top_of(index)) - 10;
+  constexpr uint64_t kControlWords = uint64_t{0x037f} << 32 | 0x1f80;
+  const uint64_t frame[8] = {kControlWords,
+                             0,
+                             0,
+                             index,
+                             reinterpret_cast<uint64_t>(entry),
+                             0,
+                             0,
+                             reinterpret_cast<uint64_t>(slalom_fiber_begin)};
+  memcpy(words, frame, sizeof frame);
+  fiber.at.stack = words;
+  return true;
+}
+
+void Fibers::enter(uint32_t index) {
+  running_ = index;
+  (fast_ ? slalom_switch : slalom_switch_slowly)(&outside_, &fibers_[index].at);
+}
+
+void Fibers::leave() {
+  (fast_ ? slalom_switch : slalom_switch_slowly)(&fibers_[running_].at, &outside_);
+}
+
+bool Fibers::is_overflow(uint64_t address) {
+  return address >= kStacks && address < kStacks + kMostFibers * kStackSlot &&
+         (address - kStacks) % kStackSlot < kPage;
+}
+
+}  // namespace slalom::checking

@@ -1,0 +1,151 @@
+#include "check/in_process.h"
+
+#include <cxxabi.h>
+#include <errno.h>
+#include <sys/mman.h>
+
+#include <exception>
+#include <typeinfo>
+
+#include "check/failures.h"
+#include "check/heap.h"
+#include "preload/accesses.h"
+#include "preload/runtime.h"
+#include "preload/threads.h"
+
+namespace slalom::checking {
+namespace {
+
+using preload::kNobody;
+using preload::Phase;
+using preload::Runtime;
+using preload::runtime;
+
+void run_body() {
+  runtime().begin_first();
+  in_process().body()();
+}
+
+void run_thread(uint32_t index) {
+  preload::forget_accesses();
+  preload::forget_keys();
+  runtime().enter(index);
+  preload::Agent& me = runtime().me();
+  me.result = me.start(me.argument);
+}
+
+// In a fiber: the thread or the body, and what leaves it.
+void run_fiber(uint32_t index) {
+  errno = 0;
+  try {
+    index == 0 ? run_body() : run_thread(index);
+  } catch (const abi::__forced_unwind&) {  // pthread_exit, or cancelled
+  } catch (...) {
+    fail_for_exception();
+  }
+  index == 0 ? runtime().end_agent() : preload::finish_agent();
+}
+
+}  // namespace
+
+InProcess& in_process() {
+  static InProcess the_only_one;
+  return the_only_one;
+}
+
+std::string InProcess::open(const std::function<void()>& body) {
+  if (body_ != nullptr) return "slalom::check is running already: one at a time in a process";
+  if (channel_ == nullptr) {
+    void* memory =
+        mmap(nullptr, sizeof(preload::Channel), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return "the system has no memory left for slalom";
+    channel_ = static_cast<preload::Channel*>(memory);
+    runtime().attach(channel_);
+    runtime().prepare_places();
+  }
+  if (!fibers_.prepare() || !heap().prepare())
+    return "the addresses that slalom uses for stacks and heap (from 0x600000000000) are taken, or memory is "
+           "limited (ulimit -v)";
+  body_ = &body;
+  watch_failures();
+  return {};
+}
+
+void InProcess::close() {
+  body_ = nullptr;
+  unwatch_failures();
+}
+
+void InProcess::begin(Occupant& occupant) {
+  if (occupant_ != nullptr) occupant_->give_up();
+  occupant_ = &occupant;
+  channel_->agent_count = channel_->record_count = channel_->text_used = channel_->holder_count = 0;
+  channel_->steps = 0;
+  channel_->ending = {};
+  channel_->phase.store(Phase::Running, std::memory_order_relaxed);
+  heap().begin(ended_normally_);
+  memcpy(&exceptions_, abi::__cxa_get_globals(), sizeof exceptions_);
+  calls_ = preload::call_depth();
+  runtime().begin_execution(pthread_self());
+  fibers_.start(0, run_fiber);
+}
+
+void InProcess::let_run(uint32_t agent) {
+  const int error = errno;
+  if (agent == 0) runtime().set_self(0);
+  fibers_.enter(agent);
+  if (agent == 0) runtime().set_self(kNobody);
+  errno = error;
+}
+
+void InProcess::end(bool normally) {
+  occupant_ = nullptr;
+  ended_normally_ = normally;
+  memcpy(abi::__cxa_get_globals(), &exceptions_, sizeof exceptions_);
+  preload::set_call_depth(calls_);
+}
+
+}  // namespace slalom::checking
+
+// How turns are passed here; see preload/runtime.h.
+namespace slalom::preload {
+
+bool Runtime::connected() const {
+  return false;  // the process is not the target's alone
+}
+
+void Runtime::hand_over(Phase phase) {
+  channel_->phase.store(phase, std::memory_order_relaxed);
+  const int error = errno;
+  checking::in_process().fibers().leave();
+  errno = error;
+}
+
+// A fiber is entered when its turn has come.
+void Runtime::wait_turn(uint32_t) {}
+
+void Runtime::end_process() {
+  hand_over(Phase::Over);
+  __builtin_unreachable();
+}
+
+void Runtime::end_last() {
+  channel_->ending.kind = Ending::Kind::Exit;
+  end_process();
+}
+
+void Runtime::leave() {}
+
+int start_thread(uint32_t index, const pthread_attr_t*, pthread_t& created) {
+  const uint32_t self = runtime().self();
+  // What a new lender costs is the process's.
+  runtime().set_self(kNobody);
+  checking::Fibers& fibers = checking::in_process().fibers();
+  const bool started = fibers.start(index, checking::run_fiber);
+  runtime().set_self(self);
+  if (!started) return EAGAIN;
+  created = fibers.thread(index);
+  return 0;
+}
+
+}  // namespace slalom::preload

@@ -1,0 +1,81 @@
+#include "check/modules.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "check/fiber.h"
+
+namespace slalom::checking {
+namespace {
+
+constexpr uint64_t kProgram = 0x555555554000;  // where Linux puts a program when told not to choose by chance
+constexpr uint64_t kLibraries = 0x7fff00000000 - (uint64_t{64} << 32);
+constexpr uint64_t kLocals = 0x7ff000000000;  // what lies there is called so
+constexpr uint64_t kSpacing = uint64_t{1} << 30;
+
+std::vector<Zygote::Module> loaded() {
+  std::vector<Zygote::Module> modules;
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  while (std::getline(maps, line)) {
+    unsigned long long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2) continue;
+    const size_t slash = line.find('/');
+    if (slash == std::string::npos) {
+      // Zeroed variables lie behind what comes from the file.
+      if (!modules.empty() && modules.back().end == begin && line.find('[') == std::string::npos)
+        modules.back().end = end;
+      continue;
+    }
+    const std::string path = line.substr(slash);
+    if (modules.empty() || modules.back().path != path)
+      modules.push_back({path, begin, end, false});
+    else
+      modules.back().end = end;
+  }
+  return modules;
+}
+
+}  // namespace
+
+Modules::Modules() {
+  std::error_code ignored;
+  program_ = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+  Dl_info self{};
+  static const char here = 0;
+  dladdr(&here, &self);
+  const std::filesystem::path library = std::filesystem::canonical(self.dli_fname, ignored);
+  std::vector<Zygote::Module> modules = loaded();
+  uint64_t next = kLibraries;
+  for (Zygote::Module& module : modules) {
+    const bool program = module.path == program_;
+    bool system = false;
+    for (const char* folder : {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"})
+      system = system || module.path.rfind(folder, 0) == 0;
+    module.user = program || (!system && module.path != library.string());
+    if (!module.user) continue;
+    const bool moves = !program || module.begin >= uint64_t{1} << 40;  // else it was linked to where it is
+    const uint64_t to = !moves ? module.begin : program ? kProgram : next;
+    if (!program) next += kSpacing;
+    const Moved moved{module.begin, module.end - module.begin, to - module.begin};
+    module.begin = to;
+    module.end = to + moved.size;
+    moved_.push_back(moved);
+  }
+  names_->learn_modules(modules);
+  moved_.push_back({kStacks, kMostFibers * kStackSlot, kLocals - kStacks});
+}
+
+void Modules::describe(preload::Channel& channel) const {
+  channel.user_count = channel.wrapper_count = 0;
+  for (size_t i = 0; i + 1 < moved_.size() && channel.user_count < preload::kMostModules; ++i)
+    channel.user[channel.user_count++] = {moved_[i].begin, moved_[i].begin + moved_[i].size};
+  for (const preload::Range& range : names_->wrappers())
+    if (channel.wrapper_count < preload::kMostWrappers)
+      channel.wrappers[channel.wrapper_count++] = {here(range.begin), here(range.end)};
+}
+
+}  // namespace slalom::checking
