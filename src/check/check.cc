@@ -1,6 +1,5 @@
 // The public face: slalom::check() and slalom::expect().
-#include "slalom/check.h"
-
+#include <slalom/check.h>
 #include <unistd.h>
 
 #include <algorithm>
