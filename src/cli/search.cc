@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/file.h"
 #include "detect/detector_set.h"
 #include "finding/finding_json.h"
+#include "report/junit.h"
 
 namespace slalom {
 namespace {
@@ -101,6 +103,27 @@ nlohmann::ordered_json to_json(const Target& target, const Job& job, const Campa
     json["findings"].push_back(finding_json(kept.finding, kept.capsule.string()));
   json["trouble"] = r.trouble;
   return json;
+}
+
+// For build servers. What counts is what the exit code says.
+std::string to_junit(const Target& target, const CampaignResult& result, bool races_count) {
+  const ExploreResult& r = result.explored;
+  JunitSuite suite{target.id.name, result.seconds, {}, {}};
+  JunitCase search{.name = "search"};
+  if (r.end == ExploreResult::End::Failed)
+    search = {"search", JunitCase::Result::Error, "error", r.trouble.front(), r.trouble.front()};
+  suite.cases.push_back(search);
+  for (const auto& kept : result.findings) {
+    const Verdict& verdict = kept.finding.verdict;
+    const bool counts =
+        verdict.severity == Severity::Failure || (verdict.severity == Severity::Race && races_count);
+    suite.cases.push_back({verdict.title, counts ? JunitCase::Result::Failed : JunitCase::Result::Passed,
+                           std::string(name(verdict.kind)), verdict.title, kept.report});
+  }
+  suite.output = fmt::format("{}\n{}: {}\n", plural(r.executions + r.truncated, "execution"),
+                             r.coverage.exhausted ? "exhausted" : "covered", r.coverage.statement);
+  for (const std::string& trouble : r.trouble) suite.output += "warning: " + trouble + "\n";
+  return junit_xml(suite);
 }
 
 // Whole reports of the worst that was found, short ones of the rest.
@@ -209,7 +232,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
     campaign.until = arguments.fail_on == "race" ? ExploreOptions::Until::FirstFailureOrRace
                                                  : ExploreOptions::Until::FirstFailure;
   campaign.report.width = terminal_width();
-  campaign.report.colour = !arguments.json && output_style().on;
+  campaign.report.colour = !arguments.json && arguments.junit.empty() && output_style().on;
   campaign.report.ascii = !is_terminal(STDOUT_FILENO);
   if (arguments.full) campaign.report.detail = TextOptions::Detail::Everything;
 
@@ -221,6 +244,10 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   };
   TRY_ASSIGN(const CampaignResult result, run_campaign(target, job, campaign, progress));
   line.clear();
+  if (!arguments.junit.empty()) {
+    const std::string xml = to_junit(target, result, campaign.races_count);
+    TRY(write_file(arguments.junit, std::string_view(xml)));
+  }
   if (arguments.json)
     std::cout << json_text(to_json(target, job, result));
   else
@@ -287,6 +314,8 @@ void add_search_options(CLI::App& verb, SearchArguments& a) {
   verb.add_flag("--no-checkpoints", a.no_checkpoints, "run every execution from the beginning");
   verb.add_flag("--run-twice", a.run_twice, "run every execution twice and compare");
   verb.add_flag("--full", a.full, "all reports, and all operations in them");
+  verb.add_option("--junit", a.junit, "also write the results as JUnit XML, for build servers")
+      ->type_name("FILE");
   verb.add_flag("--json", a.json, "results as JSON on standard output (docs/formats.md)");
 }
 

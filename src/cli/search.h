@@ -16,6 +16,7 @@ struct SearchArguments {
   uint64_t max_steps = 20'000;
   std::string detectors = "default";
   std::string time;
+  std::string junit;    // a file to write; empty: none
   std::string fail_on;  // "race": races count, also where they usually do not
   bool no_shrink = false, no_checkpoints = false, run_twice = false, first = false, json = false,
        full = false;

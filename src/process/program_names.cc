@@ -77,6 +77,9 @@ uint64_t load_bias(const Zygote::Module& module) {
 }
 
 bool is_library_code(const std::string& symbol) {
+  // These call what the user gave them, and it is mostly inlined there.
+  for (const char* caller : {"_Function_handler", "_State_impl", "_Invoker", "__invoke", "_Task_setter"})
+    if (symbol.find(caller) != std::string::npos) return false;
   for (const char* prefix : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZGVZNSt"})
     if (symbol.rfind(prefix, 0) == 0) return true;
   return symbol.find("__gthread_") != std::string::npos;
@@ -118,6 +121,8 @@ const ProgramNames::Line* ProgramNames::line_of(uint64_t pc) const {
     if (line.file.rfind("/usr/", 0) != 0) break;
     line = {call.file, call.line, call.function};
   }
+  if (!line.file.empty() && line.file[0] != '/' && !place->folder.empty())
+    line.file = place->folder + "/" + line.file;
   return &line;
 }
 

@@ -226,6 +226,7 @@ std::optional<SourcePlace> DebugInfo::at(uint64_t address) const {
       line == nullptr ? nullptr : dwfl_lineinfo(line, nullptr, &place.line, nullptr, nullptr, nullptr);
   if (file == nullptr) return std::nullopt;
   place.file = file;
+  if (const char* folder = dwfl_line_comp_dir(line); folder != nullptr) place.folder = folder;
   Dwarf_Addr bias = 0;
   Dwarf_Die* unit = dwfl_module_addrdie(module, address, &bias);
   if (unit != nullptr) add_functions(unit, address - bias, place);

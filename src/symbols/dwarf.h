@@ -31,6 +31,7 @@ struct SourcePlace {
   int line = 0;
   std::string function;            // whose source line that is; empty: unknown
   std::vector<Call> inlined_into;  // innermost first: the last one is the function that exists as code
+  std::string folder;              // where it was compiled: what files without a leading / are relative to
 
   // "queue.c:12 (push, inlined into fill at main.c:40)"
   std::string text() const;
