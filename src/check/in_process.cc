@@ -11,6 +11,7 @@
 #include "check/heap.h"
 #include "preload/accesses.h"
 #include "preload/runtime.h"
+#include "preload/signals.h"
 #include "preload/threads.h"
 
 namespace slalom::checking {
@@ -135,6 +136,8 @@ void Runtime::end_last() {
 }
 
 void Runtime::leave() {}
+
+void run_handlers() {}  // signals are not part of these executions
 
 int start_thread(uint32_t index, const pthread_attr_t*, pthread_t& created) {
   const uint32_t self = runtime().self();
