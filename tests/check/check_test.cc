@@ -172,6 +172,23 @@ TEST(Check, ALostWakeup) {
   EXPECT_TRUE(fixed.ok) << fixed.report;
 }
 
+TEST(Check, ALivelock) {
+  const auto body = [](bool sets) {
+    std::atomic<bool> ready{false};
+    std::thread waiter([&] {
+      while (!ready.load()) std::this_thread::yield();
+    });
+    if (sets) ready.store(true);
+    waiter.join();
+  };
+  CheckOptions wanted = options("dfs:limit=1", 50);
+  wanted.max_steps = 2'000;
+  const CheckResult broken = check(wanted, [&] { body(false); });
+  EXPECT_TRUE(found(broken, "livelock")) << broken.report;
+  const CheckResult fixed = check(wanted, [&] { body(true); });
+  EXPECT_TRUE(fixed.findings.empty()) << fixed.report;
+}
+
 // What ends a program, one way or another, only ends the execution.
 TEST(Check, SurvivesWhatBreaksABody) {
   const struct {
