@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "base/hash.h"
@@ -23,6 +25,15 @@ constexpr uint64_t kUnseenSteps = 20'000;  // that an execution which was given 
 // Also for reports: what is not an address keeps its number.
 bool is_address(uint64_t object) {
   return object < preload::kChannelObjects;
+}
+
+// Bit field by bit field the processor would wait for its own stores.
+Access packed(const Record& record, uint64_t first_step) {
+  constexpr uint64_t kLow = (uint64_t{1} << 48) - 1;
+  return std::bit_cast<Access>(std::array<uint64_t, 4>{
+      (record.pc & kLow) | static_cast<uint64_t>(record.op) << 48,
+      (record.object & kLow) | (record.step - first_step) << 48, static_cast<uint64_t>(record.value),
+      uint64_t{record.size} << 40 | static_cast<uint64_t>(record.wrote != 0) << 58});
 }
 
 }  // namespace
@@ -204,15 +215,7 @@ void CheckMachine::read_records() {
       next.pc = modules_.stable(next.pc);
       next.object = stable(next.object);
       if (freed != nullptr) tell_use_of(freed, next);
-      Access access{};
-      access.pc_bits = next.pc;
-      access.op_bits = static_cast<uint64_t>(next.op);
-      access.size = next.size;
-      access.address_bits = next.object;
-      access.retired = next.step - header.first_step.raw;
-      access.value = static_cast<uint64_t>(next.value);
-      access.wrote = next.wrote != 0;
-      accesses_.push_back(access);
+      accesses_.push_back(packed(next, header.first_step.raw));
       hash_ = combine(hash_, next.object + agent.raw + static_cast<uint64_t>(next.op),
                       next.op == OpKind::Store ? 0 : static_cast<uint64_t>(next.value));
       if (!is_atomic(next.op)) conflicts_.add(next);
