@@ -203,6 +203,10 @@ void DeadlockDetector::add_evidence(const Wait& wait, Verdict& verdict) const {
     return;
   }
   if (taken != nullptr) verdict.evidence.push_back(taken->evidence(fmt::format("takes {}", object)));
+  if (waiting.op == OpKind::None && waiting.object.raw == 0) {
+    verdict.evidence.push_back(parked_at(waiting).evidence("waits"));
+    return;
+  }
   verdict.evidence.push_back(parked_at(waiting).evidence(fmt::format(
       "waits for {}{}", object, wait.holder ? fmt::format(" held by {}", names_.agent(wait.holder)) : "")));
 }
@@ -222,8 +226,14 @@ std::string DeadlockDetector::all_waits(const Deadlocked& deadlock) const {
                             ? names_.agent(holder)
                             : fmt::format("{} since {}", names_.agent(holder), names_.place(taken->pc)));
     }
-    sentences.push_back(fmt::format("{} waits at {} ({}) for {}{}{}.", names_.agent(waiting.agent),
-                                    names_.place(waiting.pc), name(waiting.op), names_.object(waiting.object),
+    if (waiting.op == OpKind::None && waiting.object.raw == 0) {  // a kernel's, and not for a lock
+      sentences.push_back(
+          fmt::format("{} waits at {}.", names_.agent(waiting.agent), names_.place(waiting.pc)));
+      continue;
+    }
+    const std::string how = waiting.op == OpKind::None ? "" : fmt::format(" ({})", name(waiting.op));
+    sentences.push_back(fmt::format("{} waits at {}{} for {}{}{}.", names_.agent(waiting.agent),
+                                    names_.place(waiting.pc), how, names_.object(waiting.object),
                                     holders.empty() ? "" : ", held by ", fmt::join(holders, " and ")));
   }
   return fmt::format("{}", fmt::join(sentences, " "));

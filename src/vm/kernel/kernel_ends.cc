@@ -68,9 +68,39 @@ Stop KernelMachine::conclude() {
   }
   Deadlocked deadlock;
   for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
-    if (!state_.cpus[cpu].done)
-      deadlock.waiting.push_back({cpu_agent(cpu), OpKind::None, {}, waits_at(cpu), {}});
+    if (!state_.cpus[cpu].done) {
+      Deadlocked::Waiting waiting{cpu_agent(cpu), OpKind::None, {}, waits_at(cpu), {}};
+      if (const std::optional<LockWait> wait = waits_for_lock(cpu)) {
+        waiting.object = ObjectId{wait->lock};
+        waiting.pc = wait->caller;
+        if (const auto held = state_.locks.find(wait->lock); held != state_.locks.end())
+          waiting.held_by = held->second;
+      }
+      deadlock.waiting.push_back(std::move(waiting));
+    }
   return finish(std::move(deadlock));
+}
+
+// The lock that the innermost function was called for which takes one and has not returned, on the stack
+// that its flow waits on.
+std::optional<KernelMachine::LockWait> KernelMachine::waits_for_lock(unsigned cpu) const {
+  if (model_ == nullptr) return std::nullopt;
+  const CpuState& state = state_.cpus[cpu];
+  const uint64_t pointer = machine_.pc->cpu(cpu).regs.gpr[kRsp];
+  const uint64_t stack = pointer & ~(kKernelStack - 1);
+  const bool here = stack == state.flow_stack || !state.interrupts.empty();
+  const uint64_t top = here ? pointer : state.flow_sleeps;
+  const uint64_t end = (here ? stack : state.flow_stack) + kKernelStack;
+  const FunctionWatch::Open& open = tap_.functions.open();
+  for (auto at = open.lower_bound(top); at != open.end() && at->first < end; ++at)
+    for (const FunctionWatch::Frame& frame : at->second) {
+      const LinuxFunction* function = model_->functions().at(frame.function);
+      using Role = LinuxFunction::Role;
+      if (function != nullptr && function->object != LinuxFunction::kNone &&
+          (function->role == Role::Acquire || function->role == Role::AcquireIf0))
+        return LockWait{frame.arguments[function->object], Place{frame.return_address}};
+    }
+  return std::nullopt;
 }
 
 // A flow that sleeps, or an interrupt that has come in its way and does not end: the innermost function on

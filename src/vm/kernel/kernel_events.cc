@@ -112,9 +112,33 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
 void KernelMachine::on_guest_event(const Cpu& cpu, const GuestEvent& guest) {
   Event event = guest.event;
   event.step.raw -= begin_executed_;
-  event.agent = agent(cpu.id);
+  event.agent = event.other = agent(cpu.id);         // twice: recognised (see explore/recorder.cc)
   if (event.op == OpKind::TryLock) event.value = 1;  // told only when it was taken
+  note_lock(cpu.id, event);
   state_.cpus[cpu.id].told.push_back({event, std::string(event.text), {}, 0});
+}
+
+void KernelMachine::note_lock(unsigned cpu, const Event& event) {
+  switch (event.op) {
+    case OpKind::Lock:
+    case OpKind::TryLock:
+    case OpKind::ReadLock:
+    case OpKind::WriteLock:
+      state_.locks[event.object.raw].push_back(cpu_agent(cpu));
+      break;
+    case OpKind::Unlock:
+    case OpKind::ReadUnlock:
+    case OpKind::WriteUnlock: {
+      const auto held = state_.locks.find(event.object.raw);
+      if (held == state_.locks.end()) break;
+      const auto mine = std::ranges::find(held->second, cpu_agent(cpu));
+      if (mine != held->second.end()) held->second.erase(mine);
+      if (held->second.empty()) state_.locks.erase(held);
+      break;
+    }
+    default:
+      break;
+  }
 }
 
 void KernelMachine::pass_on(unsigned cpu) {

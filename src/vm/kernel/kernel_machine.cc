@@ -178,6 +178,9 @@ std::optional<uint8_t> KernelMachine::early_timer(unsigned cpu) const {
 void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector) {
   Pc& pc = *machine_.pc;
   CpuState& state = state_.cpus[cpu];
+  // Whatever has just returned has done so before the interrupt comes.
+  tap_.base_step = pc.executed();
+  tap_.functions.at_block(pc.cpu(cpu), tap_, pc.cpu(cpu).gpr(kRip), static_cast<uint8_t>(OpKind::Return), 0);
   const Interrupt context{interrupt_agent(cpu, vector), pc.cpu(cpu).gpr(kRip), pc.cpu(cpu).gpr(kRsp)};
   state.interrupts.push_back(context);
   state.parked = false;

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -106,7 +107,8 @@ class KernelMachine final : public Machine,
     uint32_t arity = 0;
     uint64_t progress = 0;  // virtual time when a flow last entered or left the kernel
     uint64_t revivals = 0;  // times that all CPUs seemed to wait for each other
-    bool dying = false;     // the kernel reports its end, since this instruction
+    std::map<uint64_t, std::vector<AgentId>> locks;  // who holds them, by the CPUs' agents
+    bool dying = false;                              // the kernel reports its end, since this instruction
     uint64_t dying_since = 0;
     bool reported = false;  // completely
     std::string line;       // of the console, so far
@@ -151,9 +153,15 @@ class KernelMachine final : public Machine,
   bool next_stop_is(unsigned cpu) const;  // here
   void enter_interrupt(unsigned cpu, uint8_t vector);
   void leave_interrupts(unsigned cpu, bool all);
+  struct LockWait {
+    uint64_t lock = 0;
+    Place caller;  // who wants it
+  };
+  std::optional<LockWait> waits_for_lock(unsigned cpu) const;
   Place waits_at(unsigned cpu) const;  // where the flow waits that belongs to that CPU
   void look_again();
   void watch_for_writes();
+  void note_lock(unsigned cpu, const Event& event);
   void pass_on(unsigned cpu);
   void read_console();
   void console_line(const std::string& line);

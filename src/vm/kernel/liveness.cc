@@ -25,11 +25,10 @@ void Liveness::on_accesses(std::span<const Access> accesses) {
     for (const Access& access : accesses)
       if (!access.wrote && since_pause_.size() < kMostReads) note_read(since_pause_, access);
   constexpr size_t kWindow = size_t{kLoop} * kRounds;
-  accesses = accesses.last(std::min(accesses.size(), kWindow));
-  if (recent_.size() + accesses.size() > 2 * kWindow)
-    recent_.erase(recent_.begin(), recent_.end() - static_cast<ptrdiff_t>(std::min(recent_.size(), kWindow)));
   for (const Access& access : accesses)
     if (access.size != 0) recent_.push_back(access);  // else a call or return
+  if (recent_.size() > 2 * kWindow)
+    recent_.erase(recent_.begin(), recent_.end() - static_cast<ptrdiff_t>(kWindow));
 }
 
 void Liveness::look(uint64_t in_a_row) {
