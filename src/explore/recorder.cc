@@ -17,6 +17,10 @@ void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& 
 }
 
 void Recorder::on_event(const Event& event) {
+  // Locks and allocations that a machine has only recognised name their agent twice: they explain what it
+  // did, and where the machine stops may decide when they are noticed.
+  const bool recognised = event.other && event.other == event.agent;
+  if (recognised && event.op != OpKind::Wake && event.op != OpKind::Join && event.op != OpKind::Spawn) return;
   // A timer may fire after any arming that was not cancelled, a handler may be delivered for an earlier raise
   // or be running already: the timer and the interrupt, as objects, say which orders are possible, while the
   // wake-up would tie all that follows to the last one.
@@ -26,10 +30,6 @@ void Recorder::on_event(const Event& event) {
   if (of_context) return;
   Effect does = effect(event.op);
   if (event.op == OpKind::TryLock && event.value == 0) does = Effect::Read;
-  // Locks and allocations that a machine has only recognised name their agent twice: they explain what it
-  // did, and where the machine stops may decide when they are noticed.
-  const bool recognised = event.other && event.other == event.agent;
-  if (recognised && event.op != OpKind::Wake && event.op != OpKind::Join && event.op != OpKind::Spawn) return;
   // Texts are told when somebody has read them, which is another moment in every search.
   if (event.op == OpKind::Note || event.op == OpKind::Fail || event.op == OpKind::Console) return;
   touch(event.agent, Touch{event.object, event.state, event.other, event.op, does}, 0);

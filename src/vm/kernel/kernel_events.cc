@@ -58,6 +58,7 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
     state.flow_stack = stack;
     state.entered = false;
   }
+  if (accesses.empty()) return;
   const slalom::Step first{first_step - begin_executed_};
   if (std::ranges::none_of(accesses, [](const Access& access) { return is_memory(access.op()); })) {
     state.told.push_back({.event = {.step = first, .agent = agent(cpu.id)},
