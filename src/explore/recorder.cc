@@ -3,7 +3,16 @@
 namespace slalom {
 namespace {
 constexpr uint64_t kGranule = 8;
+
+// A kernel's locks and allocations are only recognised by what it calls, and name their agent twice: they
+// explain what it did, and where the machine stops may decide when they are noticed. Other machines' agents
+// may name themselves for other reasons.
+bool is_recognised(const Event& event) {
+  constexpr uint64_t kKernelCode = 0xffff800000000000;
+  return event.pc.raw >= kKernelCode && event.other && event.other == event.agent;
 }
+
+}  // namespace
 
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   for (const Access& access : accesses) {
@@ -17,10 +26,7 @@ void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& 
 }
 
 void Recorder::on_event(const Event& event) {
-  // Locks and allocations that a machine has only recognised name their agent twice: they explain what it
-  // did, and where the machine stops may decide when they are noticed.
-  const bool recognised = event.other && event.other == event.agent;
-  if (recognised && event.op != OpKind::Wake && event.op != OpKind::Join && event.op != OpKind::Spawn) return;
+  if (is_recognised(event)) return;
   // A timer may fire after any arming that was not cancelled, a handler may be delivered for an earlier raise
   // or be running already: the timer and the interrupt, as objects, say which orders are possible, while the
   // wake-up would tie all that follows to the last one.
