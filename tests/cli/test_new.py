@@ -21,7 +21,7 @@ class New(Case):
         self.assertEqual((self.directory / "mine.toml").read_text(encoding="utf-8"), "precious")
 
     def test_wrong_names_are_refused(self):
-        self.assertIn("is kernel-test, not \"kernel\"", self.expect(2, "new", "kernel", "x").stderr)
+        self.assertIn("is kernel-test or fs-test, not \"kernel\"", self.expect(2, "new", "kernel", "x").stderr)
         self.assertIn("is no name for a file", self.expect(2, "new", "kernel-test", "a\"b").stderr)
         self.expect(2, "new", "kernel-test")
 
