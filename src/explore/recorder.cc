@@ -17,6 +17,7 @@ bool is_recognised(const Event& event) {
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   for (const Access& access : accesses) {
     if (!is_memory(access.op())) continue;  // a call or return: a CPU may tell it twice, where it stops
+    if (access.aside) continue;
     const Effect effect = access.wrote ? Effect::Write : Effect::Read;
     const uint64_t first = access.address().raw / kGranule;
     const uint64_t last = (access.address().raw + (access.size > 0 ? access.size - 1 : 0)) / kGranule;

@@ -52,7 +52,8 @@ struct Access {
   uint64_t size : 16;  // in bytes
   uint64_t ring : 2;
   uint64_t wrote : 1;  // a compare-exchange that failed did not
-  uint64_t unused : 5;
+  uint64_t aside : 1;  // outside of what a search was told to order: detectors see it, the search does not
+  uint64_t unused : 4;
 
   OpKind op() const { return static_cast<OpKind>(op_bits); }
   Modify modify() const { return static_cast<Modify>(modify_bits); }
