@@ -25,9 +25,9 @@ class Names {
     return "system call " + std::to_string(number);
   }
   virtual std::string system_result(int64_t value) const { return std::to_string(value); }  // "-ENOENT"
-  // Does the source there say that the access may race (READ_ONCE and the like)?
+  // Does the source there say that the load or store may race (READ_ONCE and the like)?
   enum class Marking : uint8_t { Unknown, Plain, Marked };
-  virtual Marking marking(Place) const { return Marking::Unknown; }
+  virtual Marking marking(Place, bool /*writes*/) const { return Marking::Unknown; }
 };
 
 }  // namespace slalom
