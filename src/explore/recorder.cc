@@ -3,31 +3,23 @@
 namespace slalom {
 namespace {
 constexpr uint64_t kGranule = 8;
-
-// A kernel's locks and allocations are only recognised by what it calls, and name their agent twice: they
-// explain what it did, and where the machine stops may decide when they are noticed. Other machines' agents
-// may name themselves for other reasons.
-bool is_recognised(const Event& event) {
-  constexpr uint64_t kKernelCode = 0xffff800000000000;
-  return event.pc.raw >= kKernelCode && event.other && event.other == event.agent;
-}
-
 }  // namespace
 
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  uint64_t& last = history_.agents[header.agent.raw];
   for (const Access& access : accesses) {
     if (!is_memory(access.op())) continue;  // a call or return: a CPU may tell it twice, where it stops
     if (access.aside) continue;
     const Effect effect = access.wrote ? Effect::Write : Effect::Read;
     const uint64_t first = access.address().raw / kGranule;
-    const uint64_t last = (access.address().raw + (access.size > 0 ? access.size - 1 : 0)) / kGranule;
-    for (uint64_t granule = first; granule <= last; ++granule)
-      touch(header.agent, Touch{ObjectId{granule * kGranule}, 0, {}, access.op(), effect}, 0);
+    const uint64_t end = (access.address().raw + (access.size > 0 ? access.size - 1 : 0)) / kGranule;
+    for (uint64_t granule = first; granule <= end; ++granule)
+      touch(header.agent, last, Touch{ObjectId{granule * kGranule}, 0, {}, access.op(), effect});
   }
 }
 
 void Recorder::on_event(const Event& event) {
-  if (is_recognised(event)) return;
+  if (event.recognised) return;
   // A timer may fire after any arming that was not cancelled, a handler may be delivered for an earlier raise
   // or be running already: the timer and the interrupt, as objects, say which orders are possible, while the
   // wake-up would tie all that follows to the last one.
@@ -39,7 +31,13 @@ void Recorder::on_event(const Event& event) {
   if (event.op == OpKind::TryLock && event.value == 0) does = Effect::Read;
   // Texts are told when somebody has read them, which is another moment in every search.
   if (event.op == OpKind::Note || event.op == OpKind::Fail || event.op == OpKind::Console) return;
-  touch(event.agent, Touch{event.object, event.state, event.other, event.op, does}, 0);
+  const uint64_t hash = touch(event.agent, history_.agents[event.agent.raw],
+                              Touch{event.object, event.state, event.other, event.op, does});
+  // What wakes or starts an agent comes before all it does from then on.
+  if (event.other && event.other != event.agent && event.op != OpKind::Join) {
+    uint64_t& woken = history_.agents[event.other.raw];
+    woken = fold(woken, hash);
+  }
 }
 
 void Recorder::on_value(AgentId agent, uint32_t value) {
@@ -48,13 +46,12 @@ void Recorder::on_value(AgentId agent, uint32_t value) {
   history_.sum += last;
 }
 
-void Recorder::touch(AgentId agent, const Touch& touch, uint64_t detail) {
+uint64_t Recorder::touch(AgentId agent, uint64_t& last, const Touch& touch) {
   if (keep_touches_) execution_->touches.push_back(touch);
-  uint64_t& last = history_.agents[agent.raw];
-  uint64_t hash = combine(agent.raw, last, static_cast<uint64_t>(touch.op), touch.object.raw, detail);
+  uint64_t hash = fold(fold(last, agent.raw), fold(touch.object.raw, static_cast<uint64_t>(touch.op)));
   if (touch.effect != Effect::None) {
     History::ObjectHash& object = history_.objects[touch.object.raw];
-    hash = combine(hash, object.write, touch.effect == Effect::Write ? object.reads : 0);
+    hash = fold(hash, fold(object.write, touch.effect == Effect::Write ? object.reads : 0));
     if (touch.effect == Effect::Write)
       object = {hash, 0};
     else
@@ -62,11 +59,7 @@ void Recorder::touch(AgentId agent, const Touch& touch, uint64_t detail) {
   }
   last = hash;
   history_.sum += hash;
-  // What wakes or starts an agent comes before all it does from then on.
-  if (touch.other && touch.other != agent && touch.op != OpKind::Join) {
-    uint64_t& woken = history_.agents[touch.other.raw];
-    woken = combine(woken, hash);
-  }
+  return hash;
 }
 
 }  // namespace slalom

@@ -43,7 +43,8 @@ class Recorder : public EventSink {
   void restore(const History& history) { history_ = history; }
 
  private:
-  void touch(AgentId agent, const Touch& touch, uint64_t detail);
+  // `last` is the agent's own hash. Returns the operation's.
+  uint64_t touch(AgentId agent, uint64_t& last, const Touch& touch);
 
   Execution* execution_ = nullptr;
   bool keep_touches_ = false;

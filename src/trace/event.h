@@ -19,6 +19,9 @@ struct Event {
   AgentId other;          // spawned, joined, woken agent
   int64_t value = 0;      // chosen value, size of an allocation, ...
   std::string_view text;  // of Note and Fail; valid during the call only
+  // Only recognised by what a kernel calls, as its locks and allocations are: it explains what was done, but
+  // where the machine stops may decide when it is noticed, so that executions are not told apart by it.
+  bool recognised = false;
 };
 
 }  // namespace slalom

@@ -113,7 +113,8 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
 void KernelMachine::on_guest_event(const Cpu& cpu, const GuestEvent& guest) {
   Event event = guest.event;
   event.step.raw -= begin_executed_;
-  event.agent = event.other = agent(cpu.id);         // twice: recognised (see explore/recorder.cc)
+  event.agent = agent(cpu.id);
+  event.recognised = true;
   if (event.op == OpKind::TryLock) event.value = 1;  // told only when it was taken
   note_lock(cpu.id, event);
   state_.cpus[cpu.id].told.push_back({event, std::string(event.text), {}, 0});
