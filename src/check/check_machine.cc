@@ -86,7 +86,8 @@ Stop CheckMachine::resume(Decision decision) {
   return run();
 }
 
-void CheckMachine::let_run(uint32_t agent) {
+// Flat, as Runtime::arrive() is.
+[[gnu::flatten]] void CheckMachine::let_run(uint32_t agent) {
   standing_ = false;
   const auto& stops = inputs_.policy.stops;
   uint64_t stop_at = UINT64_MAX;
@@ -144,7 +145,9 @@ bool CheckMachine::wants() {
 void CheckMachine::look() {
   preload::Channel& c = channel();
   for (auto i = static_cast<uint32_t>(order_.size()); i < c.agent_count; ++i) {
-    const Known now{AgentId{c.slots[i].id}, c.slots[i].entry};
+    Known now;
+    now.id = AgentId{c.slots[i].id};
+    now.entry = c.slots[i].entry;
     if (i >= agents_.size()) agents_.emplace_back();
     if (agents_[i].id != now.id || agents_[i].entry != now.entry)
       modules_.names()->learn_agent(now.id, modules_.stable(now.entry));
@@ -157,15 +160,21 @@ void CheckMachine::look() {
   enabled_.clear();
   for (const uint32_t index : order_) {
     const preload::Slot& slot = c.slots[index];
-    if (slot.state == State::Enabled)
-      enabled_.push_back(
-          {agents_[index].id, {slot.op, ObjectId{stable(slot.object)}, Place{modules_.stable(slot.pc)}}});
+    if (slot.state != State::Enabled) continue;
+    Known& known = agents_[index];
+    if (slot.object != known.object || slot.pc != known.pc) {
+      known.object = slot.object;
+      known.pc = slot.pc;
+      known.stable_object = stable(slot.object);
+      known.stable_pc = modules_.stable(slot.pc);
+    }
+    enabled_.push_back({known.id, {slot.op, ObjectId{known.stable_object}, Place{known.stable_pc}}});
   }
   steps_ = c.steps;
 }
 
 uint64_t CheckMachine::stable(uint64_t object) const {
-  if (!is_address(object)) return object;
+  if (!is_address(object) || Fibers::on_a_stack(object)) return object;
   if (Heap::owns(reinterpret_cast<const void*>(object))) return heap().stable(object);
   return modules_.stable(object);
 }
@@ -194,13 +203,9 @@ void CheckMachine::read_records() {
       conflicts_.add_event(record);
       if (record.op == OpKind::Free && record.state != 0)
         heap().mark_freed(reinterpret_cast<const void*>(record.object));
-      hash_ = combine(hash_, event.object.raw + agent.raw + static_cast<uint64_t>(record.op),
-                      static_cast<uint64_t>(record.value));
-      std::string text;
-      if (record.text != 0) {
-        text = text_at(record.text);
-        event.text = text;
-      }
+      hash_ = fold(fold(hash_, event.object.raw + agent.raw + static_cast<uint64_t>(record.op)),
+                   static_cast<uint64_t>(record.value));
+      if (record.text != 0) event.text = text_at(record.text);
       sink_->on_event(event);
       ++i;
       continue;
@@ -216,8 +221,8 @@ void CheckMachine::read_records() {
       next.object = stable(next.object);
       if (freed != nullptr) tell_use_of(freed, next);
       accesses_.push_back(packed(next, header.first_step.raw));
-      hash_ = combine(hash_, next.object + agent.raw + static_cast<uint64_t>(next.op),
-                      next.op == OpKind::Store ? 0 : static_cast<uint64_t>(next.value));
+      hash_ = fold(fold(hash_, next.object + agent.raw + static_cast<uint64_t>(next.op)),
+                   next.op == OpKind::Store ? 0 : static_cast<uint64_t>(next.value));
       if (!is_atomic(next.op)) conflicts_.add(next);
     }
     sink_->on_accesses(accesses_, header);
@@ -256,12 +261,12 @@ ChoicePoint CheckMachine::choice_point() const {
   point.source = this;
   point.arity = point.kind == ChoiceKind::Data ? c.choice.arity : 0;
   uint64_t digest = enabled_.size() << 8 | c.choice.kind;
-  for (const Option& option : enabled_) digest = combine(digest, option.agent.raw);
+  for (const Option& option : enabled_) digest = fold(digest, option.agent.raw);
   if (point.kind != ChoiceKind::Start) {
     const preload::Slot& slot = c.slots[c.choice.current];
     point.current = AgentId{slot.id};
     point.current_ops = slot.ops;
-    digest = combine(digest, slot.id, slot.ops, modules_.stable(slot.pc), point.arity);
+    digest = fold(fold(digest, slot.id), fold(slot.ops << 32 | point.arity, modules_.stable(slot.pc)));
   }
   point.digest = digest;
   return point;
@@ -367,10 +372,10 @@ std::vector<Option> CheckMachine::blocked() const {
   return blocked;
 }
 
-std::string CheckMachine::text_at(uint32_t text) const {
+std::string_view CheckMachine::text_at(uint32_t text) const {
   if (text == 0 || text > preload::kTextBytes) return {};
   const char* start = channel().texts + (text - 1);
-  return std::string(start, strnlen(start, preload::kTextBytes - (text - 1)));
+  return {start, strnlen(start, preload::kTextBytes - (text - 1))};
 }
 
 uint32_t CheckMachine::index_of(AgentId id) const {

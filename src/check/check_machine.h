@@ -35,6 +35,9 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   struct Known {  // of an agent
     AgentId id;
     uint64_t entry = 0;
+    // What its next operation is about, here and for the search.
+    uint64_t object = 0, pc = 0;
+    uint64_t stable_object = 0, stable_pc = 0;
   };
 
   std::span<const Option> options() const override { return enabled_; }
@@ -53,7 +56,7 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   void open_locks();
   Outcome conclude();
   Deadlocked deadlock() const;
-  std::string text_at(uint32_t text) const;
+  std::string_view text_at(uint32_t text) const;
   uint32_t index_of(AgentId id) const;  // kNobody: there is none
 
   InProcess& process_;

@@ -146,8 +146,7 @@ void Fibers::leave() {
 }
 
 bool Fibers::is_overflow(uint64_t address) {
-  return address >= kStacks && address < kStacks + kMostFibers * kStackSlot &&
-         (address - kStacks) % kStackSlot < kPage;
+  return on_a_stack(address) && (address - kStacks) % kStackSlot < kPage;
 }
 
 }  // namespace slalom::checking

@@ -42,6 +42,7 @@ class Fibers {
   pthread_t thread(uint32_t index) const {
     return reinterpret_cast<pthread_t>(fibers_[index].at.thread_base);
   }
+  static bool on_a_stack(uint64_t address) { return address - kStacks < kMostFibers * kStackSlot; }
   // The stack pointer lies in the guard page below a fiber's stack, or near it.
   static bool is_overflow(uint64_t address);
 

@@ -22,7 +22,7 @@ bool Fairness::yields_again(PerAgent& agent, Place place) {
 }
 
 void Fairness::filter(const ChoicePoint& point, std::vector<Option>& options) {
-  if (!yielded_ && point.kind != ChoiceKind::Yielded) return;
+  if (!concerns(point)) return;
   AgentSet enabled;
   for (const Option& option : options) enabled.add(table_.index(option.agent));
   const size_t ran = point.current ? table_.index(point.current) : 0;

@@ -6,7 +6,7 @@ constexpr uint64_t kGranule = 8;
 }  // namespace
 
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
-  uint64_t& last = history_.agents[header.agent.raw];
+  uint64_t& last = hash_of(header.agent);
   for (const Access& access : accesses) {
     if (!is_memory(access.op())) continue;  // a call or return: a CPU may tell it twice, where it stops
     if (access.aside) continue;
@@ -31,19 +31,27 @@ void Recorder::on_event(const Event& event) {
   if (event.op == OpKind::TryLock && event.value == 0) does = Effect::Read;
   // Texts are told when somebody has read them, which is another moment in every search.
   if (event.op == OpKind::Note || event.op == OpKind::Fail || event.op == OpKind::Console) return;
-  const uint64_t hash = touch(event.agent, history_.agents[event.agent.raw],
-                              Touch{event.object, event.state, event.other, event.op, does});
+  const uint64_t hash =
+      touch(event.agent, hash_of(event.agent), Touch{event.object, event.state, event.other, event.op, does});
   // What wakes or starts an agent comes before all it does from then on.
   if (event.other && event.other != event.agent && event.op != OpKind::Join) {
-    uint64_t& woken = history_.agents[event.other.raw];
+    uint64_t& woken = hash_of(event.other);
     woken = fold(woken, hash);
   }
 }
 
 void Recorder::on_value(AgentId agent, uint32_t value) {
-  uint64_t& last = history_.agents[agent.raw];
+  uint64_t& last = hash_of(agent);
   last = combine(last, value, 1);
   history_.sum += last;
+}
+
+uint64_t& Recorder::hash_of(AgentId agent) {
+  if (!last_agent_ || agent != last_agent_) {
+    last_hash_ = &history_.agents[agent.raw];
+    last_agent_ = agent;
+  }
+  return *last_hash_;
 }
 
 uint64_t Recorder::touch(AgentId agent, uint64_t& last, const Touch& touch) {

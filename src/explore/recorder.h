@@ -31,6 +31,7 @@ class Recorder : public EventSink {
     history_.objects.clear();
     history_.agents.clear();
     history_.sum = 0;
+    last_agent_ = {};
   }
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
   void on_event(const Event& event) override;
@@ -40,15 +41,22 @@ class Recorder : public EventSink {
   void on_value(AgentId agent, uint32_t value);
 
   const History& history() const { return history_; }
-  void restore(const History& history) { history_ = history; }
+  void restore(const History& history) {
+    history_ = history;
+    last_agent_ = {};
+  }
 
  private:
+  uint64_t& hash_of(AgentId agent);
   // `last` is the agent's own hash. Returns the operation's.
   uint64_t touch(AgentId agent, uint64_t& last, const Touch& touch);
 
   Execution* execution_ = nullptr;
   bool keep_touches_ = false;
   History history_;
+  // Mostly the same agent goes on. Another one that is new moves the map.
+  AgentId last_agent_;
+  uint64_t* last_hash_ = nullptr;
   OpKind last_op_ = OpKind::None;  // of the last event
 };
 

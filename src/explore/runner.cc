@@ -172,7 +172,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
         (checkpoints_.empty() || checkpoints_.back().choices < made))
       take_checkpoint();
 
-    allowed_.clear();
+    std::span<const Option> allowed;
     if (!data) {
       if (point->current) {
         auto at = std::lower_bound(log_.agent_ops.begin(), log_.agent_ops.end(),
@@ -182,17 +182,20 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
         else
           log_.agent_ops.insert(at, {point->current, point->current_ops});
       }
-      const auto all = point->options();
-      allowed_.assign(all.begin(), all.end());
-      if (options_.fair) fairness_.filter(*point, allowed_);
-      CHECK(!allowed_.empty(), "a choice point without options at step {}", point->step.raw);
+      allowed = point->options();
+      if (options_.fair && fairness_.concerns(*point)) {
+        allowed_.assign(allowed.begin(), allowed.end());
+        fairness_.filter(*point, allowed_);
+        allowed = allowed_;
+      }
+      CHECK(!allowed.empty(), "a choice point without options at step {}", point->step.raw);
     }
 
     Pick pick;
     if (replaying) {
       pick = task.prefix[position];
       const bool known = data ? pick.value < point->arity
-                              : std::any_of(allowed_.begin(), allowed_.end(),
+                              : std::any_of(allowed.begin(), allowed.end(),
                                             [&](const Option& option) { return option.agent == pick.agent; });
       if (pick.data != data)
         differs("another kind of choice than before");
@@ -214,17 +217,16 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
                               combine(recorder_.history().sum, fairness_.hash()),
                               static_cast<uint32_t>(log_.options.size()),
                               static_cast<uint32_t>(log_.touches.size())});
-      log_.options.insert(log_.options.end(), allowed_.begin(), allowed_.end());
+      log_.options.insert(log_.options.end(), allowed.begin(), allowed.end());
     }
     Decision decision;
     if (replaying && !diverged) {
       decision = {pick.data ? point->current : pick.agent, pick.value, 0};
     } else if (diverged) {
       // What was recorded means nothing any more: run to the end in the default order.
-      decision =
-          data ? Decision{point->current, 0, 0} : Decision{next_in_order(*point, allowed_).agent, 0, 0};
+      decision = data ? Decision{point->current, 0, 0} : Decision{next_in_order(*point, allowed).agent, 0, 0};
     } else {
-      auto chosen = walker.choose(*point, allowed_, log_);
+      auto chosen = walker.choose(*point, allowed, log_);
       if (const auto* abandoned = std::get_if<Abandoned>(&chosen)) {
         if (records_choices()) {
           log_.options.resize(log_.choices.back().first_option);

@@ -77,7 +77,7 @@ class Runner {
   Fairness fairness_;
   Execution log_;  // of the current or last execution: checkpoints refer to its beginnings
   std::vector<Checkpoint> checkpoints_;
-  std::vector<Option> allowed_;
+  std::vector<Option> allowed_;  // where fairness leaves some out
 };
 
 }  // namespace slalom

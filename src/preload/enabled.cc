@@ -56,6 +56,11 @@ void Runtime::refresh() {
   for (uint32_t i = 0; i < agent_count(); ++i) {
     Slot& slot = channel_->slots[i];
     if (slot.state == State::Ended) continue;
+    if (agents_[i].need == Need::Nothing) {  // most of the time
+      slot.state = State::Enabled;
+      any = true;
+      continue;
+    }
     const bool timed =
         agents_[i].deadline != kNever && channel_->timeouts == Timeouts::Any && !agents_[i].patient;
     slot.state = timed || satisfied(i)             ? State::Enabled

@@ -54,6 +54,14 @@ bool Runtime::goes_unasked() const {
   return true;
 }
 
+// Inlined, so that records are made where they stay.
+[[gnu::always_inline]] inline void Runtime::add(const Record& record) {
+  channel_->records[channel_->record_count] = record;
+  if (++channel_->record_count < kMostRecords) return;
+  channel_->choice.current = record.agent;
+  hand_over(Phase::Drain);
+}
+
 void Runtime::stop(ChoiceKind kind, uint32_t arity) {
   if (channel_->pass_lone_stops != 0 && goes_one_way(kind)) return;
   channel_->choice = {static_cast<uint32_t>(kind), self(), arity};
@@ -85,8 +93,10 @@ bool Runtime::goes_one_way(ChoiceKind kind) {
   return true;
 }
 
-bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
-                     uint32_t count) {
+// Flat, since every call between here and where turns are passed is a return that the processor guesses
+// wrong.
+[[gnu::flatten]] bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at,
+                                      uint64_t deadline, uint32_t count) {
   const uint32_t index = self();
   Agent& agent = agents_[index];
   bool can = wait_for_turn(op, object, pc, need, at, deadline, count);
@@ -174,13 +184,6 @@ uint32_t Runtime::put_text(const char* text) {
   channel_->texts[at + length] = 0;
   channel_->text_used += static_cast<uint32_t>(length) + 1;
   return at + 1;
-}
-
-void Runtime::add(const Record& record) {
-  channel_->records[channel_->record_count] = record;
-  if (++channel_->record_count < kMostRecords) return;
-  channel_->choice.current = record.agent;
-  hand_over(Phase::Drain);
 }
 
 void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other,
