@@ -9,9 +9,6 @@
 namespace slalom {
 namespace {
 
-// What is looked at for proving a minimum, in footprints: of one execution, and of all.
-constexpr uint64_t kLongestProof = 100'000, kLargestProof = 5'000'000;
-
 RunnerOptions shrink_runner(const Inputs& inputs) {
   RunnerOptions options;
   options.inputs = inputs;
@@ -196,7 +193,9 @@ void Shrinker::prove_minimum(Shrunk& shrunk) {
       Execution execution = runner.run(*task, *search.walker(*task));
       // What a search keeps of an execution grows faster than its length.
       touched += execution.touches.size();
-      if (execution.touches.size() > kLongestProof || touched > kLargestProof) return;
+      if (touched > options_.minimum_footprints ||
+          execution.touches.size() > options_.minimum_footprints / 50)
+        return;
       search.end(*task, execution);
       // Cut off or led astray, it may have missed something: nothing is proved then.
       if (execution.divergence || std::holds_alternative<LimitReached>(execution.outcome)) return;

@@ -18,7 +18,9 @@ namespace slalom {
 struct ShrinkOptions {
   uint64_t executions = 50'000;          // budget for all of it
   uint64_t minimum_executions = 20'000;  // budget for proving the minimum; 0: do not try
-  std::function<bool()> stop;            // asked now and then; true ends it with what was reached
+  // What is looked at for that, in operations: of all executions, and a fiftieth of it of a single one.
+  uint64_t minimum_footprints = 5'000'000;
+  std::function<bool()> stop;  // asked now and then; true ends it with what was reached
 };
 
 // An operation in an execution, placed by its agent's own count.

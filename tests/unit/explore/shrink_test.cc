@@ -321,6 +321,20 @@ TEST(Shrink, WithoutABudgetNothingIsClaimed) {
   EXPECT_GT(findings, 20u);
 }
 
+TEST(Shrink, AProofThatWouldBeTooLargeIsNotClaimed) {
+  size_t proved = 0;
+  for_findings(300, [&](const Program& program, const Found& found) {
+    const auto with = [&](uint64_t footprints) {
+      return shrink(program, found.schedule, found.verdict.title, {.minimum_footprints = footprints});
+    };
+    const Shrunk unproved = with(0);
+    if (unproved.preemptions == 0) return;  // nothing is less
+    EXPECT_EQ(unproved.proof, Shrunk::Proof::Minimal);
+    proved += with(5'000'000).proof == Shrunk::Proof::Minimum;
+  });
+  EXPECT_GT(proved, 20u);
+}
+
 TEST(Shrink, AScheduleThatDoesNotShowTheBugIsRefused) {
   ToyBuilder b;
   b.shared("x").thread("a", "x = 1").thread("b", "assert x == 0");
