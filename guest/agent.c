@@ -126,22 +126,18 @@ static void take_terminal(void) {
   if (terminal > 2) close(terminal);
 }
 
-int run(const char* command) {
-  const pid_t child = fork();
-  if (child < 0) {
-    complain("cannot run", command != NULL ? command : "a shell");
-    return 127;
-  }
-  if (child == 0) {
-    take_terminal();
-    if (chdir("/root") != 0 && chdir("/") != 0) _exit(127);
-    if (command != NULL)
-      execl("/bin/sh", "sh", "-c", command, (char*)NULL);
-    else
-      execl("/bin/sh", "-sh", (char*)NULL);
-    complain("cannot run", "/bin/sh");
-    _exit(127);
-  }
+void run_shell(const char* command) {
+  take_terminal();
+  if (chdir("/root") != 0 && chdir("/") != 0) _exit(127);
+  if (command != NULL)
+    execl("/bin/sh", "sh", "-c", command, (char*)NULL);
+  else
+    execl("/bin/sh", "-sh", (char*)NULL);
+  complain("cannot run", "/bin/sh");
+  _exit(127);
+}
+
+int status_of(pid_t child) {
   // The first process inherits all orphans: they are collected here too.
   for (;;) {
     int status = 0;
@@ -149,6 +145,16 @@ int run(const char* command) {
     if (ended < 0 && errno != EINTR) return 127;
     if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
+}
+
+int run(const char* command) {
+  const pid_t child = fork();
+  if (child < 0) {
+    complain("cannot run", command != NULL ? command : "a shell");
+    return 127;
+  }
+  if (child == 0) run_shell(command);
+  return status_of(child);
 }
 
 int main(int count, char** arguments) {
