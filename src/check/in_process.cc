@@ -137,7 +137,10 @@ void Runtime::end_last() {
 
 void Runtime::leave() {}
 
-void run_handlers() {}  // signals are not part of these executions
+// Signals are not part of these executions.
+bool run_handlers() {
+  return true;
+}
 
 int start_thread(uint32_t index, const pthread_attr_t*, pthread_t& created) {
   const uint32_t self = runtime().self();

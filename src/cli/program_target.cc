@@ -82,6 +82,9 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
       "the program uses timers of its processor time, or too many: they are not controlled");
   add(Uncontrolled::AsynchronousIo,
       "the program uses aio_read or aio_write: libc's threads for that are not controlled");
+  add(Uncontrolled::Outside,
+      "the program waits for something outside of it (a socket, a terminal): when that comes is not "
+      "controlled");
   add(Uncontrolled::Blocking, "the program waits in system calls that slalom does not model");
   return words;
 }

@@ -4,6 +4,7 @@
 // never set are 0. Row 0 belongs to nobody and stays zero, so that 0 can mean "no row".
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -23,6 +24,7 @@ class ClockTable {
   const uint32_t* row(uint32_t index) const { return words_.data() + static_cast<size_t>(index) * width_; }
   // into = the component-wise maximum of into and from
   void join(uint32_t into, uint32_t from);
+  void copy(uint32_t into, uint32_t from) { std::copy_n(row(from), width_, row(into)); }
 
   void clear() {
     rows_ = 1;

@@ -13,12 +13,13 @@
 #include "detect/livelock.h"
 #include "detect/race.h"
 #include "detect/thread_leak.h"
+#include "detect/weak_memory.h"
 
 namespace slalom {
 namespace {
 
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 11> kCatalogue = {{
+constexpr std::array<DetectorInfo, 12> kCatalogue = {{
     {"failure", "failed assertions and crashes", true, For::Everything},
     {"deadlock", "agents that wait for each other, or for what nobody will do", true, For::Everything},
     {"lost-wakeup", "deadlocks after a signal that came before its waiter"},
@@ -27,6 +28,7 @@ constexpr std::array<DetectorInfo, 11> kCatalogue = {{
     {"race", "data races, by happens-before"},
     {"leak", "heap objects never freed", false},
     {"thread-leak", "threads neither joined nor detached at the end", false},
+    {"weak-memory", "outcomes that only a processor with store buffers gives", false},
     {"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
      true, For::Kernels},
     {"kernel-heap", "a kernel's memory: use after free, double free, invalid free", true, For::Kernels},
@@ -59,6 +61,7 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
   if (selection.has("kernel-heap")) set->add(std::make_unique<KernelHeapDetector>(names));
   if (selection.has("kernel-race")) set->add(std::make_unique<KernelRaceDetector>(names));
   if (selection.has("thread-leak")) set->add(std::make_unique<ThreadLeakDetector>(names));
+  if (selection.has("weak-memory")) set->add(std::make_unique<WeakMemoryDetector>(names));
   if (selection.has("leak")) set->add(std::make_unique<LeakDetector>(names));
   return set;
 }

@@ -50,6 +50,7 @@ struct Reads {
 };
 constinit thread_local Reads reads = {};
 constinit thread_local uint32_t plain_in_a_row = 0;
+constinit thread_local uint64_t fenced = 0;
 
 }  // namespace
 
@@ -131,9 +132,9 @@ uint64_t arrive_at(OpKind op, const volatile void* address, void* return_address
 
 // `changed`: what is there now is not what was there before.
 void done(OpKind op, const volatile void* place, uint32_t size, uint64_t value, bool wrote, bool changed,
-          uint64_t pc) {
+          uint64_t pc, int order) {
   const void* address = const_cast<const void*>(place);
-  runtime().tell_access(op, address, size, value, wrote);
+  runtime().tell_access(op, address, size, value, wrote, order != __ATOMIC_SEQ_CST);
   const bool waits = !changed && reads.add({address, pc, value});
   if (changed) reads = {};
   runtime().retire(waits);
@@ -145,28 +146,28 @@ uint64_t number(T value) {
 }
 
 template <typename T>
-T load(const volatile T* address, void* from) {
+T load(const volatile T* address, int order, void* from) {
   if (!runtime().controls()) return *address;
   const uint64_t pc = arrive_at(OpKind::AtomicLoad, address, from);
   const T value = *address;
-  done(OpKind::AtomicLoad, address, sizeof(T), number(value), false, false, pc);
+  done(OpKind::AtomicLoad, address, sizeof(T), number(value), false, false, pc, order);
   return value;
 }
 
 template <typename T>
-void store(volatile T* address, T value, void* from) {
+void store(volatile T* address, T value, int order, void* from) {
   if (!runtime().controls()) {
     *address = value;
     return;
   }
   const uint64_t pc = arrive_at(OpKind::AtomicStore, address, from);
   *address = value;
-  done(OpKind::AtomicStore, address, sizeof(T), number(value), true, true, pc);
+  done(OpKind::AtomicStore, address, sizeof(T), number(value), true, true, pc, order);
 }
 
 // One thread runs at a time, so plain operations are atomic ones. Without control there may be several.
 template <typename T, typename Change>
-T modify(volatile T* address, void* from, Change change) {
+T modify(volatile T* address, int order, void* from, Change change) {
   if (!runtime().controls()) {
     T before = *address;
     if constexpr (sizeof(T) <= 8) {
@@ -182,12 +183,12 @@ T modify(volatile T* address, void* from, Change change) {
   const T before = *address;
   const T after = change(before);
   *address = after;
-  done(OpKind::ReadModifyWrite, address, sizeof(T), number(after), true, after != before, pc);
+  done(OpKind::ReadModifyWrite, address, sizeof(T), number(after), true, after != before, pc, order);
   return before;
 }
 
 template <typename T>
-int exchange_if(volatile T* address, T* expected, T desired, void* from) {
+int exchange_if(volatile T* address, T* expected, T desired, int order, void* from) {
   if (!runtime().controls()) {
     if constexpr (sizeof(T) <= 8) {
       return __atomic_compare_exchange_n(address, expected, desired, false, __ATOMIC_SEQ_CST,
@@ -207,7 +208,7 @@ int exchange_if(volatile T* address, T* expected, T desired, void* from) {
     *address = desired;
   else
     *expected = before;
-  done(OpKind::CompareExchange, address, sizeof(T), number(before), same, same, pc);
+  done(OpKind::CompareExchange, address, sizeof(T), number(before), same, same, pc, order);
   return same;
 }
 
@@ -297,19 +298,25 @@ SLALOM_EXPORT void __tsan_vptr_read(void** address) {
   plain(OpKind::Load, address, 8, FROM);
 }
 
-SLALOM_EXPORT void __tsan_atomic_thread_fence(int) {}
+// Only a full one orders a store and a later load on processors with store buffers: there it is, or does the
+// same as, a read-modify-write of memory that is the thread's own.
+SLALOM_EXPORT void __tsan_atomic_thread_fence(int order) {
+  if (order != __ATOMIC_SEQ_CST || !runtime().controls()) return;
+  runtime().set_place(access_place(FROM));
+  runtime().tell_access(OpKind::ReadModifyWrite, &fenced, sizeof fenced, 0, true);
+}
 SLALOM_EXPORT void __tsan_atomic_signal_fence(int) {}
 
-#define MODIFY(bits, type, name, result)                                                        \
-  SLALOM_EXPORT type __tsan_atomic##bits##_##name(volatile type* address, type operand, int) {  \
-    return modify(address, FROM, [operand](type before) { return static_cast<type>(result); }); \
+#define MODIFY(bits, type, name, result)                                                               \
+  SLALOM_EXPORT type __tsan_atomic##bits##_##name(volatile type* address, type operand, int order) {   \
+    return modify(address, order, FROM, [operand](type before) { return static_cast<type>(result); }); \
   }
 #define ATOMIC(bits, type)                                                                                \
-  SLALOM_EXPORT type __tsan_atomic##bits##_load(const volatile type* address, int) {                      \
-    return load(address, FROM);                                                                           \
+  SLALOM_EXPORT type __tsan_atomic##bits##_load(const volatile type* address, int order) {                \
+    return load(address, order, FROM);                                                                    \
   }                                                                                                       \
-  SLALOM_EXPORT void __tsan_atomic##bits##_store(volatile type* address, type value, int) {               \
-    store(address, value, FROM);                                                                          \
+  SLALOM_EXPORT void __tsan_atomic##bits##_store(volatile type* address, type value, int order) {         \
+    store(address, value, order, FROM);                                                                   \
   }                                                                                                       \
   MODIFY(bits, type, exchange, (static_cast<void>(before), operand))                                      \
   MODIFY(bits, type, fetch_add, before + operand)                                                         \
@@ -319,16 +326,16 @@ SLALOM_EXPORT void __tsan_atomic_signal_fence(int) {}
   MODIFY(bits, type, fetch_xor, before ^ operand)                                                         \
   MODIFY(bits, type, fetch_nand, ~(before & operand))                                                     \
   SLALOM_EXPORT int __tsan_atomic##bits##_compare_exchange_strong(volatile type* address, type* expected, \
-                                                                  type desired, int, int) {               \
-    return exchange_if(address, expected, desired, FROM);                                                 \
+                                                                  type desired, int order, int) {         \
+    return exchange_if(address, expected, desired, order, FROM);                                          \
   }                                                                                                       \
   SLALOM_EXPORT int __tsan_atomic##bits##_compare_exchange_weak(volatile type* address, type* expected,   \
-                                                                type desired, int, int) {                 \
-    return exchange_if(address, expected, desired, FROM);                                                 \
+                                                                type desired, int order, int) {           \
+    return exchange_if(address, expected, desired, order, FROM);                                          \
   }                                                                                                       \
   SLALOM_EXPORT type __tsan_atomic##bits##_compare_exchange_val(volatile type* address, type expected,    \
-                                                                type desired, int, int) {                 \
-    exchange_if(address, &expected, desired, FROM);                                                       \
+                                                                type desired, int order, int) {           \
+    exchange_if(address, &expected, desired, order, FROM);                                                \
     return expected;                                                                                      \
   }
 ATOMIC(8, uint8_t)

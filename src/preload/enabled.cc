@@ -9,7 +9,12 @@ namespace slalom::preload {
 bool Runtime::satisfied(uint32_t index) const {
   const Agent& agent = agents_[index];
   if (agent.cancelled && agent.cancellable && agent.at_cancel_point && agent.need != Need::Mutex) return true;
-  if (deliverable(agent) != 0) return true;
+  return deliverable(agent) != 0 || agent.need == Need::Sleep || available(index);
+}
+
+// Without regard to signals and cancellation.
+bool Runtime::available(uint32_t index) const {
+  const Agent& agent = agents_[index];
   switch (agent.need) {
     case Need::Nothing:
       return true;
@@ -18,7 +23,7 @@ bool Runtime::satisfied(uint32_t index) const {
       const bool again =
           static_cast<uint32_t>(mutex.__owner) == index + 1 &&
           ((mutex.__kind & 3) == PTHREAD_MUTEX_RECURSIVE || (mutex.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK);
-      return mutex.__lock == 0 || again;
+      return mutex.__lock == 0 || again || is_abandoned(static_cast<const pthread_mutex_t*>(agent.object));
     }
     case Need::Spin:
       return *static_cast<const volatile int*>(agent.object) == 1;
@@ -43,11 +48,20 @@ bool Runtime::satisfied(uint32_t index) const {
               *static_cast<const uint64_t*>(agent.object)) != 0;
     }
     case Need::Handler:
+    case Need::Sleep:
     case Need::Timer:
     case Need::Wakeup:
       return false;
   }
   return true;
+}
+
+bool Runtime::is_abandoned(const pthread_mutex_t* mutex) const {
+  constexpr int kRobust = 16;  // as glibc marks it
+  const auto& data = mutex->__data;
+  const auto owner = static_cast<uint32_t>(data.__owner) - 1;
+  return data.__kind != -1 && (data.__kind & kRobust) != 0 && data.__lock != 0 && owner < agent_count() &&
+         ended(owner);
 }
 
 void Runtime::refresh() {
@@ -74,10 +88,28 @@ void Runtime::refresh() {
     if (!ended(i) && agents_[i].deadline != kNever &&
         (first == kNobody || agents_[i].deadline < agents_[first].deadline))
       first = i;
+  if (wait_outside(first == kNobody)) return refresh();
   if (first != kNobody)
     channel_->slots[first].state = State::Enabled;
   else
     list_holders();
+}
+
+// Nothing can run, but perhaps the world outside does something. True: it did.
+bool Runtime::wait_outside(bool for_long) {
+  constexpr uint32_t kMost = 64;
+  constexpr long kShort = 20;  // milliseconds
+  pollfd wanted[kMost];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    const Agent& agent = agents_[i];
+    if (ended(i) || agent.need != Need::Descriptors || !agent.outside) continue;
+    const auto* theirs = static_cast<const pollfd*>(agent.object);
+    for (uint32_t k = 0; k < agent.count && count < kMost; ++k) wanted[count++] = theirs[k];
+  }
+  if (count == 0) return false;
+  note_uncontrolled(Uncontrolled::Outside);
+  return raw_syscall(SYS_poll, reinterpret_cast<long>(wanted), count, for_long ? -1 : kShort) > 0;
 }
 
 // Nothing can run: slalom will want to know who waits for whom.

@@ -63,6 +63,8 @@ int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& create
   void* stack = nullptr;
   if (wanted != nullptr) {
     pthread_attr_getstack(wanted, &stack, &size);
+    // libc keeps the end of a stack: with a size alone that is null.
+    if (reinterpret_cast<uintptr_t>(stack) + size == 0) stack = nullptr;
     if (size == 0) size = kDefaultStack;
   }
   if (stack == nullptr) {

@@ -1,5 +1,6 @@
 // Mutexes of all types and spin locks.
 #include <errno.h>
+#include <limits.h>
 #include <threads.h>
 
 #include "preload/clocks.h"
@@ -11,6 +12,9 @@ namespace slalom::preload {
 namespace {
 
 constexpr int kDestroyed = -1;  // as glibc marks it
+// A robust mutex: its owner has ended, and the next one has not called it consistent; or never did.
+constexpr int kInconsistent = 2;          // in place of 1, in the lock
+constexpr int kNotRecoverable = INT_MAX;  // the owner
 
 int type_of(const pthread_mutex_t* mutex) {
   return mutex->__data.__kind & 3;
@@ -25,8 +29,8 @@ void check_alive(const pthread_mutex_t* mutex, uint64_t pc, const char* what) {
   if (mutex->__data.__kind == kDestroyed) runtime().misuse(pc, what);
 }
 
-void hold(pthread_mutex_t* mutex) {
-  mutex->__data.__lock = 1;
+void hold(pthread_mutex_t* mutex, int lock = 1) {
+  mutex->__data.__lock = lock;
   mutex->__data.__count = 1;
   mutex->__data.__owner = static_cast<int>(mark(runtime().self()));
 }
@@ -53,6 +57,24 @@ void release_mutex_to_wait(pthread_mutex_t* mutex, uint64_t pc) {
   mutex->__data.__owner = 0;
 }
 
+namespace {
+
+// Of a robust mutex: it is taken over from an owner that has ended, or cannot be any more. 0: neither.
+int owner_trouble(pthread_mutex_t* mutex) {
+  Runtime& rt = runtime();
+  const bool lost = mutex->__data.__owner == kNotRecoverable;
+  if (!lost && !rt.is_abandoned(mutex)) return 0;
+  if (lost)
+    rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);
+  else
+    rt.tell(OpKind::Lock, object_id(mutex));
+  if (!lost) hold(mutex, kInconsistent);
+  rt.retire();
+  return lost ? ENOTRECOVERABLE : EOWNERDEAD;
+}
+
+}  // namespace
+
 int lock_mutex(pthread_mutex_t* mutex, uint64_t pc, uint64_t deadline) {
   Runtime& rt = runtime();
   const bool in_time = rt.arrive(OpKind::Lock, object_id(mutex), pc, Need::Mutex, mutex, deadline);
@@ -62,6 +84,7 @@ int lock_mutex(pthread_mutex_t* mutex, uint64_t pc, uint64_t deadline) {
     rt.retire(true);
     return ETIMEDOUT;
   }
+  if (const int trouble = owner_trouble(mutex); trouble != 0) return trouble;
   if (mine(mutex)) {
     const bool recursive = type_of(mutex) == PTHREAD_MUTEX_RECURSIVE;
     if (recursive) ++mutex->__data.__count;
@@ -77,6 +100,7 @@ int try_lock_mutex(pthread_mutex_t* mutex, uint64_t pc) {
   Runtime& rt = runtime();
   rt.arrive(OpKind::TryLock, object_id(mutex), pc);
   check_alive(mutex, pc, "trylock of a mutex that was destroyed");
+  if (const int trouble = owner_trouble(mutex); trouble != 0) return trouble;
   const bool free = mutex->__data.__lock == 0;
   const bool again = !free && mine(mutex) && type_of(mutex) == PTHREAD_MUTEX_RECURSIVE;
   rt.tell(OpKind::TryLock, object_id(mutex), free ? 0 : 1, free ? 1 : 0);
@@ -103,8 +127,8 @@ int unlock_mutex(pthread_mutex_t* mutex, uint64_t pc) {
     rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);
   } else {
     rt.tell(OpKind::Unlock, object_id(mutex), 1);
+    mutex->__data.__owner = mutex->__data.__lock == kInconsistent ? kNotRecoverable : 0;
     mutex->__data.__lock = 0;
-    mutex->__data.__owner = 0;
   }
   rt.retire();
   return 0;
@@ -152,6 +176,13 @@ SLALOM_EXPORT int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
   runtime().tell(OpKind::Unlock, object_id(mutex));
   runtime().retire();
   mutex->__data.__kind = kDestroyed;
+  return 0;
+}
+
+SLALOM_EXPORT int pthread_mutex_consistent(pthread_mutex_t* mutex) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_mutex_consistent)(mutex);
+  if (!mine(mutex) || mutex->__data.__lock != kInconsistent) return EINVAL;
+  mutex->__data.__lock = 1;
   return 0;
 }
 

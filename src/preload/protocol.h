@@ -65,6 +65,7 @@ enum class Uncontrolled : uint32_t {
   Timer = 8,  // of a kind, or in a number, that is not modelled
   AsynchronousIo = 16,
   LeakedThread = 32,  // neither joined nor detached, still there at the end
+  Outside = 64,       // the program waits for another one
 };
 
 struct Slot {
@@ -89,7 +90,7 @@ struct Record {
   uint64_t step;
   uint64_t pc;
   uint64_t object;
-  uint64_t state;  // of a stop: the agent's count of operations
+  uint64_t state;  // of a stop: the agent's count of operations; of an access: is its memory order weak?
   int64_t value;
   uint32_t agent;
   uint32_t other;

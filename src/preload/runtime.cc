@@ -101,8 +101,14 @@ bool Runtime::goes_one_way(ChoiceKind kind) {
   Agent& agent = agents_[index];
   bool can = wait_for_turn(op, object, pc, need, at, deadline, count);
   while (deliverable(agent) != 0) {
-    run_handlers();
+    const bool waited = agent.waited;
+    const bool restarts = run_handlers();
     if (need == Need::Handler) return true;
+    if (waited &&
+        (agent.on_signal == OnSignal::Ends || (agent.on_signal == OnSignal::EndsOrRestarts && !restarts))) {
+      agent.interrupted = true;
+      return false;
+    }
     if (need == Need::Wakeup) {  // others take it for one that no longer waits: so it does not
       agent.woken = true;
       deadline = kNever;
@@ -136,6 +142,7 @@ bool Runtime::wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, 
   agent.yielded = false;
   if (kind != ChoiceKind::Running || !goes_unasked()) stop(kind, 0);
   const bool can = satisfied(index);
+  agent.waited = !available(index);
   if (!can) pass_time(deadline);
   agent.need = Need::Nothing;
   agent.deadline = kNever;
@@ -194,8 +201,9 @@ void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, ui
        put_text(text)});
 }
 
-void Runtime::tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote) {
-  add({channel_->steps, channel_->slots[self()].pc, object_id(address), 0, static_cast<int64_t>(value),
+void Runtime::tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote,
+                          bool weak) {
+  add({channel_->steps, channel_->slots[self()].pc, object_id(address), weak, static_cast<int64_t>(value),
        self(), kNobody, op, static_cast<uint8_t>(size), wrote, Record::What::Happened, 0});
 }
 

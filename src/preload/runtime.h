@@ -35,10 +35,18 @@ enum class Need : uint8_t {
   Signal,       // one of a set is pending
   Handler,      // a signal's handler has run
   Timer,        // its time comes
+  Sleep,        // nothing, but a handler ends it
   Wakeup,
 };
 
 inline constexpr uint64_t kNever = UINT64_MAX;
+
+// What a handler that runs meanwhile does to a call that waits.
+enum class OnSignal : uint8_t {
+  GoesOn,
+  Ends,           // with EINTR
+  EndsOrRestarts  // as the handler's SA_RESTART says
+};
 
 // The part of an agent that slalom does not look at.
 struct Agent {
@@ -61,6 +69,10 @@ struct Agent {
   bool yielded = false;
   bool patient = false;  // its time runs out only when nothing else can run
   bool woken = false;    // out of Need::Wakeup, by another agent
+  bool waited = false;   // it had nothing of what it needed, when it was last given its turn
+  bool outside = false;  // one of its descriptors may lead out of the program
+  OnSignal on_signal = OnSignal::GoesOn;
+  bool interrupted = false;  // the call that said so was ended
   bool detached = false;
   bool joined = false;
   bool cancelled = false;        // another thread has asked it to end
@@ -82,7 +94,8 @@ class Runtime {
   const Slot& slot(uint32_t index) const { return channel_->slots[index]; }
   bool ended(uint32_t index) const { return slot(index).state == Slot::State::Ended; }
 
-  // Stops before an operation. True: it can be done now. False: its time is over (only with a deadline).
+  // Stops before an operation. True: it can be done now. False: its time is over (only with a deadline), or a
+  // handler has ended it (only inside an Interruptible).
   bool arrive(OpKind op, uint64_t object, uint64_t pc, Need need = Need::Nothing, const void* at = nullptr,
               uint64_t deadline = kNever, uint32_t count = 0);
   // The agent has begun to wait for others to complete its operation. True: they did.
@@ -93,7 +106,8 @@ class Runtime {
 
   void tell(OpKind op, uint64_t object, uint64_t state = 0, int64_t value = 0, uint32_t other = kNobody,
             const char* text = nullptr);
-  void tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote);
+  void tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote,
+                   bool weak = false);
   void retire(bool yielded = false);
   // A whole operation that needs nothing and concerns nobody.
   void pass(OpKind op, uint64_t pc, bool yielded);
@@ -118,6 +132,9 @@ class Runtime {
   // whole that nobody has taken yet.
   uint64_t deliverable(const Agent& agent) const { return (agent.arrived | arrived_) & ~agent.blocked; }
   uint64_t& arrived() { return arrived_; }
+
+  // Held by an agent that has ended, and of the kind that tells the next one so.
+  bool is_abandoned(const pthread_mutex_t* mutex) const;
 
   // Ends the running agent if it was cancelled. Every operation that POSIX calls a cancellation point begins
   // and ends here.
@@ -171,7 +188,9 @@ class Runtime {
   bool wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                      uint32_t count);
   bool satisfied(uint32_t index) const;
+  bool available(uint32_t index) const;
   void refresh();
+  bool wait_outside(bool for_long);
   void list_holders();
   bool alone() const;
   bool goes_unasked() const;
@@ -200,6 +219,19 @@ class Runtime {
 };
 
 Runtime& runtime();
+
+// Around the arrive() of a call that a signal's handler can end.
+class Interruptible {
+ public:
+  explicit Interruptible(OnSignal how) {
+    runtime().me().on_signal = how;
+    runtime().me().interrupted = false;
+  }
+  ~Interruptible() { runtime().me().on_signal = OnSignal::GoesOn; }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+  bool ended() const { return runtime().me().interrupted; }
+};
 
 inline uint64_t object_id(const void* object) {
   return reinterpret_cast<uint64_t>(object);

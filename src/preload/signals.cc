@@ -3,8 +3,9 @@
 // may come anywhere between two of the thread's, so may the handler. Threads that wait for signals (sigwait
 // and its kin, pause, sigsuspend) wait for these.
 //
-// A thread whose wait a handler has interrupted goes on waiting, as with SA_RESTART; a wait on a condition
-// variable ends, which it may at any time. Not controlled: signals from outside, and those of faults.
+// What a handler does to the call in which its thread waits is as signal(7) says: it ends with EINTR, always
+// or without SA_RESTART, or goes on; a wait on a condition variable ends, which it may at any time. Not
+// controlled: signals from outside, and those of faults.
 #include "preload/signals.h"
 
 #include <errno.h>
@@ -70,6 +71,7 @@ void run_handler(int signal) {
   const Agent before = agent;
   agent.relock = nullptr;
   agent.at_cancel_point = false;
+  agent.on_signal = OnSignal::GoesOn;
   const int error = errno;
   rt.tell(OpKind::SemWait, kSignalObject, 1, signal, kNobody, sigabbrev_np(signal));
   rt.retire();
@@ -84,6 +86,7 @@ void run_handler(int signal) {
   errno = error;
   agent.relock = before.relock;
   agent.target = before.target;
+  agent.on_signal = before.on_signal;
   agent.at_cancel_point = before.at_cancel_point;
   agent.blocked = blocked;
 }
@@ -119,13 +122,15 @@ int wait_for_handler(uint64_t pc) {
   return errno = EINTR, -1;
 }
 
-// 0: its time is over.
-int wait_for(const sigset_t* set, uint64_t deadline, uint64_t pc) {
+// 0: its time is over; -1: another signal's handler has run.
+int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc) {
   Runtime& rt = runtime();
   const uint64_t wanted = bits_of(set);
   rt.cancel_point(true);
+  const Interruptible call(how);
   const bool in_time = rt.arrive(OpKind::SemWait, kSignalObject, pc, Need::Signal, &wanted, deadline);
   rt.cancel_point(false);
+  if (call.ended()) return -1;
   int signal = 0;
   if (in_time) {
     for (uint64_t* sent : {&rt.me().signals, &rt.me().arrived, &rt.arrived()}) {
@@ -153,14 +158,24 @@ bool handles(int signal) {
          (handlers[signal].function != nullptr || handlers[signal].long_function != nullptr);
 }
 
-void run_handlers() {
+bool run_handlers() {
   Runtime& rt = runtime();
   Agent& agent = rt.me();
+  bool restart = true;
   while (const uint64_t signals = rt.deliverable(agent)) {
     const int signal = __builtin_ctzll(signals) + 1;
     (agent.arrived & bit(signal) ? agent.arrived : rt.arrived()) &= ~bit(signal);
+    restart = restart && (handlers[signal].flags & SA_RESTART) != 0;
     run_handler(signal);
   }
+  return restart;
+}
+
+MaskDuringCall::MaskDuringCall(const sigset_t* mask) : before_(runtime().me().blocked) {
+  if (mask != nullptr) runtime().me().blocked = bits_of(mask);
+}
+MaskDuringCall::~MaskDuringCall() {
+  runtime().me().blocked = before_;
 }
 
 void signal_process(int signal, uint64_t pc) {
@@ -211,35 +226,35 @@ SLALOM_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* before) no
 }
 SLALOM_EXPORT int pause() {
   if (!runtime().controls()) return SLALOM_REAL(pause)();
-  return wait_for_handler(SLALOM_PLACE());
+  const uint64_t pc = SLALOM_PLACE();
+  runtime().pass(OpKind::GoOn, pc, false);  // a handler that runs before the call is none that it waits for
+  return wait_for_handler(pc);
 }
 SLALOM_EXPORT int sigsuspend(const sigset_t* mask) {
   if (!runtime().controls()) return SLALOM_REAL(sigsuspend)(mask);
-  const uint64_t before = runtime().me().blocked;
-  runtime().me().blocked = bits_of(mask);
-  wait_for_handler(SLALOM_PLACE());
-  runtime().me().blocked = before;
-  return errno = EINTR, -1;
+  const MaskDuringCall masked(mask);
+  return wait_for_handler(SLALOM_PLACE());
 }
 
 SLALOM_EXPORT int sigwait(const sigset_t* set, int* signal) {
   if (!runtime().controls()) return SLALOM_REAL(sigwait)(set, signal);
-  *signal = wait_for(set, kNever, SLALOM_PLACE());
+  *signal = wait_for(set, kNever, OnSignal::GoesOn, SLALOM_PLACE());
   return 0;
 }
 SLALOM_EXPORT int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
   if (!runtime().controls()) return SLALOM_REAL(sigwaitinfo)(set, info);
-  const int signal = wait_for(set, kNever, SLALOM_PLACE());
+  const int signal = wait_for(set, kNever, OnSignal::Ends, SLALOM_PLACE());
   if (info != nullptr) info->si_signo = signal;
+  if (signal < 0) errno = EINTR;
   return signal;
 }
 SLALOM_EXPORT int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* limit) {
   if (!runtime().controls()) return SLALOM_REAL(sigtimedwait)(set, info, limit);
   if (!valid(limit)) return errno = EINVAL, -1;
-  const int signal = wait_for(set, after(*limit), SLALOM_PLACE());
+  const int signal = wait_for(set, after(*limit), OnSignal::Ends, SLALOM_PLACE());
   if (info != nullptr) info->si_signo = signal;
-  if (signal == 0) errno = EAGAIN;
-  return signal == 0 ? -1 : signal;
+  if (signal <= 0) errno = signal == 0 ? EAGAIN : EINTR;
+  return signal <= 0 ? -1 : signal;
 }
 
 SLALOM_EXPORT int pthread_kill(pthread_t thread, int signal) noexcept {
@@ -256,6 +271,11 @@ SLALOM_EXPORT int pthread_kill(pthread_t thread, int signal) noexcept {
   rt.tell(OpKind::SemPost, kSignalObject, 0);
   rt.agent(index).signals |= bit(signal);
   rt.retire();
+  return 0;
+}
+SLALOM_EXPORT int raise(int signal) noexcept {
+  if (!runtime().controls() || !handles(signal)) return SLALOM_REAL(raise)(signal);
+  send(runtime().self(), signal, SLALOM_PLACE());
   return 0;
 }
 SLALOM_EXPORT int kill(pid_t pid, int signal) noexcept {

@@ -1,6 +1,8 @@
 // Signals that the program sends to itself, for those who send some: timers, kill.
 #pragma once
 
+#include <signal.h>
+
 #include <cstdint>
 
 namespace slalom::preload {
@@ -9,7 +11,19 @@ bool handles(int signal);  // the program has a handler for it, that is controll
 // A whole operation: the signal is sent to the process. Which of the threads that do not block it takes it,
 // is a choice of the search.
 void signal_process(int signal, uint64_t pc);
-// In the running agent: the handlers of what was sent to it.
-void run_handlers();
+// In the running agent: the handlers of what was sent to it. True: all of them have SA_RESTART.
+bool run_handlers();
+
+// A mask of signals that holds during one call, as for ppoll; null: none.
+class MaskDuringCall {
+ public:
+  explicit MaskDuringCall(const sigset_t* mask);
+  ~MaskDuringCall();
+  MaskDuringCall(const MaskDuringCall&) = delete;
+  MaskDuringCall& operator=(const MaskDuringCall&) = delete;
+
+ private:
+  uint64_t before_;
+};
 
 }  // namespace slalom::preload

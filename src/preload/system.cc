@@ -1,13 +1,12 @@
 // System calls made through syscall(): futexes, which C++20's waiting operations and std::future are made of,
-// and what names the process. Also what a program could see differently from run to run: pids, the number of
-// processors, random numbers.
+// and what names the process. Also what a program could see differently from run to run: pids, and the number
+// of processors.
 #include <aio.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,11 +66,6 @@ long futex_model(const long (&a)[6], uint64_t pc) {
   }
 }
 
-void fill(void* buffer, size_t size) {
-  auto* bytes = static_cast<unsigned char*>(buffer);
-  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<unsigned char>(runtime().random() >> 32);
-}
-
 template <typename Fork>
 pid_t forked(Fork fork) {
   const bool ours = runtime().controls();
@@ -101,6 +95,10 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
     result = kPid;
   else if (ours && number == SYS_gettid)
     result = kPid + static_cast<pid_t>(runtime().self());
+  else if (ours && number == SYS_kill)
+    return kill(static_cast<pid_t>(a[0]), static_cast<int>(a[1]));
+  else if (ours && number == SYS_tgkill)
+    return tgkill(static_cast<pid_t>(a[0]), static_cast<pid_t>(a[1]), static_cast<int>(a[2]));
   else
     result = raw_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   if (result < 0 && result > -4096) {
@@ -121,15 +119,27 @@ SLALOM_EXPORT pid_t gettid() noexcept {
                               : static_cast<pid_t>(raw_syscall(SYS_gettid));
 }
 
+// A thread by the number that gettid() gave it. ESRCH: there is none.
+SLALOM_EXPORT int tgkill(pid_t pid, pid_t thread, int signal) noexcept {
+  if (!runtime().controls()) return static_cast<int>(raw_syscall(SYS_tgkill, pid, thread, signal));
+  const auto index = static_cast<uint32_t>(thread - kPid);
+  if (pid != kPid || index >= runtime().agent_count() || runtime().ended(index)) return errno = ESRCH, -1;
+  const int result = pthread_kill(runtime().agent(index).thread, signal);
+  if (result != 0) errno = result;
+  return result == 0 ? 0 : -1;
+}
+
 // Done by threads that libc starts for itself.
-SLALOM_EXPORT int aio_read(aiocb* request) noexcept {
-  if (runtime().controls()) runtime().note_uncontrolled(Uncontrolled::AsynchronousIo);
-  return SLALOM_REAL(aio_read)(request);
-}
-SLALOM_EXPORT int aio_write(aiocb* request) noexcept {
-  if (runtime().controls()) runtime().note_uncontrolled(Uncontrolled::AsynchronousIo);
-  return SLALOM_REAL(aio_write)(request);
-}
+#define ASYNCHRONOUS(name, request)                                                      \
+  SLALOM_EXPORT int name(request* what) noexcept {                                       \
+    if (runtime().controls()) runtime().note_uncontrolled(Uncontrolled::AsynchronousIo); \
+    return SLALOM_REAL(name)(what);                                                      \
+  }
+ASYNCHRONOUS(aio_read, aiocb)
+ASYNCHRONOUS(aio_write, aiocb)
+ASYNCHRONOUS(aio_read64, aiocb64)
+ASYNCHRONOUS(aio_write64, aiocb64)
+#undef ASYNCHRONOUS
 
 SLALOM_EXPORT pid_t fork() noexcept {
   return forked(SLALOM_REAL(fork));
@@ -170,25 +180,4 @@ SLALOM_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cp
 }
 SLALOM_EXPORT int sched_getcpu() noexcept {
   return runtime().connected() ? 0 : SLALOM_REAL(sched_getcpu)();
-}
-
-SLALOM_EXPORT ssize_t getrandom(void* buffer, size_t size, unsigned flags) {
-  if (!runtime().controls()) return SLALOM_REAL(getrandom)(buffer, size, flags);
-  fill(buffer, size);
-  return static_cast<ssize_t>(size);
-}
-SLALOM_EXPORT int getentropy(void* buffer, size_t size) {
-  if (!runtime().controls()) return SLALOM_REAL(getentropy)(buffer, size);
-  fill(buffer, size);
-  return 0;
-}
-SLALOM_EXPORT uint32_t arc4random() noexcept {
-  if (!runtime().controls()) return SLALOM_REAL(arc4random)();
-  return static_cast<uint32_t>(runtime().random() >> 32);
-}
-// std::random_device::_M_getval(), which asks the processor.
-extern "C" unsigned _ZNSt13random_device9_M_getvalEv(void*);
-SLALOM_EXPORT unsigned _ZNSt13random_device9_M_getvalEv(void* device) {
-  if (!runtime().controls()) return SLALOM_REAL(_ZNSt13random_device9_M_getvalEv)(device);
-  return static_cast<unsigned>(runtime().random() >> 32);
 }

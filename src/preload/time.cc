@@ -31,11 +31,23 @@ uint64_t start_of(clockid_t clock) {
   }
 }
 
-void sleep_until(uint64_t until, uint64_t pc) {
-  runtime().cancel_point(true);
-  runtime().pass(OpKind::Yield, pc, true);
-  runtime().pass_time(until);
-  runtime().cancel_point(false);
+// True: to the end. False: a handler has run; `rest`, if it is there, is how long was left.
+bool sleep_until(uint64_t until, uint64_t pc, timespec* rest = nullptr) {
+  Runtime& rt = runtime();
+  rt.cancel_point(true);
+  const Interruptible call(OnSignal::Ends);
+  rt.arrive(OpKind::Yield, 0, pc, Need::Sleep);
+  rt.cancel_point(false);
+  if (call.ended()) {
+    const uint64_t left = until > rt.now() ? until - rt.now() : 0;
+    if (rest != nullptr) *rest = {static_cast<time_t>(left / kSecond), static_cast<long>(left % kSecond)};
+    errno = EINTR;
+    return false;
+  }
+  rt.tell(OpKind::Yield, 0);
+  rt.retire(true);
+  rt.pass_time(until);
+  return true;
 }
 
 }  // namespace
@@ -100,30 +112,30 @@ SLALOM_EXPORT clock_t clock() noexcept {
 SLALOM_EXPORT int nanosleep(const timespec* duration, timespec* rest) {
   if (!runtime().controls()) return SLALOM_REAL(nanosleep)(duration, rest);
   if (!valid(duration)) return errno = EINVAL, -1;
-  sleep_until(after(*duration), SLALOM_PLACE());
-  return 0;
+  return sleep_until(after(*duration), SLALOM_PLACE(), rest) ? 0 : -1;
 }
 SLALOM_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* rest) {
   if (!runtime().controls()) return SLALOM_REAL(clock_nanosleep)(clock, flags, time, rest);
   if (!valid(time)) return EINVAL;
-  sleep_until(flags & TIMER_ABSTIME ? from_clock(clock, *time) : after(*time), SLALOM_PLACE());
-  return 0;
+  const bool absolute = (flags & TIMER_ABSTIME) != 0;
+  const uint64_t until = absolute ? from_clock(clock, *time) : after(*time);
+  return sleep_until(until, SLALOM_PLACE(), absolute ? nullptr : rest) ? 0 : EINTR;
 }
 SLALOM_EXPORT int usleep(useconds_t duration) {
   if (!runtime().controls()) return SLALOM_REAL(usleep)(duration);
-  sleep_until(after({duration / 1'000'000, static_cast<long>(duration % 1'000'000) * 1000}), SLALOM_PLACE());
-  return 0;
+  const timespec time{duration / 1'000'000, static_cast<long>(duration % 1'000'000) * 1000};
+  return sleep_until(after(time), SLALOM_PLACE()) ? 0 : -1;
 }
 SLALOM_EXPORT unsigned sleep(unsigned duration) {
   if (!runtime().controls()) return SLALOM_REAL(sleep)(duration);
-  sleep_until(after({static_cast<time_t>(duration), 0}), SLALOM_PLACE());
-  return 0;
+  timespec rest{};
+  sleep_until(after({static_cast<time_t>(duration), 0}), SLALOM_PLACE(), &rest);
+  return static_cast<unsigned>(rest.tv_sec + (rest.tv_nsec != 0));
 }
 SLALOM_EXPORT int thrd_sleep(const timespec* duration, timespec* rest) {
   if (!runtime().controls()) return SLALOM_REAL(thrd_sleep)(duration, rest);
   if (!valid(duration)) return -2;
-  sleep_until(after(*duration), SLALOM_PLACE());
-  return 0;
+  return sleep_until(after(*duration), SLALOM_PLACE(), rest) ? 0 : -1;
 }
 
 SLALOM_EXPORT int sched_yield() noexcept {

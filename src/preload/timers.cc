@@ -33,6 +33,7 @@ struct Timer {
   void (*function)(sigval);  // or to call
   int descriptor;            // or to make readable; 0: none
   sigval value;
+  clockid_t clock;              // of its absolute times
   uint64_t deadline, interval;  // kNever: not armed
   uint64_t pc;                  // where it was armed
   uint32_t agent;               // kNobody: never armed
@@ -100,9 +101,9 @@ void set(Timer& timer, uint64_t deadline, uint64_t interval, uint64_t pc) {
   if (timer.agent != kNobody) rt.agent(timer.agent).patient = timer.signal != 0 && !handles(timer.signal);
 }
 
-void set(Timer& timer, const itimerspec& wanted, bool absolute, clockid_t clock, uint64_t pc) {
+void set(Timer& timer, const itimerspec& wanted, bool absolute, uint64_t pc) {
   const bool none = wanted.it_value.tv_sec == 0 && wanted.it_value.tv_nsec == 0;
-  const uint64_t deadline = absolute ? from_clock(clock, wanted.it_value) : after(wanted.it_value);
+  const uint64_t deadline = absolute ? from_clock(timer.clock, wanted.it_value) : after(wanted.it_value);
   set(timer, none ? kNever : deadline, nanoseconds(wanted.it_interval), pc);
 }
 
@@ -115,11 +116,12 @@ itimerspec left(const Timer& timer) {
   return {split(timer.interval), split(rest)};
 }
 
-Timer* add_timer() {
+Timer* add_timer(clockid_t clock) {
   for (uint32_t i = kAlarm + 1; i < kMostTimers; ++i) {
     if (timers[i].used) continue;
     timers[i] = {};
     timers[i].used = true;
+    timers[i].clock = clock;
     timers[i].deadline = kNever;
     timers[i].agent = kNobody;
     return &timers[i];
@@ -166,7 +168,7 @@ SLALOM_EXPORT unsigned alarm(unsigned seconds) noexcept {
   Timer& timer = alarm_timer();
   const itimerspec before = left(timer);
   const timespec first{static_cast<time_t>(seconds), 0};
-  set(timer, {{0, 0}, first}, false, CLOCK_MONOTONIC, SLALOM_PLACE());
+  set(timer, {{0, 0}, first}, false, SLALOM_PLACE());
   return static_cast<unsigned>(before.it_value.tv_sec + (before.it_value.tv_nsec != 0));
 }
 SLALOM_EXPORT int setitimer(__itimer_which_t which, const itimerval* wanted, itimerval* before) noexcept {
@@ -182,13 +184,13 @@ SLALOM_EXPORT int setitimer(__itimer_which_t which, const itimerval* wanted, iti
   set(timer,
       {{wanted->it_interval.tv_sec, wanted->it_interval.tv_usec * 1000},
        {wanted->it_value.tv_sec, wanted->it_value.tv_usec * 1000}},
-      false, CLOCK_MONOTONIC, SLALOM_PLACE());
+      false, SLALOM_PLACE());
   return 0;
 }
 
 SLALOM_EXPORT int timer_create(clockid_t clock, sigevent* event, timer_t* id) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(timer_create)(clock, event, id);
-  Timer* timer = add_timer();
+  Timer* timer = add_timer(clock);
   if (timer == nullptr) return errno = EAGAIN, -1;
   if (event == nullptr) {
     timer->signal = SIGALRM;
@@ -207,7 +209,7 @@ SLALOM_EXPORT int timer_settime(timer_t id, int flags, const itimerspec* wanted,
   Timer* timer = find(id);
   if (timer == nullptr || !valid(wanted)) return errno = EINVAL, -1;
   if (before != nullptr) *before = left(*timer);
-  set(*timer, *wanted, (flags & TIMER_ABSTIME) != 0, CLOCK_MONOTONIC, SLALOM_PLACE());
+  set(*timer, *wanted, (flags & TIMER_ABSTIME) != 0, SLALOM_PLACE());
   return 0;
 }
 SLALOM_EXPORT int timer_gettime(timer_t id, itimerspec* rest) noexcept {
@@ -232,7 +234,7 @@ SLALOM_EXPORT int timer_delete(timer_t id) noexcept {
 SLALOM_EXPORT int timerfd_create(clockid_t clock, int flags) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(timerfd_create)(clock, flags);
   static_assert(int{TFD_NONBLOCK} == int{EFD_NONBLOCK} && int{TFD_CLOEXEC} == int{EFD_CLOEXEC});
-  Timer* timer = add_timer();
+  Timer* timer = add_timer(clock);
   if (timer == nullptr) return errno = EMFILE, -1;
   timer->descriptor = eventfd(0, flags);
   return timer->descriptor;
@@ -243,7 +245,7 @@ SLALOM_EXPORT int timerfd_settime(int descriptor, int flags, const itimerspec* w
   Timer* timer = find_descriptor(descriptor);
   if (timer == nullptr || !valid(wanted)) return errno = EINVAL, -1;
   if (before != nullptr) *before = left(*timer);
-  set(*timer, *wanted, (flags & TFD_TIMER_ABSTIME) != 0, CLOCK_MONOTONIC, SLALOM_PLACE());
+  set(*timer, *wanted, (flags & TFD_TIMER_ABSTIME) != 0, SLALOM_PLACE());
   return 0;
 }
 SLALOM_EXPORT int timerfd_gettime(int descriptor, itimerspec* rest) noexcept {

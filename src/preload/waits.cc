@@ -96,9 +96,11 @@ uint32_t& count_of(sem_t* semaphore) {
 int wait_for(sem_t* semaphore, uint64_t pc, uint64_t deadline) {
   Runtime& rt = runtime();
   rt.cancel_point(true);
+  const Interruptible call(OnSignal::EndsOrRestarts);
   const bool in_time =
       rt.arrive(OpKind::SemWait, object_id(semaphore), pc, Need::Semaphore, semaphore, deadline);
   rt.cancel_point(false);
+  if (call.ended()) return errno = EINTR, -1;
   if (!in_time) {
     rt.tell(OpKind::TryLock, object_id(semaphore), 0, 0);
     rt.retire(true);

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "process/program_machine.h"
+#include "trace/memory_order.h"
 
 namespace slalom {
 namespace {
@@ -132,6 +133,7 @@ std::optional<std::string> ProgramMachine::read_records() {
       access.retired = next.step - record.step;
       access.value = static_cast<uint64_t>(next.value);
       access.wrote = next.wrote != 0;
+      set_weak(access, next.state != 0);
       accesses_.push_back(access);
       if (!is_atomic(next.op)) conflicts_.add(next);
       if (!freed_.empty()) use = use_of_freed(next);

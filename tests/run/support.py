@@ -13,6 +13,51 @@ from pathlib import Path
 SLALOM = os.path.abspath(os.environ["SLALOM"])
 
 
+def two_threads(before, add, after):
+    """A program whose two threads run add(), with what comes before it and what main() does at the end."""
+    return f"""#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+{before}
+static void *add(void *unused) {{
+  {add}
+  return unused;
+}}
+int main(void) {{
+  pthread_t a, b;
+  pthread_create(&a, 0, add, 0);
+  pthread_create(&b, 0, add, 0);
+  pthread_join(a, 0);
+  pthread_join(b, 0);
+  {after}
+}}
+"""
+
+
+# Each access to the counter is locked, but not the addition as a whole.
+LOST_UPDATE = two_threads(
+    """static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int counter;
+static int get(void) {
+  pthread_mutex_lock(&lock);
+  int value = counter;
+  pthread_mutex_unlock(&lock);
+  return value;
+}
+static void set(int value) {
+  pthread_mutex_lock(&lock);
+  counter = value;
+  pthread_mutex_unlock(&lock);
+}""",
+    "set(get() + 1);",
+    "assert(counter == 2);")
+
+
+def line_of(text, words):
+    """The number of the first line of a program that has these words."""
+    return 1 + next(number for number, line in enumerate(text.splitlines()) if words in line)
+
+
 class ProgramTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -30,8 +75,8 @@ class ProgramTest(unittest.TestCase):
         subprocess.run([*compiler, "-g", "-O1", "-pthread", *flags, source, "-o", self.folder / name], check=True)
         return self.folder / name
 
-    def slalom(self, *arguments, codes=(0, 1)):
-        done = subprocess.run([SLALOM, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, timeout=100)
+    def slalom(self, *arguments, codes=(0, 1), limit=100):
+        done = subprocess.run([SLALOM, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, timeout=limit)
         self.assertIn(done.returncode, codes, done.stdout + done.stderr)
         return done
 

@@ -2,54 +2,25 @@
 
 import re
 import unittest
+from pathlib import Path
 
-from support import ProgramTest
+from support import ProgramTest, line_of, two_threads
 
 # Two threads add twice to a counter, by a load and a store; the result is the title of the finding.
-COUNTER = r"""
-#include <assert.h>
-#include <pthread.h>
-#include <stdio.h>
-static %(type)s counter;
-static void *add(void *unused) {
-  for (int i = 0; i < 2; ++i) %(add)s
-  return unused;
-}
-int main(void) {
-  pthread_t a, b;
-  pthread_create(&a, 0, add, 0);
-  pthread_create(&b, 0, add, 0);
-  pthread_join(a, 0);
-  pthread_join(b, 0);
-  char text[32];
-  snprintf(text, sizeof text, "result %%d", (int)counter);
-  __assert_fail(text, __FILE__, __LINE__, __func__);
-}
-"""
-ATOMIC = COUNTER % {"type": "_Atomic int", "add": "counter = counter + 1;"}
-PLAIN = COUNTER % {"type": "volatile int", "add": "counter = counter + 1;"}
-EXACT = COUNTER % {"type": "_Atomic int", "add": "++counter;"}
+RESULT = 'char text[32]; snprintf(text, sizeof text, "result %d", (int)counter); __assert_fail(text, __FILE__, __LINE__, __func__);'
 
-LOCKED = r"""
-#include <pthread.h>
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int x, y;
-static void *work(void *unused) {
-  pthread_mutex_lock(&lock);
-  ++x;
-  pthread_mutex_unlock(&lock);
-  return unused;
-}
-int main(void) {
-  pthread_t a, b;
-  y = 1;
-  pthread_create(&a, 0, work, 0);
-  pthread_create(&b, 0, work, 0);
-  pthread_join(a, 0);
-  pthread_join(b, 0);
-  return x == 2 && y == 1 ? 0 : 1;
-}
-"""
+
+def counting(kind, add):
+    return two_threads(f"static {kind} counter;", f"for (int i = 0; i < 2; ++i) {add}", RESULT)
+
+
+ATOMIC = counting("_Atomic int", "counter = counter + 1;")
+PLAIN = counting("volatile int", "counter = counter + 1;")
+EXACT = counting("_Atomic int", "++counter;")
+LOCKED = two_threads(
+    "static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; static int x;",
+    "pthread_mutex_lock(&lock); ++x; pthread_mutex_unlock(&lock);",
+    "return x == 2 ? 0 : 1;")
 
 
 def results(found):
@@ -79,6 +50,16 @@ class Accesses(ProgramTest):
         self.assertNotIn("data-race", {finding["kind"] for finding in without["findings"]})
         self.assertEqual(self.explore(LOCKED, "locked", "--schedules", 200)["findings"], [])
         self.assertEqual(self.explore(ATOMIC, "no-race", "--schedules", 20, "--detectors", "race")["findings"], [])
+
+    def test_weak_memory(self):
+        text = (Path(__file__).resolve().parents[2] / "examples/programs/dekker_no_fence.cc").read_text()
+        program = self.build(text, "dekker", ".cc", ["-fsanitize=thread"])
+        options = ("--out", "", "--no-shrink", "--schedules", 20)
+        self.assertEqual(self.run_json(program, *options)["findings"], [], "no interleaving breaks it")
+        found = self.run_json(program, "--detectors", "weak-memory", *options)["findings"]
+        raised, looked = line_of(text, "store(true"), line_of(text, "load(")
+        self.assertEqual(len(found), 1)
+        self.assertRegex(found[0]["title"], rf"^weak memory: .*:{raised} \(.*store.* may take effect after .*:{looked} \(")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ is not the same any more."""
 import json
 import unittest
 
-from support import ProgramTest
+from support import LOST_UPDATE, ProgramTest
 
 # Folds all that the threads can see of each other, of time, of addresses and of random numbers into one number, and
 # "fails" with it: executions that differ have different titles.
@@ -46,30 +46,6 @@ int main(void) {
   char text[64];
   snprintf(text, sizeof text, "signature %016lx", signature);
   __assert_fail(text, __FILE__, __LINE__, __func__);
-}
-"""
-
-LOST_UPDATE = r"""
-#include <assert.h>
-#include <pthread.h>
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int counter;
-static void *add(void *unused) {
-  pthread_mutex_lock(&lock);
-  int value = counter;
-  pthread_mutex_unlock(&lock);
-  pthread_mutex_lock(&lock);
-  counter = value + 1;
-  pthread_mutex_unlock(&lock);
-  return unused;
-}
-int main(void) {
-  pthread_t a, b;
-  pthread_create(&a, 0, add, 0);
-  pthread_create(&b, 0, add, 0);
-  pthread_join(a, 0);
-  pthread_join(b, 0);
-  assert(counter == 2);
 }
 """
 

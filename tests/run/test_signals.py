@@ -62,9 +62,13 @@ int main(void) {
   timer_delete(timer);
 
   signal(SIGALRM, on);
+  sigset_t alarms;
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  pthread_sigmask(SIG_BLOCK, &alarms, 0);
   got = 0;
   alarm(10);
-  while (!got) pause();
+  while (!got) assert(sigsuspend(&none) == -1 && errno == EINTR);
   assert(got == SIGALRM);
   alarm(10);
   assert(alarm(0) <= 10);

@@ -136,8 +136,9 @@ TEST(DetectorSet, SelectionByName) {
   for (const char* wrong : {"", "races", "race,", "race, deadlock", "race,,heap"}) {
     const auto set = select_detectors(names, wrong);
     ASSERT_FALSE(set.ok()) << wrong;
-    EXPECT_NE(set.error().message.find("lost-wakeup, livelock, heap, race, leak, thread-leak, console, "
-                                       "kernel-heap, kernel-race, default, all, kernel"),
+    EXPECT_NE(set.error().message.find(
+                  "lost-wakeup, livelock, heap, race, leak, thread-leak, weak-memory, console, "
+                  "kernel-heap, kernel-race, default, all, kernel"),
               std::string::npos)
         << set.error().message;
   }

@@ -21,7 +21,7 @@ Titles around(const Steps& before_a, const Steps& after_a, const Steps& before_b
   if (after_a) after_a(s);
   if (before_b) before_b(s);
   s.store("b", "x", "b:2").end(Exited{});
-  return s.titles();
+  return s.titles("race");
 }
 
 Steps event(OpKind op, const char* who, const char* object, const Script::Extra& extra = {}) {

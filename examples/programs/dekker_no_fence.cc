@@ -1,0 +1,32 @@
+// Dekker's idea: each thread raises its flag, then looks whether the other one's is up. No interleaving lets
+// both in; a processor does, which keeps the stores in a buffer while it loads.
+//
+// flags: -fsanitize=thread
+// options: --detectors default,weak-memory
+// schedules: 300
+// expect: data-race
+#include <atomic>
+#include <cassert>
+#include <thread>
+
+#ifdef FIXED
+constexpr auto kRaise = std::memory_order_seq_cst;
+#else
+constexpr auto kRaise = std::memory_order_release;
+#endif
+
+static std::atomic<bool> wants[2];
+static std::atomic<int> inside{0};
+
+static void work(int me) {
+  wants[me].store(true, kRaise);
+  if (wants[1 - me].load(std::memory_order_seq_cst)) return;
+  const int others = inside.fetch_add(1);
+  assert(others == 0);
+}
+
+int main() {
+  std::thread one(work, 0), two(work, 1);
+  one.join();
+  two.join();
+}

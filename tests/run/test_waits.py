@@ -1,0 +1,304 @@
+"""Calls that wait: what ends them besides what they wait for (a signal's handler, with or without SA_RESTART), their masks,
+sockets, and mutexes whose owner has ended. Every program here sees the same in every schedule."""
+
+import unittest
+
+from support import ProgramTest
+
+# A thread sends a signal that is only let in during the call; and one that sends it until the call has ended.
+INTERRUPTED = r"""
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int handled, stop;
+static int ends[2], epoll;
+static sem_t never;
+static pthread_t main_thread;
+static void on(int number) { handled = number; }
+static void *send_once(void *unused) {
+  pthread_kill(main_thread, SIGUSR1);
+  return unused;
+}
+static void *pester(void *unused) {
+  while (!stop) {
+    pthread_kill(main_thread, SIGUSR1);
+    usleep(1);
+  }
+  return unused;
+}
+static void *feed(void *unused) {
+  pthread_kill(main_thread, SIGUSR1);
+  assert(write(ends[1], "x", 1) == 1);
+  return unused;
+}
+static void handle(int flags) {
+  struct sigaction action = {.sa_handler = on, .sa_flags = flags};
+  sigaction(SIGUSR1, &action, 0);
+}
+static int call_ppoll(const sigset_t *open) {
+  struct pollfd wanted = {ends[0], POLLIN, 0};
+  return ppoll(&wanted, 1, 0, open);
+}
+static int call_pselect(const sigset_t *open) {
+  fd_set set;
+  FD_ZERO(&set);
+  FD_SET(ends[0], &set);
+  return pselect(ends[0] + 1, &set, 0, 0, 0, open);
+}
+static int call_epoll(const sigset_t *open) {
+  struct epoll_event got;
+  return epoll_pwait(epoll, &got, 1, -1, open);
+}
+static void masked(int (*call)(const sigset_t *)) {
+  sigset_t usr1, old;
+  sigemptyset(&usr1);
+  sigaddset(&usr1, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &usr1, &old);
+  pthread_t sender;
+  handled = 0;
+  pthread_create(&sender, 0, send_once, 0);
+  assert(call(&old) == -1 && errno == EINTR && handled == SIGUSR1);
+  pthread_join(sender, 0);
+  pthread_sigmask(SIG_SETMASK, &old, 0);
+}
+int main(void) {
+  main_thread = pthread_self();
+  assert(pipe(ends) == 0 && sem_init(&never, 0, 0) == 0);
+  epoll = epoll_create1(0);
+  struct epoll_event event = {.events = EPOLLIN};
+  epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event);
+  handle(SA_RESTART);  /* these never restart */
+  masked(call_ppoll);
+  masked(call_pselect);
+  masked(call_epoll);
+
+  handle(0);
+  pthread_t other;
+  pthread_create(&other, 0, pester, 0);
+  char byte;
+  assert(read(ends[0], &byte, 1) == -1 && errno == EINTR);
+  assert(sem_wait(&never) == -1 && errno == EINTR);
+  struct timespec hour = {3600, 0}, rest = {0, 0};
+  while (nanosleep(&hour, &rest) == 0) {
+  }
+  assert(errno == EINTR && rest.tv_sec > 3000);
+  stop = 1;
+  pthread_join(other, 0);
+
+  handle(SA_RESTART);
+  pthread_create(&other, 0, feed, 0);
+  assert(read(ends[0], &byte, 1) == 1 && byte == 'x');
+  pthread_join(other, 0);
+  return 0;
+}
+"""
+
+# The signal may come between the look and the call, and is then waited for in vain.
+PAUSE = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+static volatile int got;
+static pthread_t main_thread;
+static void on(int signal) { got = signal; }
+static void *send(void *unused) {
+  pthread_kill(main_thread, SIGUSR1);
+  return unused;
+}
+int main(void) {
+  main_thread = pthread_self();
+  signal(SIGUSR1, on);
+  sigset_t usr1, old;
+  sigemptyset(&usr1);
+  sigaddset(&usr1, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &usr1, &old);
+  pthread_t thread;
+  pthread_create(&thread, 0, send, 0);
+#ifndef FIXED
+  pthread_sigmask(SIG_SETMASK, &old, 0);
+  while (!got) pause();
+#else
+  while (!got) sigsuspend(&old);
+#endif
+  pthread_join(thread, 0);
+  return 0;
+}
+"""
+
+# A server and a client in one program; a pipe that is too small for what is written at once; dup.
+SOCKETS = r"""
+#include <assert.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static int listener, ends[2];
+static struct sockaddr_in address = {.sin_family = AF_INET};
+static char large[100000];
+static void *serve(void *unused) {
+  int connection = accept(listener, 0, 0);
+  char text[8];
+  ssize_t got = 0;
+  while (got < 5) {
+    struct iovec part = {text + got, 5 - got};
+    ssize_t more = readv(connection, &part, 1);
+    assert(more > 0);
+    got += more;
+  }
+  assert(memcmp(text, "hello", 5) == 0);
+  assert(send(connection, "world", 5, 0) == 5);
+  close(connection);
+  return unused;
+}
+static void *drain(void *unused) {
+  ssize_t sum = 0, got;
+  while ((got = read(ends[0], large, sizeof large)) > 0) sum += got;
+  assert(sum == sizeof large);
+  return unused;
+}
+int main(void) {
+  pthread_t server, reader;
+  listener = socket(AF_INET, SOCK_STREAM, 0);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  assert(bind(listener, (struct sockaddr *)&address, size) == 0 && listen(listener, 1) == 0);
+  assert(getsockname(listener, (struct sockaddr *)&address, &size) == 0);
+  pthread_create(&server, 0, serve, 0);
+  int connection = socket(AF_INET, SOCK_STREAM, 0);
+  assert(connect(connection, (struct sockaddr *)&address, size) == 0);
+  assert(write(connection, "hel", 3) == 3 && write(connection, "lo", 2) == 2);
+  struct pollfd wanted = {connection, POLLIN, 0};
+  assert(poll(&wanted, 1, -1) == 1);
+  char text[8];
+  assert(recv(connection, text, 5, MSG_WAITALL) == 5 && memcmp(text, "world", 5) == 0);
+  pthread_join(server, 0);
+  assert(pipe(ends) == 0);
+  int copy = dup(ends[1]);
+  close(ends[1]);
+  pthread_create(&reader, 0, drain, 0);
+  static char zeros[sizeof large];
+  assert(write(copy, zeros, sizeof zeros) == sizeof zeros);
+  close(copy);
+  pthread_join(reader, 0);
+  return 0;
+}
+"""
+
+ROBUST = r"""
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+static pthread_mutex_t lock;
+static void *die(void *unused) {
+  assert(pthread_mutex_lock(&lock) == 0);
+  return unused;
+}
+static void end_with_lock(void) {
+  pthread_t thread;
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 1 << 20);  /* a size, and no address */
+  pthread_create(&thread, &small, die, 0);
+  pthread_attr_destroy(&small);
+  pthread_join(thread, 0);
+}
+int main(void) {
+  pthread_mutexattr_t robust;
+  pthread_mutexattr_init(&robust);
+  pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&lock, &robust);
+  end_with_lock();
+  assert(pthread_mutex_lock(&lock) == EOWNERDEAD);
+  assert(pthread_mutex_consistent(&lock) == 0);
+  assert(pthread_mutex_unlock(&lock) == 0);
+  end_with_lock();
+  assert(pthread_mutex_trylock(&lock) == EOWNERDEAD);
+  assert(pthread_mutex_unlock(&lock) == 0);
+  struct timespec soon = {0, 0};
+  assert(pthread_mutex_lock(&lock) == ENOTRECOVERABLE);
+  assert(pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &soon) == ENOTRECOVERABLE);
+  assert(pthread_mutex_trylock(&lock) == ENOTRECOVERABLE);
+  return 0;
+}
+"""
+
+# All ways to random numbers, and threads that are sent signals by number: what it folds is the title of a finding.
+RANDOM = r"""
+#include <assert.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static volatile int got;
+static void on(int signal) { got += signal; }
+int main(void) {
+  uint64_t sum = 0, value;
+  FILE *stream = fopen("/dev/urandom", "rb");
+  assert(fread(&value, sizeof value, 1, stream) == 1);
+  sum += value;
+  fclose(stream);
+  int device = open("/dev/random", O_RDONLY);
+  assert(read(device, &value, sizeof value) == sizeof value);
+  sum += value;
+  close(device);
+  assert(getentropy(&value, sizeof value) == 0);
+  sum += value;
+  arc4random_buf(&value, sizeof value);
+  sum += value + arc4random_uniform(1000);
+  signal(SIGUSR1, on);
+  assert(raise(SIGUSR1) == 0 && got == SIGUSR1);
+  assert(tgkill(getpid(), gettid(), SIGUSR1) == 0 && got == 2 * SIGUSR1);
+  assert(syscall(SYS_tgkill, getpid(), gettid(), SIGUSR1) == 0 && got == 3 * SIGUSR1);
+  assert(tgkill(getpid(), gettid() + 7, SIGUSR1) == -1);
+  char text[64];
+  snprintf(text, sizeof text, "sum %016lx", sum);
+  __assert_fail(text, __FILE__, __LINE__, __func__);
+}
+"""
+
+
+class Waits(ProgramTest):
+    def search(self, text, *options, flags=()):
+        found = self.run_json(self.build(text, flags=flags), "--out", "", *options)
+        self.assertEqual(found["trouble"], [])
+        return [finding["title"] for finding in found["findings"]]
+
+    def test_handlers_end_calls(self):
+        self.assertEqual(self.search(INTERRUPTED, "--strategy", "random", "--schedules", 40, "--run-twice"), [])
+
+    def test_a_signal_before_pause_is_lost(self):
+        titles = self.search(PAUSE, "--schedules", 500)
+        self.assertEqual(len(titles), 1)
+        self.assertIn("deadlock", titles[0])
+        self.assertEqual(self.search(PAUSE, "--schedules", 100, flags=["-DFIXED"]), [])
+
+    def test_sockets_inside_the_program(self):
+        self.assertEqual(self.search(SOCKETS, "--strategy", "random", "--schedules", 40, "--run-twice"), [])
+
+    def test_robust_mutexes(self):
+        self.assertEqual(self.search(ROBUST, "--schedules", 20), [])
+
+    def test_random_numbers_are_the_same(self):
+        first, second = (self.search(RANDOM, "--schedules", 2, "--no-shrink") for _ in range(2))
+        self.assertIn("sum ", first[0])
+        self.assertEqual(first, second)
+
+
+if __name__ == "__main__":
+    unittest.main()
