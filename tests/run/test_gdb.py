@@ -5,38 +5,8 @@ import re
 import shutil
 import unittest
 
-from support import ProgramTest
+from support import LOST_UPDATE, ProgramTest, line_of, two_threads
 
-LOST_UPDATE = r"""
-#include <assert.h>
-#include <pthread.h>
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int counter;
-static int get(void) {
-  pthread_mutex_lock(&lock);
-  int value = counter;
-  pthread_mutex_unlock(&lock);
-  return value;
-}
-static void set(int value) {
-  pthread_mutex_lock(&lock);
-  counter = value;
-  pthread_mutex_unlock(&lock);
-}
-static void *add(void *unused) {
-  int value = get();
-  set(value + 1);
-  return unused;
-}
-int main(void) {
-  pthread_t a, b;
-  pthread_create(&a, 0, add, 0);
-  pthread_create(&b, 0, add, 0);
-  pthread_join(a, 0);
-  pthread_join(b, 0);
-  assert(counter == 2);
-}
-"""
 DEADLOCK = r"""
 #include <pthread.h>
 static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
@@ -57,13 +27,31 @@ int main(void) {
   pthread_join(thread, 0);
 }
 """
+RACE = two_threads("static int counter;", "++counter;", "return 0;")
+FREED = r"""
+#include <pthread.h>
+#include <stdlib.h>
+static int *shared;
+static void *look(void *unused) {
+  *(volatile int *)shared = 1;
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  shared = malloc(sizeof *shared);
+  pthread_create(&thread, 0, look, 0);
+  free(shared);
+  pthread_join(thread, 0);
+}
+"""
 
 
 @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
 class Gdb(ProgramTest):
-    def debug(self, text, *commands, begin="--gdb"):
-        program = self.build(text)
-        capsule = self.run_json(program, "--out", "findings")["findings"][0]["capsule"]
+    def debug(self, text, *commands, begin="--gdb", kind=None):
+        program = self.build(text, flags=["-fsanitize=thread"] if kind else [])
+        found = self.run_json(program, "--out", "findings", "--schedules", 300)["findings"]
+        capsule = next(finding["capsule"] for finding in found if kind in (None, finding["kind"]))
         words = [word for command in commands for word in ("--gdb-command", command)]
         done = self.slalom("replay", capsule, begin, *words, codes=(1,))
         self.assertIn("the same again", done.stdout)
@@ -72,7 +60,7 @@ class Gdb(ProgramTest):
     def test_stops_at_a_failed_assertion(self):
         output = self.debug(LOST_UPDATE, "bt", "print counter", "info threads")
         self.assertIn("slalom: counter == 2", output)
-        self.assertRegex(output, r"main \(\) at .*prog\.c:28")
+        self.assertRegex(output, rf"main \(\) at .*prog\.c:{line_of(LOST_UPDATE, 'assert(counter')}\b")
         self.assertIn("$1 = 1", output)
         self.assertEqual(len(re.findall(r"^\*? +\d +Thread ", output, re.M)), 3)
 
@@ -81,12 +69,23 @@ class Gdb(ProgramTest):
         self.assertIn("slalom: nobody can go on", output)
         self.assertEqual(len(re.findall(r"both \(.*\) at .*prog\.c:6", output)), 2)
 
+    def test_stops_at_a_data_race(self):
+        output = self.debug(RACE, "bt", "info threads", kind="data-race")
+        self.assertIn("slalom: the last step of the finding", output)
+        self.assertRegex(output, rf"add \(.*\) at .*prog\.c:{line_of(RACE, '++counter')}\b")
+        self.assertEqual(len(re.findall(r"^\*? +\d +Thread ", output, re.M)), 3)
+
+    def test_stops_at_a_use_after_free(self):
+        output = self.debug(FREED, "bt", kind="use-after-free")
+        self.assertIn("slalom: the last step of the finding", output)
+        self.assertRegex(output, rf"look \(.*\) at .*prog\.c:{line_of(FREED, '= 1;')}\b")
+
     def test_runs_a_thread_until_it_is_preempted(self):
         # One thread has read the counter and not yet written it when the other one goes on.
         output = self.debug(LOST_UPDATE, *["next-switch"] * 2, "thread apply all bt", "continue", begin="--gdb-start")
         at_switch = output[:output.rindex("slalom: counter == 2")]
         self.assertIn("slalom_switched", at_switch)
-        self.assertRegex(at_switch, r"main \(\) at .*prog\.c:2[56]")
+        self.assertRegex(at_switch, rf"main \(\) at .*prog\.c:{line_of(LOST_UPDATE, 'join(a')}\b")
         self.assertIn("slalom: counter == 2", output)
 
 
