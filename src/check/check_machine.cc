@@ -3,8 +3,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 
 #include "base/hash.h"
@@ -27,13 +25,17 @@ bool is_address(uint64_t object) {
   return object < preload::kChannelObjects;
 }
 
-// Bit field by bit field the processor would wait for its own stores.
-Access packed(const Record& record, uint64_t first_step) {
+// Word by word, and in place: bit field by bit field, or by a copy, the processor would wait for its own
+// stores.
+void pack(const Record& record, uint64_t first_step, Access& access) {
   constexpr uint64_t kLow = (uint64_t{1} << 48) - 1;
-  return std::bit_cast<Access>(std::array<uint64_t, 4>{
-      (record.pc & kLow) | static_cast<uint64_t>(record.op) << 48,
-      (record.object & kLow) | (record.step - first_step) << 48, static_cast<uint64_t>(record.value),
-      uint64_t{record.size} << 40 | static_cast<uint64_t>(record.wrote != 0) << 58});
+  const auto put = [&access](size_t word, uint64_t value) {
+    memcpy(reinterpret_cast<char*>(&access) + 8 * word, &value, sizeof value);
+  };
+  put(0, (record.pc & kLow) | static_cast<uint64_t>(record.op) << 48);
+  put(1, (record.object & kLow) | (record.step - first_step) << 48);
+  put(2, static_cast<uint64_t>(record.value));
+  put(3, uint64_t{record.size} << 40 | static_cast<uint64_t>(record.wrote != 0) << 58);
 }
 
 }  // namespace
@@ -168,7 +170,11 @@ void CheckMachine::look() {
       known.stable_object = stable(slot.object);
       known.stable_pc = modules_.stable(slot.pc);
     }
-    enabled_.push_back({known.id, {slot.op, ObjectId{known.stable_object}, Place{known.stable_pc}}});
+    Option& option = enabled_.emplace_back();
+    option.agent = known.id;
+    option.op.kind = slot.op;
+    option.op.object = ObjectId{known.stable_object};
+    option.op.pc = Place{known.stable_pc};
   }
   steps_ = c.steps;
 }
@@ -220,7 +226,7 @@ void CheckMachine::read_records() {
       next.pc = modules_.stable(next.pc);
       next.object = stable(next.object);
       if (freed != nullptr) tell_use_of(freed, next);
-      accesses_.push_back(packed(next, header.first_step.raw));
+      pack(next, header.first_step.raw, accesses_.emplace_back());
       hash_ = fold(fold(hash_, next.object + agent.raw + static_cast<uint64_t>(next.op)),
                    next.op == OpKind::Store ? 0 : static_cast<uint64_t>(next.value));
       if (!is_atomic(next.op)) conflicts_.add(next);
@@ -253,9 +259,10 @@ void CheckMachine::note_lock(const Record& record) {
   }
 }
 
-ChoicePoint CheckMachine::choice_point() const {
+Stop CheckMachine::choice_point() const {
   const preload::Channel& c = channel();
-  ChoicePoint point;
+  Stop stop(std::in_place_type<ChoicePoint>);
+  auto& point = std::get<ChoicePoint>(stop);
   point.step = Step{steps_};
   point.kind = static_cast<ChoiceKind>(c.choice.kind);
   point.source = this;
@@ -269,7 +276,7 @@ ChoicePoint CheckMachine::choice_point() const {
     digest = fold(fold(digest, slot.id), fold(slot.ops << 32 | point.arity, modules_.stable(slot.pc)));
   }
   point.digest = digest;
-  return point;
+  return stop;
 }
 
 Stop CheckMachine::finish(Outcome outcome, bool normally) {

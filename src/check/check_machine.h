@@ -49,7 +49,7 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   uint64_t stable(uint64_t object) const;
   void tell_use_of(const void* freed, const preload::Record& access);
   void note_lock(const preload::Record& record);
-  ChoicePoint choice_point() const;
+  Stop choice_point() const;
   bool wants();
   Stop finish(Outcome outcome, bool normally);
   void give_up() override;
