@@ -6,12 +6,15 @@
 
 #include "campaign/campaign.h"
 #include "cli/command.h"
+#include "cli/kernel_debug.h"
+#include "cli/kernel_target.h"
 #include "cli/program_target.h"
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
 #include "report/text.h"
 #include "report/trace_text.h"
 #include "trace/trace_file.h"
+#include "vm/kernel/instruction_trace.h"
 
 namespace slalom {
 namespace {
@@ -28,8 +31,11 @@ struct Arguments {
 
 // The same execution once more, with gdb attached to it.
 Result<Exit> debug(const Arguments& arguments, const Finding& finding) {
-  if (finding.target.kind != "program")
-    return error("--gdb is for programs; how kernels are debugged: docs/howto-debug.md");
+  if (finding.target.kind == "kernel")
+    return debug_kernel(finding, {.begin = arguments.gdb_start ? KernelDebugOptions::Begin::Start
+                                                               : KernelDebugOptions::Begin::Failure,
+                                  .commands = arguments.gdb_commands});
+  if (finding.target.kind != "program") return error("--gdb is for programs and kernels");
   Debugger::Options options;
   if (arguments.gdb_start) options.begin = Debugger::Options::Begin::Start;
   // Where nothing stops the program, the last thing that the finding speaks of is where to look.
@@ -50,15 +56,31 @@ Result<Exit> debug(const Arguments& arguments, const Finding& finding) {
   return replay.same() ? Exit::Findings : Exit::Clean;
 }
 
+// Every instruction of a kernel's execution, on standard output: what may be millions of lines is all of it.
+Result<Exit> trace_kernel(const Finding& finding, const ChoicePolicy& policy) {
+  TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay, replay_kernel(finding, policy));
+  vm::ScheduledRun run(*replay->machine, replay->course);
+  if (!run.leads_to_the_same_end())
+    return error("going through the schedule once more led to another state: please report this");
+  fmt::print("# slalom: the instructions of an execution (docs/formats.md), version 1\n# {}\n",
+             printable(finding.verdict.title));
+  vm::InstructionTrace trace(run, *replay->test.names, stdout);
+  if (!trace.write_all()) return error("the trace cannot be written: is the disk full?");
+  const bool same = replay->replay.same();
+  fmt::print("# {} instructions; {}\n", trace.instructions(), same ? "the same again" : "NOT the same again");
+  return same ? Exit::Findings : Exit::Clean;
+}
+
 Result<Exit> replay(const Arguments& arguments) {
   TRY_ASSIGN(Finding finding, load_capsule(arguments.capsule));
   if (arguments.original) finding.schedule = finding.original;
   if (arguments.gdb || arguments.gdb_start) return debug(arguments, finding);
-  TRY_ASSIGN(const Target target, open_target(finding.target));
   ChoicePolicy policy = finding.policy;
   if (arguments.choices != "as found") {
     TRY_ASSIGN(policy, parse_choices(arguments.choices));
   }
+  if (arguments.trace && finding.target.kind == "kernel") return trace_kernel(finding, policy);
+  TRY_ASSIGN(const Target target, open_target(finding.target));
 
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
   TraceLog log;
@@ -124,13 +146,14 @@ void add_replay(CLI::App& app, Run& run) {
       ->capture_default_str()
       ->type_name("W");
   verb->add_option("--save-trace", a->save_trace, "write the whole trace to a file")->type_name("FILE");
-  verb->add_flag("--trace", a->trace, "print the whole interleaving");
+  verb->add_flag("--trace", a->trace,
+                 "print the whole interleaving; of a kernel, only that: every instruction");
   verb->add_flag("--original", a->original, "the schedule as it was found, before it was shrunk");
   verb->add_flag("--full", a->full, "all operations in the report");
   verb->add_flag("--gdb", a->gdb,
-                 "a program: gdb at the failure, with all threads where the schedule put them");
+                 "gdb at the failure, with all threads, or CPUs, where the schedule put them");
   verb->add_flag("--gdb-start", a->gdb_start,
-                 "the same, at the start; next-switch runs a thread until preempted");
+                 "the same, at the start; in programs, next-switch runs a thread until preempted");
   verb->add_option("--gdb-command", a->gdb_commands, "what gdb is to do; then it ends (may be repeated)")
       ->type_name("TEXT")
       ->allow_extra_args(false);

@@ -1,4 +1,6 @@
 // Targets that are kernel tests: a TOML file that names a kernel, flows of system calls, and what to look at.
+#include "cli/kernel_target.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,15 +98,20 @@ class Stable {
 
 class Borrowed final : public Machine {
  public:
-  Borrowed(std::shared_ptr<Stable> stable, std::unique_ptr<vm::KernelMachine> machine, bool checkpoints)
-      : stable_(std::move(stable)), machine_(std::move(machine)), checkpoints_(checkpoints) {}
-  ~Borrowed() override { stable_->give_back(std::move(machine_)); }
+  using GiveBack = std::function<void(std::unique_ptr<vm::KernelMachine>)>;
+  Borrowed(std::unique_ptr<vm::KernelMachine> machine, GiveBack give_back, ExecutionFigures* figures,
+           bool checkpoints)
+      : machine_(std::move(machine)),
+        give_back_(std::move(give_back)),
+        figures_(figures),
+        checkpoints_(checkpoints) {}
+  ~Borrowed() override { give_back_(std::move(machine_)); }
 
   Result<void> reset(const Inputs& inputs) override { return machine_->reset(inputs); }
   Stop start(EventSink& sink) override { return machine_->start(sink); }
   Stop resume(Decision decision) override {
     Stop stop = machine_->resume(decision);
-    if (std::holds_alternative<Outcome>(stop)) stable_->figures.add(*machine_);
+    if (figures_ != nullptr && std::holds_alternative<Outcome>(stop)) figures_->add(*machine_);
     return stop;
   }
   Step step() const override { return machine_->step(); }
@@ -116,8 +123,9 @@ class Borrowed final : public Machine {
   const Feedback* feedback() const override { return machine_->feedback(); }
 
  private:
-  std::shared_ptr<Stable> stable_;
   std::unique_ptr<vm::KernelMachine> machine_;
+  GiveBack give_back_;
+  ExecutionFigures* figures_;  // null: nobody wants them
   bool checkpoints_;
 };
 
@@ -136,8 +144,8 @@ Result<Content> parse_content(const std::string& text) {
   return Content{text.substr(0, first), text.substr(first + 1, second - first - 1), text.substr(second + 1)};
 }
 
-Result<Target> make_kernel_target(const std::string& origin, const std::string& text,
-                                  const std::string& expected_machine) {
+Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::string& text,
+                                          const std::string& expected_machine) {
   TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(text, origin));
   const bool shows = is_terminal(STDERR_FILENO);
   vm::PrepareOptions options;
@@ -161,14 +169,19 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
   auto names = std::make_shared<vm::KernelNames>(
       kernel != nullptr ? vm::with_loaded_modules(*kernel, *prepared->machine.pc) : SymbolTable(), flows,
       test.cpus);
+  OpenKernelTest opened;
+  opened.folder = test.directory();
+  opened.kernel = kernel;
   if (kernel != nullptr) {
     const std::string& given = test.debug_info.text;
     Result<vm::GuestLines> lines =
         vm::GuestLines::open(*kernel,
                              {.vmlinux = given.empty() ? std::filesystem::path() : test.directory() / given,
-                              .modules = prepared->modules},
+                              .modules = prepared->modules,
+                              .folder = test.directory()},
                              *prepared->machine.pc);
     if (!lines.ok()) return error("{}:{}: {}", test.file, test.debug_info.line, lines.error().message);
+    opened.debug_files = lines->files();
     names->set_lines(*std::move(lines));
   }
   vm::CpuMemory memory(prepared->machine.pc->cpu(0));
@@ -189,17 +202,23 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
     serial = std::make_shared<vm::SerialOrders>(std::move(calls), flows);
     machine.judge = [serial](const auto& results) { return serial->judge(results); };
   }
+  opened.names = names;
   auto stable = std::make_shared<Stable>(std::move(prepared->machine), std::move(machine), std::move(names));
   if (serial != nullptr) {
     TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
     serial->find(*one, Place{*entry}, test.limits.execution);
     stable->give_back(std::move(one));
   }
-  Target target;
+  opened.make_kernel_machine = [stable] { return stable->take(); };
+  Target& target = opened.target;
   target.id = make_target("kernel", test.name, to_text({origin, prepared->content, text}));
   target.make_machine = [stable](bool checkpoints) -> Result<std::unique_ptr<Machine>> {
     TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
-    return std::unique_ptr<Machine>(std::make_unique<Borrowed>(stable, std::move(one), checkpoints));
+    auto give_back = [stable](std::unique_ptr<vm::KernelMachine> done) {
+      stable->give_back(std::move(done));
+    };
+    return std::unique_ptr<Machine>(
+        std::make_unique<Borrowed>(std::move(one), std::move(give_back), &stable->figures, checkpoints));
   };
   target.statistics = [stable] { return stable->figures.take(); };
   target.strategy = "pos";
@@ -208,7 +227,7 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
   target.max_steps = test.limits.execution;
   target.learns = true;
   target.races_count = false;
-  return target;
+  return opened;
 }
 
 }  // namespace
@@ -216,12 +235,34 @@ Result<Target> make_kernel_target(const std::string& origin, const std::string& 
 Result<Target> open_kernel_test(const std::string& path, const std::string& text) {
   std::error_code ignored;
   const std::filesystem::path absolute = std::filesystem::absolute(path, ignored);
-  return make_kernel_target(absolute.string(), text, "");
+  TRY_ASSIGN(OpenKernelTest opened, make_kernel_target(absolute.string(), text, ""));
+  return std::move(opened.target);
 }
 
 Result<Target> open_kernel_test(const TargetId& id) {
+  TRY_ASSIGN(OpenKernelTest opened, open_kernel_test_for_replay(id));
+  return std::move(opened.target);
+}
+
+Result<OpenKernelTest> open_kernel_test_for_replay(const TargetId& id) {
   TRY_ASSIGN(const Content content, parse_content(id.content));
   return make_kernel_target(content.origin, content.text, content.machine);
+}
+
+Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, const ChoicePolicy& policy) {
+  auto done = std::make_unique<KernelReplay>();
+  TRY_ASSIGN(done->test, open_kernel_test_for_replay(finding.target));
+  TRY_ASSIGN(done->machine, done->test.make_kernel_machine());
+  done->machine->write_down(&done->course);
+  Target target = done->test.target;
+  target.make_machine = [&done](bool checkpoints) -> Result<std::unique_ptr<Machine>> {
+    auto give_back = [&done](std::unique_ptr<vm::KernelMachine> back) { done->machine = std::move(back); };
+    return std::unique_ptr<Machine>(
+        std::make_unique<Borrowed>(std::move(done->machine), std::move(give_back), nullptr, checkpoints));
+  };
+  TRY_ASSIGN(done->replay, replay_finding(target, finding, policy, nullptr));
+  done->machine->write_down(nullptr);
+  return done;
 }
 
 }  // namespace slalom

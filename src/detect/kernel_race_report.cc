@@ -30,15 +30,33 @@ std::string_view benign(const Race& race) {
   return flags ? "one side only tests a flag" : std::string_view{};
 }
 
+using Marking = Names::Marking;
+
+std::string_view marking_text(Marking marking) {
+  switch (marking) {
+    case Marking::Unknown:
+      return "";
+    case Marking::Plain:
+      return ", plain";
+    case Marking::Marked:
+      return ", marked";
+  }
+  return "";
+}
+
 struct Named {
   const Race* race = nullptr;
+  Marking first = Marking::Unknown, second = Marking::Unknown;
   std::string first_place, second_place;
   std::string low, high;  // functions
   size_t group = 0;
 
+  // What the authors have marked on both sides, they know of.
+  bool intended() const { return first == Marking::Marked && second == Marking::Marked; }
   int rank() const {  // less is more telling
     const int modules = (in_module(low) ? 1 : 0) + (in_module(high) ? 1 : 0);
-    return 4 * (2 - modules) + (race->simultaneous ? 0 : 2) + (benign(*race).empty() ? 0 : 1);
+    return (intended() ? 100 : 0) + 4 * (2 - modules) + (race->simultaneous ? 0 : 2) +
+           (benign(*race).empty() ? 0 : 1);
   }
   auto key() const { return std::tie(low, high, first_place, second_place); }
   bool operator<(const Named& other) const {
@@ -96,12 +114,18 @@ std::vector<Named> wanted(std::span<const Race> races, const KernelRaceState& st
     return false;
   };
   for (const Race& race : races) {
-    Named one{&race, names.place(race.first.pc), names.place(race.second.pc), {}, {}, 0};
+    Named one{.race = &race,
+              .first_place = names.place(race.first.pc),
+              .second_place = names.place(race.second.pc),
+              .low = {},
+              .high = {}};
     one.low = function_name(one.first_place);
     one.high = function_name(one.second_place);
     if (ignored(one.low) || ignored(one.high) || is_internal(race.first) || is_internal(race.second))
       continue;
     if (one.high < one.low) std::swap(one.low, one.high);
+    one.first = names.marking(race.first.pc, race.first.writes());
+    one.second = names.marking(race.second.pc, race.second.writes());
     result.push_back(std::move(one));
   }
   return result;
@@ -128,15 +152,15 @@ void group(std::vector<Named>& pairs) {
   for (size_t i = 0; i < pairs.size(); ++i) pairs[i].group = root(i);
 }
 
-std::string side(const Record& record) {
-  return fmt::format("{} of {} byte{}, plain, value {:#x}", record.writes() ? "store" : "load", record.size,
-                     record.size == 1 ? "" : "s", record.value);
+std::string side(const Record& record, Marking marking) {
+  return fmt::format("{} of {} byte{}{}, value {:#x}", record.writes() ? "store" : "load", record.size,
+                     record.size == 1 ? "" : "s", marking_text(marking), record.value);
 }
 
 std::string pair_text(const Named& pair) {
   const Race& race = *pair.race;
-  std::string text = fmt::format("{} ({}) and {} ({})", pair.first_place, side(race.first), pair.second_place,
-                                 side(race.second));
+  std::string text = fmt::format("{} ({}) and {} ({})", pair.first_place, side(race.first, pair.first),
+                                 pair.second_place, side(race.second, pair.second));
   if (race.simultaneous) text += ", simultaneously";
   if (const std::string_view why = benign(race); !why.empty())
     text += fmt::format("; perhaps benign: {}", why);
@@ -195,13 +219,16 @@ std::vector<Verdict> race_reports(std::span<const Race> races, const KernelRaceS
   for (const std::vector<const Named*>& members : groups) {
     const Named& best = *members.front();
     Verdict verdict{.kind = BugKind::DataRace,
-                    .severity = Severity::Race,
+                    .severity = best.intended() ? Severity::Suspicion : Severity::Race,
                     .title = fmt::format("data race: {} / {}", best.low, best.high),
                     .detail = {},
                     .evidence = {}};
-    verdict.detail = fmt::format(
-        "Nothing orders these accesses to {}: {}. Marked (READ_ONCE and the like) or not: unknown.",
-        names.object(best.race->second.address), pair_text(best));
+    verdict.detail = fmt::format("Nothing orders these accesses to {}: {}.",
+                                 names.object(best.race->second.address), pair_text(best));
+    if (best.intended())
+      verdict.detail += " Both are marked (READ_ONCE and the like), so their authors know of it.";
+    else if (best.first == Marking::Unknown || best.second == Marking::Unknown)
+      verdict.detail += " Marked (READ_ONCE and the like) or not: unknown without their source.";
     for (const Record& record : {best.race->first, best.race->second})
       verdict.detail += fmt::format("\n{} in {}; holds {}.", names.agent(state.agents[record.agent()].id),
                                     state.context.stack_text(record.pc, record.where.path, names),

@@ -63,6 +63,10 @@ struct Word {
   bool is_shared() const { return several && written; }
 };
 
+// Variables of a CPU's own.
+constexpr std::string_view kBookkeeping[] = {"__preempt_count", "pcpu_hot",     "hardirq_stack",
+                                             "irq_stat",        "current_task", "irq_regs"};
+
 class Finder {
  public:
   Finder(const KernelTrace& trace, const Names& names)
@@ -134,13 +138,25 @@ class Finder {
       if (!word.is_shared()) return;
       const bool writes = operation.writes();
       // A module's own atomics are what its author wants to see.
-      if (!by.infrastructure && (by.module || (!word.is_lock() && word.function_count <= kMostFunctions))) {
+      if (!by.infrastructure && !is_bookkeeping(operation.access->address()) &&
+          (by.module || (!word.is_lock() && word.function_count <= kMostFunctions))) {
         result_[i] = std::max(result_[i], Relevance::Shared);
         neighbours(i, word.last_write);
         if (writes) neighbours(i, word.last_read);
       }
       (writes ? word.last_write : word.last_read) = i;
     });
+  }
+
+  // What a CPU keeps of itself: an interrupt on it uses that, too.
+  bool is_bookkeeping(ObjectId address) {
+    const auto [known, added] = bookkeeping_.try_emplace(address.raw, false);
+    if (added) {
+      const std::string name = names_.object(address);
+      known->second =
+          std::ranges::any_of(kBookkeeping, [&](auto prefix) { return name.starts_with(prefix); });
+    }
+    return known->second;
   }
 
   void neighbours(size_t i, size_t before) {
@@ -154,7 +170,8 @@ class Finder {
   std::vector<Relevance> result_;
   std::map<Place, Function> functions_;
   std::map<std::string, uint32_t> numbers_;
-  std::unordered_map<uint64_t, Word> words_;  // only looked up
+  std::unordered_map<uint64_t, Word> words_;        // only looked up
+  std::unordered_map<uint64_t, bool> bookkeeping_;  // by address; only looked up
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "report/kernel_timeline.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -11,8 +12,10 @@
 namespace slalom {
 namespace {
 
-constexpr size_t kRowsOfRun = 12;  // accesses between two switches
+constexpr size_t kRowsOfRun = 12;  // accesses between two switches,
+constexpr size_t kFewRows = 6;     // and where the evidence says most already
 constexpr size_t kMostRuns = 24;   // a longer schedule is shown by its ends
+constexpr size_t kTurns = 3;       // so many runs that only wait become one row
 constexpr size_t kColumns = 3;     // with more, interrupts that do nothing of interest have none
 
 class Maker {
@@ -29,14 +32,19 @@ class Maker {
         relevance_(everything_ ? std::vector<Relevance>(trace.operations.size(), Relevance::None)
                                : find_relevance(trace, names)),
         keep_(trace.operations.size(), everything_),
-        evidence_(trace.operations.size(), false) {
+        evidence_(evidence_operations(trace, finding.verdict)) {
     for (const KernelRun& run : trace.runs) leaving_.push_back(run.leaving);
     for (const AgentSwitch& change : switches.switches)
       if (change.at > 0 && change.at < trace.runs.size()) leaving_[change.at - 1] = change.leaving;
   }
 
   Timeline make() {
-    mark_evidence();
+    for (size_t i = 0; i < evidence_.size(); ++i)
+      if (evidence_[i]) keep_[i] = true;
+    if (!everything_ && has_its_places()) {
+      find_quiet();
+      find_settled();
+    }
     if (!everything_)
       for (size_t run = 0; run < trace_.runs.size(); ++run) choose(run);
     choose_agents();
@@ -46,25 +54,62 @@ class Maker {
   }
 
  private:
-  // The access or line of the console that a piece of evidence means.
-  void mark_evidence() {
-    for (const Evidence& evidence : finding_.verdict.evidence)
-      for (size_t i = 0; i < trace_.operations.size(); ++i) {
-        const KernelOperation& operation = trace_.operations[i];
-        if (operation.agent != evidence.agent) continue;
-        const bool there = operation.access != nullptr
-                               ? operation.access->pc() == evidence.pc && operation.step == evidence.step
-                               : operation.event->pc == evidence.pc && operation.event->step == evidence.step;
-        if (there) evidence_[i] = keep_[i] = true;
-        // Of many lines that are printed at once, the first.
-        if (there && operation.event != nullptr) break;
-      }
+  Leaving leaving(size_t run) const { return leaving_[run]; }
+
+  // Do the evidence's places tell the story? A kernel's own report is only where it was noticed.
+  bool has_its_places() const {
+    switch (finding_.verdict.kind) {
+      case BugKind::DataRace:
+      case BugKind::UseAfterFree:
+      case BugKind::DoubleFree:
+      case BugKind::Deadlock:
+        return std::ranges::find(evidence_, true) != evidence_.end();
+      default:
+        return false;
+    }
   }
 
-  Leaving leaving(size_t run) const { return leaving_[run]; }
+  // System calls that came and went without evidence and without a switch have one row each.
+  void find_quiet() {
+    struct Call {
+      std::vector<size_t> operations;
+      bool begun = false, matters = false;
+    };
+    std::map<AgentId, Call> calls;
+    for (size_t number = 0; number < trace_.runs.size(); ++number) {
+      const KernelRun& run = trace_.runs[number];
+      Call& call = calls[run.agent];
+      for (size_t i = run.first; i < run.end; ++i) {
+        const KernelOperation& operation = trace_.operations[i];
+        if (operation.is_event(OpKind::SyscallEnter)) call = {.operations = {}, .begun = true};
+        call.operations.push_back(i);
+        call.matters |= evidence_[i];
+        if (!operation.is_event(OpKind::SyscallExit)) continue;
+        if (call.begun && !call.matters)
+          for (const size_t quiet : call.operations) relevance_[quiet] = Relevance::None;
+        call = {};
+      }
+      call.matters |= number + 1 < trace_.runs.size() && unforced(leaving(number));
+    }
+  }
+
+  // Where a deadlock is complete: after the last decision and the last evidence, and one turn more,
+  // who waits goes on doing so.
+  void find_settled() {
+    if (finding_.verdict.kind != BugKind::Deadlock) return;
+    size_t last = 0;
+    for (size_t number = 0; number < trace_.runs.size(); ++number) {
+      const KernelRun& run = trace_.runs[number];
+      for (size_t i = run.first; i < run.end; ++i)
+        if (evidence_[i]) last = number;
+      if (number + 1 < trace_.runs.size() && unforced(leaving(number))) last = number + 1;
+    }
+    settled_ = last + 1;
+  }
 
   // The accesses nearest to the switches, those that communicate first.
   void choose(size_t number) {
+    if (number > settled_) return;
     const KernelRun& run = trace_.runs[number];
     const bool is_first = number == 0;
     const bool is_last = number + 1 == trace_.runs.size();
@@ -84,7 +129,7 @@ class Maker {
       const size_t before_end = is_last ? run.end : run.end - i;
       candidates.push_back({relevance_[i], std::min(after_start, before_end), i});
     }
-    const size_t most = std::min(candidates.size(), kRowsOfRun);
+    const size_t most = std::min(candidates.size(), has_its_places() ? kFewRows : kRowsOfRun);
     std::ranges::partial_sort(candidates, candidates.begin() + static_cast<ptrdiff_t>(most),
                               [](const Candidate& a, const Candidate& b) {
                                 if (a.relevance != b.relevance) return a.relevance > b.relevance;
@@ -143,25 +188,65 @@ class Maker {
 
   bool has_column(AgentId agent) const { return std::ranges::binary_search(result_.agents, agent); }
 
+  // Only waits, until it has to give way.
+  bool only_waits(size_t number) const {
+    const KernelRun& run = trace_.runs[number];
+    const bool last = number + 1 == trace_.runs.size();
+    return (last || !unforced(leaving(number))) &&
+           std::none_of(keep_.begin() + static_cast<ptrdiff_t>(run.first),
+                        keep_.begin() + static_cast<ptrdiff_t>(run.end), [](bool keep) { return keep; });
+  }
+
+  void add_whole(std::string text) {
+    TimelineRow row;
+    row.what = TimelineRow::What::Whole;
+    row.text = fmt::format("{} {}", glyphs_.ellipsis, text);
+    result_.rows.push_back(std::move(row));
+  }
+
   void add_runs() {
     std::vector<size_t> shown;
     for (size_t run = 0; run < trace_.runs.size(); ++run)
       if (has_column(trace_.runs[run].agent)) shown.push_back(run);
-    const bool cut = !everything_ && shown.size() > kMostRuns;
-    for (size_t k = 0; k < shown.size(); ++k) {
-      if (cut && k == kMostRuns / 2) {
-        const size_t left_out = shown.size() - kMostRuns;
-        TimelineRow row;
-        row.what = TimelineRow::What::Whole;
-        row.text = fmt::format("{} {}", glyphs_.ellipsis, plural(left_out, "more switch", "more switches"));
-        result_.rows.push_back(std::move(row));
-        k += left_out;
-      }
-      const bool last = k + 1 == shown.size();
-      add_run(shown[k]);
-      if (!last && trace_.runs[shown[k + 1]].agent != trace_.runs[shown[k]].agent)
-        add_switch(shown[k], trace_.runs[shown[k + 1]].agent);
+    // Those who wait for each other take turns in doing so: that is told once.
+    std::vector<std::pair<size_t, size_t>> parts;  // of `shown`: one run, or many that only wait
+    for (size_t k = 0; k < shown.size();) {
+      size_t end = k;
+      while (end < shown.size() && only_waits(shown[end])) ++end;
+      if (end - k < kTurns) end = k + 1;
+      parts.emplace_back(k, end);
+      k = end;
     }
+    const bool cut = !everything_ && parts.size() > kMostRuns;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      if (cut && p == kMostRuns / 2) {
+        const size_t left_out = parts.size() - kMostRuns;
+        add_whole(plural(left_out, "more switch", "more switches"));
+        p += left_out;
+      }
+      const auto [k, end] = parts[p];
+      if (end - k > 1) {
+        add_waits(shown, k, end);
+        continue;
+      }
+      add_run(shown[k]);
+      if (end < shown.size() && trace_.runs[shown[end]].agent != trace_.runs[shown[k]].agent)
+        add_switch(shown[k], trace_.runs[shown[end]].agent);
+    }
+  }
+
+  void add_waits(const std::vector<size_t>& shown, size_t first, size_t end) {
+    std::map<AgentId, Place> at;  // where each of them waits
+    for (size_t k = first; k < end; ++k) {
+      const KernelRun& run = trace_.runs[shown[k]];
+      for (size_t i = run.first; i < run.end; ++i)
+        if (trace_.operations[i].access != nullptr) at[run.agent] = trace_.operations[i].access->pc();
+    }
+    std::vector<std::string> who;
+    for (const auto& [agent, place] : at)
+      who.push_back(
+          fmt::format("{} in {}", printable(names_.agent(agent)), function_of(names_.place(place))));
+    add_whole(fmt::format("{} of waiting: {}", plural(end - first, "turn"), fmt::join(who, ", ")));
   }
 
   void add_run(size_t number) {
@@ -355,13 +440,14 @@ class Maker {
   const Names& names_;
   const bool everything_;
   const Glyphs& glyphs_;
-  const std::vector<Relevance> relevance_;
+  std::vector<Relevance> relevance_;
   std::vector<bool> keep_, evidence_;
   std::vector<Leaving> leaving_;                      // by run
   std::set<AgentId> interesting_;                     // has an access of interest
   std::set<AgentId> resumed_;                         // while choosing: who was stopped and has not gone on
   std::map<AgentId, std::vector<int64_t>> ordinals_;  // the calls of each, so far
   uint64_t folded_ = 0;
+  size_t settled_ = SIZE_MAX;  // after that run, a deadlock's CPUs only wait
   struct Last {
     std::optional<size_t> row;   // that push() made
     std::optional<size_t> call;  // a call that has not returned

@@ -81,6 +81,22 @@ KernelTrace read_kernel_trace(const TraceLog& log) {
   return trace;
 }
 
+std::vector<bool> evidence_operations(const KernelTrace& trace, const Verdict& verdict) {
+  std::vector<bool> meant(trace.operations.size(), false);
+  for (const Evidence& evidence : verdict.evidence)
+    for (size_t i = 0; i < trace.operations.size(); ++i) {
+      const KernelOperation& operation = trace.operations[i];
+      if (operation.agent != evidence.agent) continue;
+      const bool there = operation.access != nullptr
+                             ? operation.access->pc() == evidence.pc && operation.step == evidence.step
+                             : operation.event->pc == evidence.pc && operation.event->step == evidence.step;
+      if (there) meant[i] = true;
+      // Of many lines that are printed at once, the first.
+      if (there && operation.event != nullptr) break;
+    }
+  return meant;
+}
+
 Interleaving kernel_switches(const KernelTrace& trace, const Schedule& schedule) {
   Interleaving result;
   std::set<AgentId> agents;

@@ -13,6 +13,7 @@
 #include "report/interleaving.h"
 #include "trace/schedule.h"
 #include "trace/trace_log.h"
+#include "trace/verdict.h"
 
 namespace slalom {
 
@@ -46,6 +47,9 @@ struct KernelTrace {
 // Are there system calls in it?
 bool is_kernel_trace(const TraceLog& log);
 KernelTrace read_kernel_trace(const TraceLog& log);
+
+// Which of the operations the evidence of a verdict means.
+std::vector<bool> evidence_operations(const KernelTrace& trace, const Verdict& verdict);
 
 // The schedule's switches and the trace's agents, without operations: `at` is the number of the run. Without
 // `at` (there is no run: nothing was recorded in it), it is the number of all runs. Empty switches: the log

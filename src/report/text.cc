@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "report/kernel_calls.h"
 #include "report/kernel_timeline.h"
 
 namespace slalom {
@@ -35,6 +36,7 @@ class Report {
   std::string text() {
     title();
     timeline();
+    calls();
     why();
     schedule();
     found();
@@ -181,6 +183,20 @@ class Report {
     }
   }
 
+  void calls() {
+    if (!is_kernel()) return;
+    const auto lines =
+        kernel_calls(kernel_, all_, finding_, log_.outcome(), names_, options_.detail, glyphs_);
+    if (lines.empty()) return;
+    heading("Calls");
+    for (const CallLine& line : lines) {
+      const size_t indent = kIndent + 2 * line.indent;
+      std::string text = line.agent ? style_.paint(agent_ink(all_.agents, line.agent), line.text) : line.text;
+      if (line.evidence) text = fmt::format("{} {}", style_.paint(Ink::Red, glyphs_.evidence), text);
+      text_ += wrap(text, width_, indent, indent + 4);
+    }
+  }
+
   std::string point_text(const OrderPoint& point) const {
     return fmt::format("{}: {}", painted_agent(point.agent), operation_text(point));
   }
@@ -259,6 +275,7 @@ class Report {
     const auto& switches = finding_.schedule.switches;
     const bool follows = log_follows_schedule();
     const bool cut = switches.size() > kMostSwitches && options_.detail == TimelineDetail::Essential;
+    if (is_kernel() && follows && options_.detail == TimelineDetail::Essential) return kernel_schedule();
     std::vector<std::string> parts;
     for (size_t i = 0; i < switches.size(); ++i) {
       if (cut && i == kFirstSwitches) {
@@ -278,6 +295,48 @@ class Report {
     if (!parts.empty()) sentence(parts);
     data_choices();
     size_of_it(follows);
+  }
+
+  // CPUs that wait give way again and again: only what was decided is told one by one.
+  void kernel_schedule() {
+    const auto& switches = finding_.schedule.switches;
+    std::vector<std::string> parts = {fmt::format("Start {}", agent(switches[0].to))};
+    bool named = true;  // who goes on is clear from the part before
+    size_t told = 0;
+    const size_t all = decided_switches();
+    for (size_t i = 1; i < switches.size();) {
+      size_t end = i;
+      while (end < switches.size() && !unforced(all_.switches[end - 1].leaving)) ++end;
+      if (end - i > 2) {
+        parts.push_back(fmt::format("{} {} of CPUs that wait or have ended", glyphs_.ellipsis,
+                                    plural(end - i, "switch", "switches")));
+        named = false;
+        i = end;
+        continue;
+      }
+      const bool decided = end == i;
+      if (decided && all > kMostSwitches && told >= kFirstSwitches &&
+          told + (kMostSwitches - kFirstSwitches) < all) {
+        if (told == kFirstSwitches)
+          parts.push_back(fmt::format("{} {} {}", glyphs_.ellipsis, plural(all - kMostSwitches, "preemption"),
+                                      glyphs_.ellipsis));
+        named = false;
+      } else {
+        parts.push_back(
+            fmt::format("{}{}", named ? "" : agent(switches[i].from) + " ", switch_text(i, true)));
+        named = true;
+      }
+      told += decided;
+      ++i;
+    }
+    sentence(parts);
+    data_choices();
+    size_of_it(true);
+  }
+
+  size_t decided_switches() const {
+    return static_cast<size_t>(std::ranges::count_if(
+        all_.switches, [](const AgentSwitch& change) { return unforced(change.leaving); }));
   }
 
   void data_choices() {

@@ -226,6 +226,19 @@ DebugStop Debugger::step_back(unsigned cpu) {
   return {.kind = DebugStop::Kind::Step, .cpu = cpu};
 }
 
+DebugStop Debugger::seek(uint64_t executed) {
+  apply();
+  if (executed < history_.first().executed) {
+    restore(history_.first());
+    return {.kind = DebugStop::Kind::Begin, .cpu = pc().current()};
+  }
+  if (executed <= position_.executed)
+    go_to(executed);
+  else if (const auto stop = advance_to(executed))
+    return *stop;
+  return {.kind = DebugStop::Kind::Step, .cpu = pc().current()};
+}
+
 void Debugger::changed() {
   ended_.reset();
   execution_.fork();

@@ -71,6 +71,9 @@ class Debugger : TapSink {
   DebugStop go();
   DebugStop step_back(unsigned cpu);
   DebugStop go_back();
+  // To a place in the past, or in a future where nothing stops before. Begin and End: there is no such place.
+  DebugStop seek(uint64_t executed);
+  std::string end_sentence() const { return execution_.end_sentence(); }
 
   // After registers or memory were changed by hand.
   void changed();

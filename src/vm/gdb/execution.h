@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "vm/pc.h"
 
@@ -25,6 +26,8 @@ class Execution {
   virtual void drop(Pc::Checkpoint id) = 0;
   // The machine was changed by hand: what was known of the future does not hold any more.
   virtual void fork() = 0;
+  // What a PcStop::Exit means here; empty: the guest asked for it.
+  virtual std::string end_sentence() const { return {}; }
 };
 
 }  // namespace slalom::vm

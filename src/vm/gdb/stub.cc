@@ -259,7 +259,9 @@ std::string GdbStub::resume(Resume how, std::optional<unsigned> cpu) {
   }
   cpu_ = run_cpu_ = last_.cpu;
   if (last_.kind == DebugStop::Kind::End) {
-    std::string text = fmt::format("{}. One can still go back.\n", end_sentence(last_.why));
+    const std::string own = last_.why == PcStop::Exit ? debugger_.end_sentence() : "";
+    std::string text =
+        fmt::format("{}. One can still go back.\n", own.empty() ? end_sentence(last_.why) : own);
     if (last_.why == PcStop::Unknown) text += debugger_.pc().trouble();
     before_.push_back("O" + to_hex(text));
   }

@@ -17,7 +17,8 @@ namespace slalom::vm {
 
 class GdbStub {
  public:
-  explicit GdbStub(Debugger& debugger) : debugger_(debugger) {}
+  // `first`: why the machine stands where a client finds it.
+  explicit GdbStub(Debugger& debugger, const DebugStop& first = {}) : debugger_(debugger), last_(first) {}
 
   // Bodies of packets. Those that let the machine run answer when it has stopped.
   std::vector<std::string> answer(std::string_view packet);
@@ -60,6 +61,7 @@ class GdbStub {
   std::string changed();
 
   Debugger& debugger_;
+  DebugStop last_;
   RegisterMap registers_;
   unsigned cpu_ = 0;      // whose registers and memory are asked for
   unsigned run_cpu_ = 0;  // which is stepped
@@ -67,7 +69,6 @@ class GdbStub {
   bool tells_hardware_breaks_ = false;
   bool acknowledges_ = true;
   End end_ = End::No;
-  DebugStop last_;
   std::set<uint64_t> hardware_breaks_;  // of the debugger's breakpoints
   std::vector<std::string> before_;     // text for the user, sent before the answer
 };

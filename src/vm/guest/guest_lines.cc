@@ -3,14 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/file.h"
 #include "symbols/elf_symbols.h"
 #include "symbols/linux_modules.h"
+#include "vm/guest/marking.h"
 #include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {
+
+constexpr size_t kMostLines = 200'000;  // of a source file
+
+std::vector<std::string> read_lines(const std::filesystem::path& file) {
+  std::vector<std::string> lines;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return lines;
+  std::ifstream in(file);
+  for (std::string line; lines.size() < kMostLines && std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
 
 bool belongs(const std::filesystem::path& vmlinux, const GuestKernel& kernel) {
   const std::string id = build_id_of(vmlinux);
@@ -63,8 +76,8 @@ Result<GuestLines> GuestLines::open(const GuestKernel& kernel, const Sources& so
       if (sections.ok()) files.push_back({.path = path, .sections = *std::move(sections)});
     }
   }
-  TRY_ASSIGN(DebugInfo info, DebugInfo::open(std::move(files)));
-  return GuestLines(std::move(info));
+  TRY_ASSIGN(DebugInfo info, DebugInfo::open(files));
+  return GuestLines(std::move(info), std::move(files), sources.folder);
 }
 
 std::string GuestLines::at(uint64_t address) const {
@@ -79,6 +92,36 @@ std::string GuestLines::at(uint64_t address) const {
                                  inlined ? place->inlined_into.back().line : place->line);
   if (inlined) text += " in " + place->function;
   return text;
+}
+
+const std::string* GuestLines::source(const SourcePlace& place) const {
+  const std::filesystem::path file = std::filesystem::path(place.folder) / place.file;
+  const auto [known, added] = sources_.try_emplace(file);
+  if (added) known->second = read_lines(file);
+  if (added && known->second.empty() && !folder_.empty())
+    known->second = read_lines(folder_ / file.filename());
+  const auto line = static_cast<size_t>(place.line);
+  return line == 0 || line > known->second.size() ? nullptr : &known->second[line - 1];
+}
+
+Names::Marking GuestLines::marking(uint64_t address, bool writes) const {
+  const std::scoped_lock lock(*mutex_);
+  const auto [known, added] = markings_.try_emplace({address, writes}, Names::Marking::Unknown);
+  if (added) known->second = find_marking(address, writes);
+  return known->second;
+}
+
+Names::Marking GuestLines::find_marking(uint64_t address, bool writes) const {
+  const std::optional<SourcePlace> place = info_.at(address);
+  if (!place || place->line == 0) return Names::Marking::Unknown;
+  Mark mark = Mark::None;
+  if (!place->inlined_into.empty()) mark = mark_of_function(place->function);
+  for (size_t i = 0; i + 1 < place->inlined_into.size(); ++i)
+    mark = mark | mark_of_function(place->inlined_into[i].function);
+  const std::string* text = source(*place);
+  if (text != nullptr) mark = mark | mark_of_line(*text);
+  if (covers(mark, writes)) return Names::Marking::Marked;
+  return text != nullptr ? Names::Marking::Plain : Names::Marking::Unknown;
 }
 
 }  // namespace slalom::vm

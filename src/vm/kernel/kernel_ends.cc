@@ -59,6 +59,7 @@ Stop KernelMachine::conclude() {
     if (revived && ++state_.revivals > kMostRevivals) break;
     // Time passes for those who spin, too: their turn may be over, or a timer be what they wait for.
     const bool passed = pc.skip_to_timer();
+    note(Course::Leg::Kind::AnyTimer, 0, 0);
     if (!revived && (pc.time() - state_.progress > kForever || !passed)) break;
     options_known_ = false;
     if (options().empty()) continue;
@@ -75,6 +76,8 @@ Stop KernelMachine::conclude() {
         waiting.pc = wait->caller;
         if (const auto held = state_.locks.find(wait->lock); held != state_.locks.end())
           waiting.held_by = held->second;
+        else if (const std::optional<unsigned> releasing = releases_lock(wait->lock))
+          waiting.held_by = {cpu_agent(*releasing)};
       }
       deadlock.waiting.push_back(std::move(waiting));
     }
@@ -99,6 +102,20 @@ std::optional<KernelMachine::LockWait> KernelMachine::waits_for_lock(unsigned cp
       if (function != nullptr && function->object != LinuxFunction::kNone &&
           (function->role == Role::Acquire || function->role == Role::AcquireIf0))
         return LockWait{frame.arguments[function->object], Place{frame.return_address}};
+    }
+  return std::nullopt;
+}
+
+// Who has begun to give a lock back, and was interrupted before it could: then it still holds it.
+std::optional<unsigned> KernelMachine::releases_lock(uint64_t lock) const {
+  for (const auto& [stack, frames] : tap_.functions.open())
+    for (const FunctionWatch::Frame& frame : frames) {
+      const LinuxFunction* function = model_->functions().at(frame.function);
+      if (function == nullptr || function->role != LinuxFunction::Role::Release ||
+          function->object == LinuxFunction::kNone || frame.arguments[function->object] != lock)
+        continue;
+      for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+        if ((stack & ~(kKernelStack - 1)) == state_.cpus[cpu].flow_stack) return cpu;
     }
   return std::nullopt;
 }
@@ -151,6 +168,7 @@ Stop KernelMachine::end_of_test() {
     why = pc.run(kSlice);
     read_console();
   }
+  note(Course::Leg::Kind::Natural, 0, pc.executed());
   tap_.filter.rings = rings;
   look_again();
   if (why == PcStop::Unknown) return finish(ToolError{pc.trouble()});
@@ -164,6 +182,10 @@ Stop KernelMachine::end_of_test() {
 
 Stop KernelMachine::finish(Outcome outcome) {
   open_ = false;
+  if (course_ != nullptr) {
+    course_->end = machine_.pc->executed();
+    course_->end_hash = machine_.pc->state_hash();
+  }
   if (!state_.line.empty()) console_line(std::exchange(state_.line, {}));
   std::vector<Place> found = communication_.points();
   std::ranges::set_difference(found, inputs_.policy.places, std::back_inserter(feedback_.places));

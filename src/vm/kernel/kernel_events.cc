@@ -34,6 +34,7 @@ bool is_fatal(std::string_view line) {
 
 void KernelMachine::tell(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, ObjectId object, int64_t value,
                          std::string_view text) {
+  if (sink_ == nullptr) return;
   sink_->on_event({.step = slalom::Step{step - begin_executed_},
                    .agent = agent(cpu),
                    .op = op,

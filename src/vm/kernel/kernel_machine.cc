@@ -85,6 +85,7 @@ Stop KernelMachine::start(EventSink& sink) {
     places_set_ = true;
   }
   sink_ = &sink;
+  if (course_ != nullptr) *course_ = {.legs = {}, .begin = begin_executed_, .end = 0, .end_hash = 0};
   state_ = State{};
   state_.cpus.resize(pc.cpu_count());
   state_.results.resize(options_.flows);
@@ -104,6 +105,7 @@ Stop KernelMachine::resume(Decision decision) {
     if (decision.value >= state_.arity)
       return finish(ToolError{fmt::format("value {} of {}", decision.value, state_.arity)});
     machine_.pc->cpu(state_.current).gpr(kRax) = decision.value;
+    note(Course::Leg::Kind::Answer, state_.current, decision.value);
     state_.arity = 0;
     return run(decision.lease);
   }
@@ -187,9 +189,11 @@ void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector) {
   state.liveness.revive();
   if (pc.early_timer(cpu) == vector) {
     pc.skip_to_timer(cpu);
+    note(Course::Leg::Kind::Timer, cpu, 0);
     ++state.early_timers;
   }
   const bool delivered = pc.deliver(cpu, vector);
+  note(Course::Leg::Kind::Deliver, cpu, vector);
   CHECK(delivered, "interrupt {} could not be delivered to CPU {}", vector, cpu);
 }
 
@@ -225,6 +229,7 @@ Stop KernelMachine::run(uint32_t lease) {
                        .stop_at_window = true};
     watch_for_writes();
     const PcStop why = pc.run_cpu(cpu, options);
+    note(Course::Leg::Kind::Run, cpu, pc.cpu(cpu).regs.retired);
     const uint64_t done = ops(cpu) - before;
     const uint64_t passed = pc.passed();
     state_.steps += passed;

@@ -24,6 +24,7 @@
 #include "vm/boot/boot.h"
 #include "vm/guest/guest_model.h"
 #include "vm/kernel/communication.h"
+#include "vm/kernel/course.h"
 #include "vm/kernel/liveness.h"
 
 namespace slalom::vm {
@@ -65,6 +66,16 @@ class KernelMachine final : public Machine,
   std::array<uint64_t, Liveness::kReasons> liveness_counts() const;
   uint64_t instructions() const;
   Pc& pc() { return *machine_.pc; }
+  // From the next start() on: null: not any more.
+  void write_down(Course* course) { course_ = course; }
+  // Whoever drives the PC from now on, as an execution went: hypercalls are answered as then, and nobody is
+  // told anything. `natural`: as while the check runs.
+  void only_answer(bool natural) {
+    sink_ = nullptr;
+    natural_ = natural;
+  }
+  Pc::Checkpoint begin() const { return begin_; }
+  uint64_t begin_executed() const { return begin_executed_; }
   unsigned set_early_timers(unsigned times) { return std::exchange(options_.early_timers, times); }
 
   static AgentId cpu_agent(unsigned cpu) { return AgentId::initial(cpu); }
@@ -158,6 +169,7 @@ class KernelMachine final : public Machine,
     Place caller;  // who wants it
   };
   std::optional<LockWait> waits_for_lock(unsigned cpu) const;
+  std::optional<unsigned> releases_lock(uint64_t lock) const;
   Place waits_at(unsigned cpu) const;  // where the flow waits that belongs to that CPU
   void look_again();
   void watch_for_writes();
@@ -169,7 +181,12 @@ class KernelMachine final : public Machine,
   void tell(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, ObjectId object = {}, int64_t value = 0,
             std::string_view text = {});
 
+  void note(Course::Leg::Kind kind, unsigned cpu, uint64_t value) {
+    if (course_ != nullptr) course_->add({kind, cpu, value});
+  }
+
   Booted machine_;
+  Course* course_ = nullptr;
   KernelMachineOptions options_;
   std::shared_ptr<const Names> names_;
   Tap tap_;

@@ -25,6 +25,9 @@ class KernelNames final : public Names {
   std::string place(Place pc) const override { return symbols_.describe(pc.raw); }
   std::string source(Place) const override { return {}; }
   std::string line(Place pc) const override { return lines_ ? lines_->at(pc.raw) : std::string(); }
+  Marking marking(Place pc, bool writes) const override {
+    return lines_ ? lines_->marking(pc.raw, writes) : Marking::Unknown;
+  }
   std::string system_call(AgentId agent, uint64_t ordinal, int64_t number) const override;
   std::string system_result(int64_t value) const override;
 

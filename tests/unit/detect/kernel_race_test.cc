@@ -20,13 +20,43 @@ TEST(KernelRace, TitleDetailAndEvidence) {
   EXPECT_EQ(verdicts[0].severity, Severity::Race);
   EXPECT_EQ(
       verdicts[0].detail,
-      "Nothing orders these accesses to 0x1000: m:writer.isra.0+0x12 (store of 8 bytes, plain, value 0x1234) "
-      "and m:reader+0x8 (load of 4 bytes, plain, value 0x1234), simultaneously. Marked (READ_ONCE and the "
-      "like) "
-      "or not: unknown.\ncpu1 in m:writer.isra.0+0x12; holds no lock.\ncpu2 in m:reader+0x8; holds no lock.");
+      "Nothing orders these accesses to 0x1000: m:writer.isra.0+0x12 (store of 8 bytes, value 0x1234) and "
+      "m:reader+0x8 (load of 4 bytes, value 0x1234), simultaneously. Marked (READ_ONCE and the like) or not: "
+      "unknown without their source.\ncpu1 in m:writer.isra.0+0x12; holds no lock.\ncpu2 in m:reader+0x8; "
+      "holds no lock.");
   ASSERT_EQ(verdicts[0].evidence.size(), 2u);
   EXPECT_EQ(verdicts[0].evidence[0].step, Step{0});
   EXPECT_EQ(verdicts[0].evidence[1].agent, Stream::id(1));
+}
+
+TEST(KernelRace, MarkedSidesAreToldApart) {
+  using Marking = Names::Marking;
+  const auto race = [](Marking store, Marking load) {
+    Stream s;
+    s.store(0, "m:writer+0x12", kX, 4, 2).load(1, "m:reader+0x8", kX, 4, 2);
+    s.places.markings[{"m:writer+0x12", true}] = store;
+    s.places.markings[{"m:reader+0x8", false}] = load;
+    return s.verdicts().at(0);
+  };
+  const Verdict half = race(Marking::Marked, Marking::Plain);
+  EXPECT_EQ(half.severity, Severity::Race);
+  EXPECT_NE(half.detail.find("m:writer+0x12 (store of 4 bytes, marked, value 0x2)"), std::string::npos);
+  EXPECT_NE(half.detail.find("m:reader+0x8 (load of 4 bytes, plain, value 0x2)"), std::string::npos);
+  EXPECT_EQ(half.detail.find("unknown"), std::string::npos);
+  const Verdict both = race(Marking::Marked, Marking::Marked);
+  EXPECT_EQ(both.severity, Severity::Suspicion);
+  EXPECT_EQ(both.title, half.title);
+  EXPECT_NE(both.detail.find("Both are marked"), std::string::npos);
+  EXPECT_EQ(race(Marking::Marked, Marking::Unknown).severity, Severity::Race);
+}
+
+TEST(KernelRace, AMarkedPairIsNeverTheFirstOfItsGroup) {
+  using Marking = Names::Marking;
+  Stream s;
+  s.store(0, "m:a+0x1", kX, 4, 2).load(1, "m:b+0x8", kX, 4, 2).load(2, "m:c+0x8", kX, 4, 2);
+  s.places.markings[{"m:a+0x1", true}] = s.places.markings[{"m:b+0x8", false}] = Marking::Marked;
+  s.places.markings[{"m:c+0x8", false}] = Marking::Plain;
+  EXPECT_EQ(s.titles(), Titles{"data race: m:a / m:c"});
 }
 
 TEST(KernelRace, BothSidesHaveTheirCallersAndLocks) {
@@ -169,10 +199,10 @@ TEST(KernelRace, GroupsRanksAndIgnores) {
   const auto verdicts = s.verdicts();
   ASSERT_EQ(verdicts.size(), 2u);
   EXPECT_EQ(verdicts[0].title, "data race: m:reader / m:writer2");
-  EXPECT_NE(verdicts[0].detail.find(
-                "\nAlso m:writer (store of 8 bytes, plain, value 0x1) and m:reader (load of 8 bytes, "
-                "plain, value 0x1), simultaneously; perhaps benign: one side only tests a flag."),
-            std::string::npos)
+  EXPECT_NE(
+      verdicts[0].detail.find("\nAlso m:writer (store of 8 bytes, value 0x1) and m:reader (load of 8 bytes, "
+                              "value 0x1), simultaneously; perhaps benign: one side only tests a flag."),
+      std::string::npos)
       << verdicts[0].detail;
   EXPECT_EQ(verdicts[1].title, "data race: core_set / core_set");
   EXPECT_NE(verdicts[1].detail.find("perhaps benign: both write the same value"), std::string::npos);

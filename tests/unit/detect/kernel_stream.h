@@ -28,7 +28,12 @@ class Places final : public Names {
     names[1000 + names.size()] = name;
     return Place{999 + names.size()};
   }
+  Marking marking(Place pc, bool writes) const override {
+    const auto known = markings.find({place(pc), writes});
+    return known == markings.end() ? Marking::Unknown : known->second;
+  }
   std::map<uint64_t, std::string> names;
+  std::map<std::pair<std::string, bool>, Marking> markings;  // by place, and whether it writes
 };
 
 // An execution, one instruction a call. Physical addresses are the virtual ones, unless moved.

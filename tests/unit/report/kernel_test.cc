@@ -6,6 +6,7 @@
 #include <map>
 #include <sstream>
 
+#include "report/kernel_calls.h"
 #include "report/kernel_relevance.h"
 #include "report/kernel_timeline.h"
 #include "report/trace_text.h"
@@ -36,6 +37,103 @@ Scene busy() {
                run * 100 + i);
   s.end(Exited{});
   return s;
+}
+
+// A call, or a return, to a function or place; `stack` is where its pointer is then.
+void transfer(Scene& s, OpKind op, const std::string& who, const std::string& to, uint64_t stack) {
+  Access access{};
+  access.pc_bits = s.at("caller+0x5").raw;
+  access.op_bits = static_cast<uint8_t>(op);
+  access.address_bits = s.at(to).raw;
+  access.value = stack;
+  s.log.on_accesses({&access, 1}, {s.agent(who), 0, Step{s.steps()}});
+}
+
+// The writer is stopped in store_it, deep down; the reader comes by.
+Scene deep() {
+  constexpr uint64_t kWriter = 0x17f00, kReader = 0x27f00;
+  Scene s;
+  s.calls("writer", "write(fd)");
+  transfer(s, OpKind::Call, "writer", "vfs_write", kWriter);
+  transfer(s, OpKind::Call, "writer", "check", kWriter - 16);
+  transfer(s, OpKind::Return, "writer", "vfs_write+0x9", kWriter - 8);
+  transfer(s, OpKind::Call, "writer", "m:write", kWriter - 16);
+  transfer(s, OpKind::Call, "writer", "m:store_it", kWriter - 32);
+  s.writes("writer", "m:store_it+0x4", "half", 1);
+  s.calls("reader", "read(fd)");
+  transfer(s, OpKind::Call, "reader", "m:read", kReader);
+  const Step read{s.steps()};
+  s.reads("reader", "m:read+0x8", "half", 1);
+  s.tells(OpKind::SyscallExit, "reader", "0x402a0c", 0);
+  transfer(s, OpKind::Return, "writer", "m:write+0x9", kWriter - 24);
+  transfer(s, OpKind::Call, "writer", "after", kWriter - 32);
+  s.tells(OpKind::SyscallExit, "writer", "0x402a0c", 0);
+  s.end(Exited{});
+  s.finding.verdict.evidence = {{read, s.agent("reader"), s.at("m:read+0x8"), "load of half"}};
+  return s;
+}
+
+std::vector<std::string> calls(const Scene& scene, TimelineDetail detail) {
+  const KernelTrace trace = read_kernel_trace(scene.log);
+  std::vector<std::string> lines;
+  for (const CallLine& line :
+       kernel_calls(trace, kernel_switches(trace, scene.finding.schedule), scene.finding, scene.log.outcome(),
+                    scene.names, detail, glyphs(true)))
+    lines.push_back(std::string(line.indent, '.') + (line.evidence ? "> " : "") + line.text);
+  return lines;
+}
+
+TEST(KernelReport, CallsLeadToSwitchesAndEvidence) {
+  EXPECT_EQ(calls(deep(), TimelineDetail::Essential),
+            (std::vector<std::string>{"writer: write(fd)", ".vfs_write -> m:write -> m:store_it",
+                                      "..-> reader after m:store_it+0x4", "reader: read(fd)", ".m:read",
+                                      "..> m:read+0x8: load of half"}));
+  EXPECT_EQ(calls(deep(), TimelineDetail::Everything),
+            (std::vector<std::string>{"writer: write(fd)", ".vfs_write", "..check", "..m:write",
+                                      "...m:store_it", "....-> reader after m:store_it+0x4", "...after",
+                                      "reader: read(fd)", ".m:read", "..> m:read+0x8: load of half"}));
+  EXPECT_TRUE(calls(torn_read(), TimelineDetail::Essential).empty());  // of which no calls are known
+}
+
+// Two that wait for each other for ever: what they do in turns is told once.
+TEST(KernelReport, TurnsOfWaitingAreOneRow) {
+  Scene s;
+  s.calls("a", "one()").writes("a", "f+0x1", "x", 1);
+  s.calls("b", "two()").writes("b", "g+0x1", "x", 2);
+  constexpr int kTurns = 40;
+  for (int i = 0; i < kTurns; ++i)
+    s.reads(i % 2 == 0 ? "a" : "b", i % 2 == 0 ? "spin+0x1" : "wait+0x1", "lock", 1);
+  s.end(Deadlocked{});
+  const KernelTrace trace = read_kernel_trace(s.log);
+  Interleaving switches = kernel_switches(trace, s.finding.schedule);
+  ASSERT_EQ(switches.switches.size(), 1u + kTurns);
+  for (size_t i = 1; i < switches.switches.size(); ++i) switches.switches[i].leaving = Leaving::Yielded;
+  const Timeline made = make_kernel_timeline(trace, switches, s.finding, s.log.outcome(), s.names,
+                                             TimelineDetail::Essential, glyphs(true));
+  const auto whole = std::ranges::find(made.rows, TimelineRow::What::Whole, &TimelineRow::what);
+  ASSERT_NE(whole, made.rows.end());
+  // Of the first turn it is told where the CPU goes on.
+  EXPECT_EQ(whole->text, "... 39 turns of waiting: a in spin, b in wait");
+  EXPECT_LT(made.rows.size(), 12u);
+}
+
+// System calls that have nothing to do with a race are there, in a row each.
+TEST(KernelReport, CallsWithoutEvidenceOrSwitchesHaveOneRow) {
+  for (const BugKind kind : {BugKind::DataRace, BugKind::Assertion}) {
+    Scene s;
+    s.calls("a", "before()").writes("a", "f+0x1", "x", 1).tells(OpKind::SyscallExit, "a", "0x402a0c", 0);
+    s.calls("a", "racing()");
+    const Step first{s.steps()};
+    s.writes("a", "f+0x8", "y", 1);
+    s.calls("b", "beside()").reads("b", "g+0x1", "x", 1).reads("b", "g+0x8", "y", 1);
+    s.end(Exited{});
+    s.finding.verdict.kind = kind;
+    s.finding.verdict.evidence = {{first, s.agent("a"), s.at("f+0x8"), "store to y"}};
+    const Timeline made = timeline(s, TimelineDetail::Essential);
+    EXPECT_EQ(shows(made, "f+0x1", "x: wrote 1"), kind == BugKind::Assertion);
+    EXPECT_TRUE(shows(made, "f+0x8", "y: wrote 1"));
+    EXPECT_EQ(shows(made, "before()", "= 0 (1 access)"), kind == BugKind::DataRace);
+  }
 }
 
 TEST(KernelReport, IsMadeOfTracesWithSystemCallsOnly) {

@@ -10,6 +10,7 @@
 #include "guest/slalom.h"
 #include "trace/schedule.h"
 #include "unit/vm/tiny_machine.h"
+#include "vm/gdb/scheduled_run.h"
 
 namespace slalom::vm {
 namespace {
@@ -165,6 +166,43 @@ std::pair<uint32_t, uint64_t> replay(KernelMachine& machine, const Schedule& sch
   EXPECT_TRUE(std::holds_alternative<Exited>(std::get<Outcome>(stop)));
   EXPECT_EQ(at, schedule.switches.size());
   return {counter(machine), machine.pc().state_hash()};
+}
+
+// What was written down of an execution, gone through in steps of any size: the same states.
+TEST(KernelMachine, AWrittenDownCourseLeadsThroughTheSameStates) {
+  const auto fresh = [] { return make(Code().increment().done(0), Code().increment().done(1)); };
+  for (const Schedule& schedule : explore(*fresh(), kEverywhere).schedules) {
+    const auto machine = fresh();
+    Course course;
+    machine->write_down(&course);
+    const auto [result, hash] = replay(*machine, schedule, ChoicePolicy::Where::Nowhere);
+    machine->write_down(nullptr);
+    EXPECT_EQ(course.end_hash, hash);
+    ScheduledRun run(*machine, course);
+    EXPECT_TRUE(run.leads_to_the_same_end());
+    std::vector<uint64_t> hashes = {run.pc().state_hash()};
+    while (run.forward(1) == PcStop::Budget) hashes.push_back(run.pc().state_hash());
+    EXPECT_EQ(hashes.size(), course.end - course.begin + 1);
+    EXPECT_EQ(counter(*machine), result);
+    // Another way there: from a checkpoint in the middle, and in one go.
+    ScheduledRun again(*machine, course);
+    const uint64_t half = (course.end - course.begin) / 2;
+    EXPECT_EQ(again.forward(half), PcStop::Budget);
+    const Pc::Checkpoint middle = again.take();
+    EXPECT_EQ(again.pc().state_hash(), hashes[half]);
+    again.forward(1'000'000);
+    EXPECT_EQ(again.pc().state_hash(), hashes.back());
+    again.restore(middle);
+    EXPECT_EQ(again.pc().state_hash(), hashes[half]);
+    again.forward(1);
+    EXPECT_EQ(again.pc().state_hash(), hashes[half + 1]);
+    again.drop(middle);
+    // And a course that ends elsewhere is noticed.
+    Course other = course;
+    ASSERT_EQ(other.legs.back().kind, Course::Leg::Kind::Run);
+    --other.legs.back().value;
+    EXPECT_FALSE(ScheduledRun(*machine, other).leads_to_the_same_end());
+  }
 }
 
 void expect_same_under_every_policy(KernelMachine& machine, const Schedule& schedule) {

@@ -1,0 +1,193 @@
+#include "cli/kernel_debug.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+#include <set>
+
+#include "base/file.h"
+#include "cli/kernel_target.h"
+#include "symbols/symbol_file.h"
+#include "vm/gdb/failure_place.h"
+#include "vm/gdb/scheduled_run.h"
+#include "vm/gdb/server.h"
+#include "vm/memory/guest_memory.h"
+
+namespace slalom {
+namespace {
+
+// Executions are short: checkpoints close to each other make every step back a short one.
+constexpr uint64_t kCheckpointEvery = 200'000;
+
+// Removed with all that is in it.
+class Folder {
+ public:
+  static Result<Folder> make() {
+    std::error_code ignored;
+    std::string name = (std::filesystem::temp_directory_path(ignored) / "slalom-gdb-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+      return error("there is no room for gdb's commands in {}: {}", name, std::strerror(errno));
+    return Folder(name);
+  }
+  Folder(Folder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  Folder& operator=(Folder&&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  explicit Folder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+std::string quoted(const std::filesystem::path& path) {
+  std::string text = "\"";
+  for (const char c : path.string()) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + '"';
+}
+
+class Session {
+ public:
+  Session(KernelReplay& replay, const KernelDebugOptions& options, Folder folder)
+      : replay_(replay),
+        options_(options),
+        run_(*replay.machine, replay.course),
+        commands_(folder / "commands"),
+        symbols_(folder / "kernel"),
+        folder_(std::move(folder)) {}
+
+  Result<void> run(const Verdict& verdict) {
+    if (!run_.leads_to_the_same_end())
+      return error("going through the schedule once more led to another state: please report this");
+    TRY_ASSIGN(vm::GdbServer server, vm::GdbServer::listen(0));
+    const auto between = [&] { return server.stop_requested() || interrupted(); };
+    vm::FailurePlace place{.stop = {.kind = vm::DebugStop::Kind::Step},
+                           .text = "at the start of the schedule"};
+    // Nobody can want it to stop before there is a line to gdb.
+    bool connected = false;
+    vm::Debugger debugger(
+        run_, {.checkpoint_every = kCheckpointEvery, .between = [&] { return connected && between(); }});
+    if (options_.begin == KernelDebugOptions::Begin::Failure)
+      place = vm::go_to_failure(debugger, replay_.course, verdict, replay_.test.names->symbols());
+    connected = true;
+    vm::GdbStub stub(debugger, place.stop);
+    TRY(write_commands(server.port(), place));
+    TRY(start_gdb());
+    if (gdb_ < 0) {
+      std::cerr << fmt::format(
+          "gdb is not installed here. Start one that can reach this port of 127.0.0.1: gdb -x {}\n",
+          commands_.string());
+      watch_interrupt();
+    }
+    server.serve(stub, [&] { return gdb_ < 0 ? interrupted() : gdb_has_ended(); });
+    while (gdb_ > 0 && !gdb_has_ended()) usleep(20'000);
+    return {};
+  }
+
+ private:
+  Result<void> write_commands(uint16_t port, const vm::FailurePlace& place) {
+    std::string script = "set pagination off\nset confirm off\nset print thread-events off\n";
+    std::string kernel, modules;
+    std::set<std::string> with_file;
+    for (const DebugFile& file : replay_.test.debug_files) {
+      if (file.sections.empty()) kernel = fmt::format("symbol-file {}\n", quoted(file.path));
+      const auto text = file.sections.find(".text");
+      if (text == file.sections.end()) continue;
+      with_file.insert(file.path.stem().string());
+      // What gdb says of it is of no interest.
+      modules += fmt::format("pipe add-symbol-file {} {:#x}", quoted(file.path), text->second);
+      for (const auto& [name, address] : file.sections)
+        if (name != ".text") modules += fmt::format(" -s {} {:#x}", name, address);
+      modules += " | cat > /dev/null\n";
+    }
+    if (kernel.empty()) {
+      TRY(write_symbol_file(with_file));
+      kernel = fmt::format("symbol-file {}\n", quoted(symbols_));
+    }
+    script += kernel + modules;
+    if (!replay_.test.folder.empty()) script += fmt::format("directory {}\n", quoted(replay_.test.folder));
+    script += fmt::format("target remote 127.0.0.1:{}\n", port);
+    script += fmt::format("echo slalom: CPU {}, {}\\n\nx/i $pc\n", place.stop.cpu, place.text);
+    return write_file(commands_, script);
+  }
+
+  Result<void> write_symbol_file(const std::set<std::string>& without) {
+    std::vector<Symbol> known;
+    for (const Symbol& symbol : replay_.test.names->symbols().symbols())
+      if (!without.contains(symbol.module)) known.push_back(symbol);
+    std::vector<UnwindRow> rows;
+    if (replay_.test.kernel != nullptr && replay_.test.kernel->types) {
+      vm::CpuMemory memory(run_.pc().cpu(0));
+      rows = read_orc(memory, replay_.test.kernel->symbols, *replay_.test.kernel->types);
+    }
+    return write_file(symbols_, make_symbol_file(known, rows));
+  }
+
+  Result<void> start_gdb() {
+    std::vector<std::string> words = {"gdb", "-q", "-nx", "-x", commands_.string()};
+    if (!options_.commands.empty()) words.emplace_back("-batch");
+    for (const std::string& command : options_.commands) {
+      words.emplace_back("-ex");
+      words.push_back(command);
+    }
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    int alive[2];  // closed by a successful exec
+    if (pipe2(alive, O_CLOEXEC) != 0) return error("gdb cannot be started: {}", std::strerror(errno));
+    gdb_ = fork();
+    if (gdb_ == 0) {
+      execvp("gdb", arguments.data());
+      const char failed = 1;
+      (void)!write(alive[1], &failed, 1);
+      _exit(127);
+    }
+    close(alive[1]);
+    char failed = 0;
+    const bool started = gdb_ > 0 && read(alive[0], &failed, 1) == 0;
+    close(alive[0]);
+    if (!started) {
+      if (gdb_ > 0) waitpid(gdb_, nullptr, 0);
+      gdb_ = -1;
+      return {};
+    }
+    signal(SIGINT, SIG_IGN);  // Ctrl-C is for gdb
+    return {};
+  }
+
+  bool gdb_has_ended() {
+    if (gdb_ > 0 && waitpid(gdb_, nullptr, WNOHANG) == gdb_) gdb_ = 0;
+    return gdb_ == 0;
+  }
+
+  KernelReplay& replay_;
+  const KernelDebugOptions& options_;
+  vm::ScheduledRun run_;
+  std::filesystem::path commands_, symbols_;
+  Folder folder_;
+  pid_t gdb_ = -1;  // 0: it has ended
+};
+
+}  // namespace
+
+Result<Exit> debug_kernel(const Finding& finding, const KernelDebugOptions& options) {
+  TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay, replay_kernel(finding, finding.policy));
+  TRY_ASSIGN(Folder folder, Folder::make());
+  Session session(*replay, options, std::move(folder));
+  TRY(session.run(replay->replay.verdict.value_or(finding.verdict)));
+  std::cout << (replay->replay.same() ? "the same again" : "NOT the same again") << "\n";
+  return replay->replay.same() ? Exit::Findings : Exit::Clean;
+}
+
+}  // namespace slalom

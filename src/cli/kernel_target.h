@@ -1,0 +1,36 @@
+// A kernel test that is open: its target, and what debuggers and traces need besides.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "campaign/campaign.h"
+#include "symbols/dwarf.h"
+#include "vm/kernel/course.h"
+#include "vm/kernel/kernel_machine.h"
+#include "vm/kernel/kernel_names.h"
+
+namespace slalom {
+
+struct OpenKernelTest {
+  Target target;
+  std::shared_ptr<const vm::KernelNames> names;
+  std::shared_ptr<const vm::GuestKernel> kernel;  // null: nothing is known of it
+  // Files with debug information that are in use: a vmlinux, which has no sections here, and modules.
+  std::vector<DebugFile> debug_files;
+  std::filesystem::path folder;  // of the test's file
+  // A machine of the target's own; `target` has others.
+  std::function<Result<std::unique_ptr<vm::KernelMachine>>()> make_kernel_machine;
+};
+Result<OpenKernelTest> open_kernel_test_for_replay(const TargetId& id);
+
+// A replay of a finding, and all that is needed to go through it again, step by step.
+struct KernelReplay {
+  OpenKernelTest test;
+  std::unique_ptr<vm::KernelMachine> machine;
+  vm::Course course;
+  Replay replay;
+};
+Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, const ChoicePolicy& policy);
+
+}  // namespace slalom

@@ -1,0 +1,129 @@
+"""Findings of kernel tests, looked into: a stock gdb where they show, backward and forward along their schedule; and the trace of
+every instruction, against what the search itself had recorded."""
+
+import json
+import re
+import shutil
+import subprocess
+import unittest
+
+from guest import DEADLINE, KERNEL, NOTHING_TO_DO, ROOT, SLALOM, Guest, cached_kernels
+
+MODULE = ROOT / "examples/kernel-modules/torn_read"
+STATE = ("monitor position", "monitor hash")
+
+
+def slalom(*arguments):
+    return subprocess.run([SLALOM, *map(str, arguments)], capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=DEADLINE,
+                          check=False)
+
+
+class KernelReplay(Guest):
+    def find(self, name, *arguments, test=MODULE / "test.toml"):
+        """The first finding, as its JSON."""
+        done = slalom("explore", test, "--first", "--workers", 1, "--out", self.directory / name, "--json", *arguments)
+        if "scripts/build-modules" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        return json.loads(done.stdout)["findings"][0]
+
+    def race(self):
+        return self.find("race", "--detectors", "kernel-race", "--fail-on", "race", "--no-shrink")
+
+    def gdb(self, capsule, *commands, start=False):
+        """What gdb says, cut at the echoes: commands that begin with @ name the part that follows."""
+        arguments = []
+        for command in commands:
+            arguments += ["--gdb-command", f"echo \\n{command}\\n" if command.startswith("@") else command]
+        done = subprocess.run([SLALOM, "replay", capsule, "--gdb-start" if start else "--gdb", *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=DEADLINE, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertTrue(done.stdout.endswith("the same again\n"), done.stdout)
+        parts = re.split(r"^@(\w+)\n", done.stdout, flags=re.MULTILINE)
+        return {"first": parts[0], **dict(zip(parts[1::2], parts[2::2]))}
+
+    def state(self, text):
+        """Position and hash, as STATE prints them."""
+        found = re.search(r"^(\d+) \(history begins at (\d+)\)\n([0-9a-f]{16})$", text, re.MULTILINE)
+        self.assertTrue(found, text)
+        return int(found[1]), found[3]
+
+    @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed: scripts/bootstrap installs it")
+    def test_gdb_stands_at_the_second_access_of_a_race(self):
+        race = self.race()
+        second = max(race["evidence"], key=lambda one: one["step"])
+        said = self.gdb(race["capsule"], "@here", "print/x $pc", "info threads", "bt", *STATE,
+                        "@back", "reverse-stepi", "print/x $pc", *STATE,
+                        "@again", "stepi", "print/x $pc", *STATE,
+                        "@end", "continue", *STATE,
+                        "@begin", "reverse-continue", *STATE,
+                        "@end_again", "continue", *STATE)
+        self.assertIn("before the second access of the race", said["first"])
+        self.assertIn(f"= {second['pc']}\n", said["here"])
+        cpu = int(second["agent"].split(".")[0])  # of the CPUs, counted from 1
+        self.assertRegex(said["here"], rf"\* {cpu} +Thread {cpu} \(CPU {cpu - 1} \[running\]\)")
+        self.assertRegex(said["here"], r"Thread 2 \(CPU 1 ")
+        # The module's own functions, and those of a kernel without its vmlinux, up to the system call.
+        self.assertRegex(said["here"], r"#0 .*(ether_addr_copy|card_read|card_write)")
+        self.assertRegex(said["here"], r"#\d+ .* in vfs_(read|write) \(")
+        self.assertRegex(said["here"], r"#\d+ .* in entry_SYSCALL_64")
+        here = self.state(said["here"])
+        self.assertEqual(self.state(said["back"])[0], here[0] - 1)
+        self.assertNotIn(f"= {second['pc']}\n", said["back"])
+        self.assertEqual(self.state(said["again"]), here)
+        self.assertIn("The schedule ends here", said["end"])
+        self.assertGreater(self.state(said["end"])[0], here[0])
+        self.assertIn("No more reverse-execution history", said["begin"])
+        self.assertEqual(self.state(said["end_again"]), self.state(said["end"]))
+
+    @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed: scripts/bootstrap installs it")
+    def test_breakpoints_meet_the_cpus_in_the_order_of_the_schedule(self):
+        found = self.find("found", "--detectors", "failure")
+        said = self.gdb(found["capsule"], "break card_write", "break card_read", "@one", "continue", "@two", "continue",
+                        "@before", "reverse-continue", "@end", "delete", "continue", *STATE, start=True)
+        self.assertIn("at the start of the schedule", said["first"])
+        hits = [re.search(r"Thread (\d) hit Breakpoint \d, (card_\w+)", said[part]) for part in ("one", "two", "before")]
+        self.assertTrue(all(hits), said)
+        functions = {hit[2]: hit[1] for hit in hits}
+        self.assertEqual(functions, {"card_write": "1", "card_read": "2"})  # flow i runs on CPU i
+        self.assertEqual(hits[0].group(0), hits[2].group(0))
+        # The same end as that of another session, which began at the failure.
+        other = self.gdb(found["capsule"], "@end", "reverse-stepi", "continue", *STATE)
+        self.assertIn("at the end of the schedule", other["first"])
+        self.assertEqual(self.state(other["end"]), self.state(said["end"]))
+
+    @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed: scripts/bootstrap installs it")
+    def test_gdb_stands_before_the_instruction_that_faults(self):
+        test = ROOT / "examples/kernel-modules/pipe_open/test.toml"
+        found = self.find("oops", "--detectors", "console", "--no-shrink", test=test)
+        place = re.search(r"RIP: 0010:(\w+)\+0x([0-9a-f]+)/", found["detail"])
+        said = self.gdb(found["capsule"], "@here", "info symbol $pc", "@fault", "stepi", "stepi", "bt 1")
+        self.assertIn("before the instruction that failed", said["first"])
+        self.assertRegex(said["here"], rf"^{place[1]} \+ {int(place[2], 16)} in section")
+        self.assertIn("exc_page_fault", said["fault"])
+
+    def test_the_trace_of_instructions_has_the_accesses_that_the_search_saw(self):
+        found = self.find("found", "--detectors", "failure")
+        saved = self.directory / "trace.slalom"
+        self.assertEqual(slalom("replay", found["capsule"], "--save-trace", saved).returncode, 1)
+        recorded = slalom("trace", saved).stdout  # numbers only
+        second_source = [(int(step), int(pc, 16), int(address, 16)) for step, pc, address in
+                         re.findall(r"^ *(\d+)  \S+ +(0x\w+) +(?:load|store|rmw|cas)\S* (0x\w+)", recorded, re.MULTILINE)]
+        self.assertGreater(len(second_source), 1000)
+
+        done = slalom("replay", found["capsule"], "--trace")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        lines = [line.split(maxsplit=3) for line in done.stdout.splitlines() if not line.startswith("#")]
+        pcs = [int(rest.split()[0], 16) for _, _, kind, rest in lines if kind == "insn"]
+        steps = [int(step) for step, _, kind, _ in lines if kind == "insn"]
+        self.assertEqual(steps, list(range(len(steps))))
+        self.assertTrue(done.stdout.endswith(f"# {len(steps)} instructions; the same again\n"), done.stdout[-200:])
+        seen = {(int(step), pcs[int(step)], int(rest.split()[0], 16)) for step, _, kind, rest in lines if kind in ("load", "store")}
+        self.assertEqual([one for one in second_source if one not in seen][:5], [])
+
+
+if __name__ == "__main__":
+    if KERNEL not in cached_kernels():
+        print(f"{KERNEL} is not in the cache: scripts/fetch-kernel fetches it")
+        raise SystemExit(NOTHING_TO_DO)
+    unittest.main()
