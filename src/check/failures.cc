@@ -14,6 +14,7 @@
 #include <typeinfo>
 
 #include "check/fiber.h"
+#include "preload/fault_words.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 
@@ -39,20 +40,8 @@ struct Watch {
 constinit Watch watch = {};
 
 const char* describe(int signal, const siginfo_t& info) {
-  const auto address = reinterpret_cast<uint64_t>(info.si_addr);
-  switch (signal) {
-    case SIGSEGV:
-      if (address < 4096) return "segmentation fault: use of a null pointer";
-      return Fibers::is_overflow(address) ? "stack overflow: a thread has 1 MB" : "segmentation fault";
-    case SIGBUS:
-      return "bus error";
-    case SIGFPE:
-      return "arithmetic error: division by zero or overflow";
-    case SIGILL:
-      return "illegal instruction";
-    default:
-      return "trap instruction";
-  }
+  const bool overflow = Fibers::is_overflow(reinterpret_cast<uint64_t>(info.si_addr));
+  return preload::fault_words(signal, info, overflow ? "stack overflow: a thread has 1 MB" : nullptr);
 }
 
 // Leaves the handler for good when the signal is the body's: SA_NODEFER keeps it deliverable.

@@ -10,6 +10,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "preload/fault_words.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 
@@ -43,24 +44,8 @@ void hide_from_environment() {
 const char* describe(int signal, const siginfo_t& info, const ucontext_t& context) {
   const auto address = reinterpret_cast<uint64_t>(info.si_addr);
   const auto stack = static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RSP]);
-  switch (signal) {
-    case SIGSEGV:
-      if (address < 4096) return "segmentation fault: use of a null pointer";
-      if (address + 65536 > stack && address < stack + 65536) return "stack overflow";
-      return "segmentation fault";
-    case SIGBUS:
-      return "bus error";
-    case SIGFPE:
-      return "arithmetic error: division by zero or overflow";
-    case SIGILL:
-      return "illegal instruction";
-    case SIGTRAP:
-      return "trap instruction";
-    case SIGABRT:
-      return "abort";
-    default:
-      return "fatal signal";
-  }
+  const bool near = address + 65536 > stack && address < stack + 65536;
+  return fault_words(signal, info, near ? "stack overflow" : nullptr);
 }
 
 void on_signal(int signal, siginfo_t* info, void* data) {

@@ -1,0 +1,31 @@
+// What a fatal signal means, in the words of a report: for both ways to execute.
+#pragma once
+
+#include <signal.h>
+
+#include <cstdint>
+
+namespace slalom::preload {
+
+// `overflow`: what to call it if the address lies at the end of a stack; null: it does not.
+inline const char* fault_words(int signal, const siginfo_t& info, const char* overflow) {
+  switch (signal) {
+    case SIGSEGV:
+      if (reinterpret_cast<uint64_t>(info.si_addr) < 4096) return "segmentation fault: use of a null pointer";
+      return overflow != nullptr ? overflow : "segmentation fault";
+    case SIGBUS:
+      return "bus error";
+    case SIGFPE:
+      return "arithmetic error: division by zero or overflow";
+    case SIGILL:
+      return "illegal instruction";
+    case SIGTRAP:
+      return "trap instruction";
+    case SIGABRT:
+      return "abort";
+    default:
+      return "fatal signal";
+  }
+}
+
+}  // namespace slalom::preload
