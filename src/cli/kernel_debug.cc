@@ -86,8 +86,8 @@ class Session {
     TRY(start_gdb());
     if (gdb_ < 0) {
       std::cerr << fmt::format(
-          "gdb is not installed here. Start one that can reach this port of 127.0.0.1: gdb -x {}\n",
-          commands_.string());
+          "gdb is not installed here. Start one that can reach 127.0.0.1:{} and these files: gdb -x {}\n",
+          server.port(), commands_.string());
       watch_interrupt();
     }
     server.serve(stub, [&] { return gdb_ < 0 ? interrupted() : gdb_has_ended(); });
@@ -101,7 +101,7 @@ class Session {
     std::string kernel, modules;
     std::set<std::string> with_file;
     for (const DebugFile& file : replay_.test.debug_files) {
-      if (file.sections.empty()) kernel = fmt::format("symbol-file {}\n", quoted(file.path));
+      if (file.sections.empty()) kernel = fmt::format("file {}\n", quoted(file.path));
       const auto text = file.sections.find(".text");
       if (text == file.sections.end()) continue;
       with_file.insert(file.path.stem().string());
@@ -113,7 +113,7 @@ class Session {
     }
     if (kernel.empty()) {
       TRY(write_symbol_file(with_file));
-      kernel = fmt::format("symbol-file {}\n", quoted(symbols_));
+      kernel = fmt::format("file {}\n", quoted(symbols_));
     }
     script += kernel + modules;
     if (!replay_.test.folder.empty()) script += fmt::format("directory {}\n", quoted(replay_.test.folder));
