@@ -33,7 +33,8 @@ static long flags_ioctl(struct file* file, unsigned int command, unsigned long a
 }
 
 static const struct file_operations flags_operations = {.owner = THIS_MODULE, .unlocked_ioctl = flags_ioctl};
-static struct miscdevice flags_device = {.minor = MISC_DYNAMIC_MINOR, .name = "marked", .fops = &flags_operations};
+static struct miscdevice flags_device = {
+    .minor = MISC_DYNAMIC_MINOR, .name = "marked", .fops = &flags_operations};
 module_misc_device(flags_device);
 
 MODULE_DESCRIPTION("Test: marked and plain accesses");
