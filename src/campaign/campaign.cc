@@ -29,12 +29,19 @@ OrderPoint order_point(const OperationPlace& place, const Names& names) {
   return {place.agent, place.ops, place.op.pc, std::move(text)};
 }
 
+// Decided once for a search: all its machines recognise the same.
+Result<MachineUse> machine_use(const Job& job, const CampaignOptions& options) {
+  TRY_ASSIGN(const Needs needs, needs_of(job.detectors));
+  return MachineUse{options.checkpoints, needs.locks, needs.memory};
+}
+
 // What is done with each bug once the search is over; one machine does it all.
 class Finisher {
  public:
   static Result<Finisher> make(const Target& target, const Job& job, const CampaignOptions& options) {
     Finisher finisher(target, job, options);
-    TRY_ASSIGN(finisher.machine_, target.make_machine(options.checkpoints));
+    TRY_ASSIGN(const MachineUse use, machine_use(job, options));
+    TRY_ASSIGN(finisher.machine_, target.make_machine(use));
     TRY_ASSIGN(finisher.detectors_, select_detectors(finisher.machine_->names(), job.detectors));
     if (!options.store.empty()) {
       TRY_ASSIGN(FindingStore store, FindingStore::open(options.store));
@@ -135,7 +142,7 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
       looking,
       [&]() -> Result<Worker> {
         Worker worker;
-        TRY_ASSIGN(worker.machine, target.make_machine(false));
+        TRY_ASSIGN(worker.machine, target.make_machine({.locks = false, .memory = false}));
         return worker;
       },
       explore);
@@ -166,9 +173,10 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   explore.checkpoint_every = options.checkpoints ? explore.checkpoint_every : 0;
   explore.verify = options.verify;
   explore.until = options.until;
+  TRY_ASSIGN(const MachineUse use, machine_use(job, options));
   const auto factory = [&]() -> Result<Worker> {
     Worker worker;
-    TRY_ASSIGN(worker.machine, target.make_machine(options.checkpoints));
+    TRY_ASSIGN(worker.machine, target.make_machine(use));
     TRY_ASSIGN(worker.observer, select_detectors(worker.machine->names(), job.detectors));
     return worker;
   };
@@ -208,6 +216,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   if (trouble) return *trouble;
   finisher.learn(result.explored.learned);
   std::string& statement = result.explored.coverage.statement;
+  if (!target.scope.empty()) statement += fmt::format(", of those in {} and what they call", target.scope);
   if (target.learns && !statement.ends_with('.')) statement += '.';
   if (target.learns)
     statement += fmt::format(" Switches at {} instructions by which the flows were seen to communicate.",
@@ -240,7 +249,7 @@ std::vector<ChoiceKind> switch_kinds(const Execution& execution) {
 
 Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
                               TraceLog* log) {
-  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
+  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors,
              select_detectors(machine->names(), target.all_detectors));
   RunnerOptions options;

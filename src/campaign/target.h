@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,20 +14,34 @@
 
 namespace slalom {
 
+// What a machine is made for.
+struct MachineUse {
+  bool checkpoints = false;  // false: without snapshots, every execution from the beginning
+  // Are the locks and the memory of a kernel recognised, for detectors that need them? Executions are the
+  // same.
+  bool locks = true, memory = true;
+};
+
 struct Target {
   TargetId id;
-  // A machine of its own for each worker. `checkpoints` false: without snapshots, every execution from the
-  // beginning.
-  std::function<Result<std::unique_ptr<Machine>>(bool checkpoints)> make_machine;
+  // A machine of its own for each worker.
+  std::function<Result<std::unique_ptr<Machine>>(const MachineUse&)> make_machine;
   bool yields = false;  // waits by yielding: only a fair search ends
   // What suits it, unless the user says otherwise. Empty, 0: the usual.
   std::string strategy, choices, detectors;
   uint64_t max_steps = 0;
   bool races_count = true;            // as findings; else only where the user says so
+  std::string scope;                  // what the search is about; empty: the whole target
   bool learns = false;                // where to switch: from executions that only look (trace/feedback.h)
   std::string all_detectors = "all";  // what looks at replays of it
   // Figures of its machines' executions since it was last asked, by name; empty: it has none.
   std::function<std::vector<std::pair<std::string, double>>()> statistics;
+  // Runs without control, as under plain stress, for comparing with; null: not for this kind of target.
+  struct Stress {
+    uint64_t runs = 0, failures = 0;
+    std::map<std::string, uint64_t> titles;  // how often each
+  };
+  std::function<Result<Stress>(uint64_t runs, uint64_t seed, const std::string& detectors)> stress;
   // How the user replays a capsule; empty: by slalom replay.
   std::function<std::string(const std::string& capsule)> replay_command;
 };

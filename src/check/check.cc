@@ -55,7 +55,7 @@ class Session {
     if (!refused_.empty()) return error("{}", refused_);
     Target target;
     target.id = make_target("check", options_.name, modules().program());
-    target.make_machine = [](bool) -> Result<std::unique_ptr<Machine>> {
+    target.make_machine = [](const MachineUse&) -> Result<std::unique_ptr<Machine>> {
       return std::unique_ptr<Machine>(std::make_unique<CheckMachine>(checking::in_process(), modules()));
     };
     target.learns = options_.choices == CheckOptions::Choices::Sync;
@@ -172,7 +172,7 @@ class Session {
     finding.verdict = *replay.verdict;
     TextOptions text = look();
     text.switch_kinds = switch_kinds(replay.execution);
-    const std::unique_ptr<Machine> machine = *target.make_machine(false);
+    const std::unique_ptr<Machine> machine = *target.make_machine({});
     const std::string report = text_report(finding, log, machine->names(), text);
     result.findings.push_back(
         {finding.verdict.title, std::string(name(finding.verdict.kind)), options_.replay, report});

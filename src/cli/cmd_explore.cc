@@ -1,12 +1,39 @@
 // slalom explore: search the interleavings of a target for bugs.
+#include <iostream>
+#include <nlohmann/json.hpp>
+
 #include "cli/search.h"
+#include "finding/finding_json.h"
 
 namespace slalom {
+
+namespace {
+
+Result<Exit> run_stress(const Target& target, uint64_t runs, const SearchArguments& search) {
+  if (!target.stress) return error("{} is no kernel test: leave out --stress", target.id.name);
+  TRY_ASSIGN(const Target::Stress all, target.stress(runs, search.seed, search.detectors));
+  if (search.json) {
+    nlohmann::ordered_json json;
+    json["target"] = target.id.name;
+    json["runs"] = all.runs;
+    json["failures"] = all.failures;
+    json["titles"] = all.titles;
+    std::cout << json_text(json);
+  } else {
+    for (const auto& [title, times] : all.titles) std::cout << fmt::format("{:>6} x {}\n", times, title);
+    std::cout << fmt::format("{}: {} of {} without control failed\n", printable(target.id.name),
+                             human_number(all.failures), plural(all.runs, "run"));
+  }
+  return all.failures > 0 ? Exit::Findings : Exit::Clean;
+}
+
+}  // namespace
 
 void add_explore(CLI::App& app, Run& run) {
   struct Arguments {
     std::string file;
-    std::vector<std::string> settings;
+    std::vector<std::string> settings, scope;
+    uint64_t stress = 0;
     SearchArguments search;
   };
   auto a = std::make_shared<Arguments>();
@@ -16,15 +43,25 @@ void add_explore(CLI::App& app, Run& run) {
   verb->add_option("--set", a->settings, "a parameter of the program; may be repeated")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
+  verb->add_option("--stress", a->stress,
+                   "of a kernel test: no search, but so many plain runs without control, for comparing with")
+      ->type_name("N")
+      ->check(whole_number(1));
+  verb->add_option("--scope", a->scope,
+                   "of a kernel test: order only accesses of module:NAME or function:NAME, and of what these "
+                   "call; may be repeated")
+      ->type_name("S")
+      ->allow_extra_args(false);
   add_search_options(*verb, a->search);
   verb->footer(search_catalogues);
   verb->callback([a, verb, &run] {
     run = [a, verb]() -> Result<Exit> {
-      TRY_ASSIGN(const Target target, open_target(a->file, a->settings));
+      TRY_ASSIGN(const Target target, open_target(a->file, a->settings, a->scope));
       SearchArguments search = a->search;
       if (!target.choices.empty() && verb->count("--choices") == 0) search.choices = target.choices;
       if (!target.detectors.empty() && verb->count("--detectors") == 0) search.detectors = target.detectors;
       if (target.max_steps != 0 && verb->count("--max-steps") == 0) search.max_steps = target.max_steps;
+      if (a->stress > 0) return run_stress(target, a->stress, search);
       return run_search(target, search);
     };
   });

@@ -82,7 +82,7 @@ Result<Exit> replay(const Arguments& arguments) {
   if (arguments.trace && finding.target.kind == "kernel") return trace_kernel(finding, policy);
   TRY_ASSIGN(const Target target, open_target(finding.target));
 
-  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
+  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   TraceLog log;
   Replay first;
   uint32_t same = 0;

@@ -52,7 +52,7 @@ Result<Exit> print(const std::string& file, const std::string& capsule, const st
   }
   TRY_ASSIGN(const Finding finding, load_capsule(capsule));
   TRY_ASSIGN(const Target target, open_target(finding.target));
-  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(false));
+  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   print_trace(std::cout, log, machine->names());
   return Exit::Clean;
 }

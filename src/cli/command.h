@@ -34,11 +34,14 @@ void add_new(CLI::App& app, Run& run);
 void add_doctor(CLI::App& app, Run& run);
 
 // Targets: from what the user names, or from what a capsule holds.
-Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings);
+// `scope`: of a kernel test, beyond what its file says.
+Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings,
+                           const std::vector<std::string>& scope = {});
 Result<Target> open_toy(const std::string& path, const std::vector<std::string>& settings);
 Result<Target> open_toy(const TargetId& id);
 Result<Target> open_program(const TargetId& id);
-Result<Target> open_kernel_test(const std::string& path, const std::string& text);
+Result<Target> open_kernel_test(const std::string& path, const std::string& text,
+                                const std::vector<std::string>& scope);
 Result<Target> open_kernel_test(const TargetId& id);
 Result<Target> open_target(const TargetId& id);  // of any kind
 

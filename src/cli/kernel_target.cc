@@ -1,6 +1,7 @@
 // Targets that are kernel tests: a TOML file that names a kernel, flows of system calls, and what to look at.
 #include "cli/kernel_target.h"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 #include <mutex>
 
 #include "base/file.h"
+#include "base/rng.h"
 #include "cli/command.h"
+#include "detect/detector_set.h"
 #include "vm/guest/guest_kernel.h"
 #include "vm/guest/guest_lines.h"
 #include "vm/kernel/kernel_machine.h"
@@ -144,6 +147,22 @@ Result<Content> parse_content(const std::string& text) {
   return Content{text.substr(0, first), text.substr(first + 1, second - first - 1), text.substr(second + 1)};
 }
 
+// Within a scope interrupts are not explored, unless they are asked for.
+vm::Contexts contexts_of(const vm::KernelTest& test) {
+  vm::Contexts contexts;
+  const bool all = test.contexts.empty();
+  if (all && test.scope.empty()) return contexts;
+  const auto has = [&](const std::string& name) {
+    return std::ranges::any_of(test.contexts, [&](const auto& one) { return one.text == name; });
+  };
+  contexts.timers = has("timer");
+  contexts.ipis = has("ipi");
+  contexts.devices = has("device");
+  for (unsigned cpu = 0; cpu < test.cpus; ++cpu)
+    if (!all && !has(fmt::format("cpu{}", cpu))) contexts.cpus &= ~(1u << cpu);
+  return contexts;
+}
+
 Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::string& text,
                                           const std::string& expected_machine) {
   TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(text, origin));
@@ -189,7 +208,13 @@ Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::
   vm::KernelMachineOptions machine{.flows = static_cast<unsigned>(test.flows.size()),
                                    .programs = prepared->images,
                                    .has_check = !test.check.text.empty(),
-                                   .guest = std::move(kernel)};
+                                   .guest = std::move(kernel),
+                                   .contexts = contexts_of(test)};
+  std::vector<std::string> wanted;
+  for (const vm::KernelTest::Entry& one : test.scope) wanted.push_back(one.text);
+  Result<vm::Scope> scope = vm::find_scope(names->symbols(), wanted);
+  if (!scope.ok()) return error("{}:{}: {}", test.file, test.scope.front().line, scope.error().message);
+  machine.scope = *std::move(scope);
   std::vector<CallProgram> calls;
   for (unsigned cpu = 0; cpu < test.flows.size(); ++cpu) {
     if (test.flows[cpu].kind != vm::KernelTest::Flow::Kind::Calls) continue;
@@ -201,6 +226,7 @@ Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::
   if (calls.size() == test.flows.size() && entry) {
     serial = std::make_shared<vm::SerialOrders>(std::move(calls), flows);
     machine.judge = [serial](const auto& results) { return serial->judge(results); };
+    machine.stays = [serial] { return serial->complete() ? &serial->stays() : nullptr; };
   }
   opened.names = names;
   auto stable = std::make_shared<Stable>(std::move(prepared->machine), std::move(machine), std::move(names));
@@ -212,30 +238,71 @@ Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::
   opened.make_kernel_machine = [stable] { return stable->take(); };
   Target& target = opened.target;
   target.id = make_target("kernel", test.name, to_text({origin, prepared->content, text}));
-  target.make_machine = [stable](bool checkpoints) -> Result<std::unique_ptr<Machine>> {
+  target.make_machine = [stable](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
     TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
+    one->recognise({.locks = use.locks, .memory = use.memory});
     auto give_back = [stable](std::unique_ptr<vm::KernelMachine> done) {
       stable->give_back(std::move(done));
     };
     return std::unique_ptr<Machine>(
-        std::make_unique<Borrowed>(std::move(one), std::move(give_back), &stable->figures, checkpoints));
+        std::make_unique<Borrowed>(std::move(one), std::move(give_back), &stable->figures, use.checkpoints));
   };
   target.statistics = [stable] { return stable->figures.take(); };
+  const unsigned flow_count = static_cast<unsigned>(test.flows.size());
+  target.stress = [stable, flow_count, most = test.limits.execution](
+                      uint64_t runs, uint64_t seed, const std::string& list) -> Result<Target::Stress> {
+    TRY_ASSIGN(const Needs needs, needs_of(list));
+    TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> machine, stable->take());
+    machine->recognise({.locks = needs.locks, .memory = needs.memory});
+    TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors, select_detectors(machine->names(), list));
+    Target::Stress all;
+    for (; all.runs < runs; ++all.runs) {
+      Rng rng(seed, all.runs);
+      const vm::KernelMachine::FreeRun how{
+          .first = static_cast<unsigned>(rng.below(flow_count)),
+          .instructions = 1 + static_cast<uint32_t>(rng.below(vm::KernelMachine::FreeRun::kTurn))};
+      detectors->reset();
+      const Outcome outcome = machine->run_freely(how, most, *detectors);
+      if (const auto* tool = std::get_if<ToolError>(&outcome)) return error("{}", tool->message);
+      std::vector<Verdict> verdicts;
+      detectors->harvest(verdicts);
+      std::erase_if(verdicts, [](const Verdict& one) { return one.severity != Severity::Failure; });
+      for (const Verdict& verdict : verdicts) ++all.titles[verdict.title];
+      all.failures += !verdicts.empty() || std::holds_alternative<LimitReached>(outcome);
+    }
+    stable->give_back(std::move(machine));
+    return all;
+  };
   target.strategy = "pos";
-  target.choices = "nowhere";  // and wherever the flows are seen to communicate
-  target.detectors = target.all_detectors = "kernel";
+  target.scope = fmt::format("{}", fmt::join(wanted, ", "));
+  // Else wherever the flows are seen to communicate.
+  target.choices = wanted.empty() ? "nowhere" : "everywhere";
+  target.detectors = "kernel";
+  target.all_detectors = "kernel,kernel-leak";
   target.max_steps = test.limits.execution;
-  target.learns = true;
+  target.learns = wanted.empty();
   target.races_count = false;
   return opened;
 }
 
 }  // namespace
 
-Result<Target> open_kernel_test(const std::string& path, const std::string& text) {
+Result<Target> open_kernel_test(const std::string& path, const std::string& text,
+                                const std::vector<std::string>& scope) {
   std::error_code ignored;
   const std::filesystem::path absolute = std::filesystem::absolute(path, ignored);
-  TRY_ASSIGN(OpenKernelTest opened, make_kernel_target(absolute.string(), text, ""));
+  std::string whole = text;
+  if (!scope.empty()) {
+    // As if the file said so: capsules hold it.
+    TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(text, absolute.string()));
+    if (!test.scope.empty())
+      return error("{}:{}: the test has a scope of its own: leave out --scope, or change it there", test.file,
+                   test.scope.front().line);
+    for (const std::string& one : scope)
+      if (!vm::is_scope(one)) return error("--scope {}: {}", one, vm::kScopeAdvice);
+    whole = fmt::format("scope = [\"{}\"]\n{}", fmt::join(scope, "\", \""), text);
+  }
+  TRY_ASSIGN(OpenKernelTest opened, make_kernel_target(absolute.string(), whole, ""));
   return std::move(opened.target);
 }
 
@@ -255,10 +322,10 @@ Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, cons
   TRY_ASSIGN(done->machine, done->test.make_kernel_machine());
   done->machine->write_down(&done->course);
   Target target = done->test.target;
-  target.make_machine = [&done](bool checkpoints) -> Result<std::unique_ptr<Machine>> {
+  target.make_machine = [&done](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
     auto give_back = [&done](std::unique_ptr<vm::KernelMachine> back) { done->machine = std::move(back); };
     return std::unique_ptr<Machine>(
-        std::make_unique<Borrowed>(std::move(done->machine), std::move(give_back), nullptr, checkpoints));
+        std::make_unique<Borrowed>(std::move(done->machine), std::move(give_back), nullptr, use.checkpoints));
   };
   TRY_ASSIGN(done->replay, replay_finding(target, finding, policy, nullptr));
   done->machine->write_down(nullptr);

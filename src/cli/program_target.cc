@@ -43,7 +43,7 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
   auto shared = std::make_shared<Shared>();
   Target target;
   target.id = make_target("program", program.name(), to_text(program));
-  target.make_machine = [program, options, shared](bool) -> Result<std::unique_ptr<Machine>> {
+  target.make_machine = [program, options, shared](const MachineUse&) -> Result<std::unique_ptr<Machine>> {
     LaunchOptions own = options;
     own.core = shared->cores[shared->machines++ % shared->cores.size()];
     TRY_ASSIGN(std::unique_ptr<ProgramMachine> machine, ProgramMachine::make(program, own, shared->names));

@@ -192,7 +192,9 @@ void print_text(const Target& target, const Job& job, const CampaignResult& resu
   if (result.resumed_tasks > 0)
     std::cout << fmt::format("went on from a saved search of {}\n",
                              plural(result.resumed_tasks, "execution"));
-  std::cout << wrap((r.coverage.exhausted ? "exhausted: " : "covered: ") + r.coverage.statement, width);
+  const std::string_view exhausted = target.scope.empty() ? "exhausted: " : "exhausted within scope: ";
+  std::cout << wrap(std::string(r.coverage.exhausted ? exhausted : "covered: ") + r.coverage.statement,
+                    width);
   if (r.truncated > 0)
     std::cout << wrap(fmt::format("not covered: what comes after {} steps", human_number(job.max_steps)),
                       width);

@@ -5,16 +5,18 @@
 
 namespace slalom {
 
-Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings) {
+Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings,
+                           const std::vector<std::string>& scope) {
   const Result<std::vector<uint8_t>> content = read_file(path);
   if (content.ok()) {
     const std::string text(content->begin(), content->end());
     if (vm::looks_like_kernel_test(text)) {
       if (!settings.empty())
         return error("{} is a kernel test, which has no parameters: leave out --set", path);
-      return open_kernel_test(path, text);
+      return open_kernel_test(path, text, scope);
     }
   }
+  if (!scope.empty()) return error("{} is no kernel test: leave out --scope", path);
   return open_toy(path, settings);
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 Target make_toy_target(TargetId id, ToyProgram program) {
   auto shared = std::make_shared<const ToyProgram>(std::move(program));
-  const auto make = [shared](bool checkpoints) -> Result<std::unique_ptr<Machine>> {
-    const auto mode = checkpoints ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
+  const auto make = [shared](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
+    const auto mode = use.checkpoints ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
     return std::unique_ptr<Machine>(std::make_unique<ToyMachine>(shared, mode));
   };
   const bool yields = std::any_of(shared->code.begin(), shared->code.end(),

@@ -9,6 +9,7 @@
 #include "detect/failure.h"
 #include "detect/heap.h"
 #include "detect/kernel_heap.h"
+#include "detect/kernel_leak.h"
 #include "detect/kernel_race.h"
 #include "detect/livelock.h"
 #include "detect/race.h"
@@ -19,9 +20,13 @@ namespace slalom {
 namespace {
 
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 12> kCatalogue = {{
+constexpr std::array<DetectorInfo, 13> kCatalogue = {{
     {"failure", "failed assertions and crashes", true, For::Everything},
-    {"deadlock", "agents that wait for each other, or for what nobody will do", true, For::Everything},
+    {"deadlock",
+     "agents that wait for each other, or for what nobody will do",
+     true,
+     For::Everything,
+     {.locks = true}},
     {"lost-wakeup", "deadlocks after a signal that came before its waiter"},
     {"livelock", "agents that run for ever without getting anywhere"},
     {"heap", "use after free and double free"},
@@ -31,8 +36,17 @@ constexpr std::array<DetectorInfo, 12> kCatalogue = {{
     {"weak-memory", "outcomes that only a processor with store buffers gives", false},
     {"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
      true, For::Kernels},
-    {"kernel-heap", "a kernel's memory: use after free, double free, invalid free", true, For::Kernels},
-    {"kernel-race", "data races of a kernel, by happens-before", true, For::Kernels},
+    {"kernel-heap",
+     "a kernel's memory: use after free, double free, invalid free",
+     true,
+     For::Kernels,
+     {.locks = true, .memory = true}},
+    {"kernel-race", "data races of a kernel, by happens-before", true, For::Kernels, {.locks = true}},
+    {"kernel-leak",
+     "a kernel's memory that stays allocated, but in no serial order of the calls",
+     false,
+     For::Kernels,
+     {.memory = true}},
 }};
 
 class Selection {
@@ -59,6 +73,7 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
   if (selection.has("race")) set->add(std::make_unique<RaceDetector>(names));
   if (selection.has("console")) set->add(std::make_unique<ConsoleDetector>(names));
   if (selection.has("kernel-heap")) set->add(std::make_unique<KernelHeapDetector>(names));
+  if (selection.has("kernel-leak")) set->add(std::make_unique<KernelLeakDetector>(names));
   if (selection.has("kernel-race")) set->add(std::make_unique<KernelRaceDetector>(names));
   if (selection.has("thread-leak")) set->add(std::make_unique<ThreadLeakDetector>(names));
   if (selection.has("weak-memory")) set->add(std::make_unique<WeakMemoryDetector>(names));
@@ -70,6 +85,27 @@ std::string known_names() {
   std::string text;
   for (const DetectorInfo& info : kCatalogue) text += fmt::format("{}, ", info.name);
   return text + "default, all, kernel";
+}
+
+Result<Selection> select(std::string_view list) {
+  Selection selection;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string_view word = list.substr(begin, end - begin);
+    begin = end + 1;
+    bool known = word == "default" || word == "all" || word == "kernel";
+    for (const DetectorInfo& info : kCatalogue) {
+      const bool for_programs = info.what != For::Kernels;
+      const bool in_group = (word == "all" && for_programs) ||
+                            (word == "default" && for_programs && info.by_default) ||
+                            (word == "kernel" && info.what != For::Programs && info.by_default);
+      if (word != info.name && !in_group) continue;
+      selection.add(info.name);
+      known = true;
+    }
+    if (!known) return error("unknown detector '{}': choose from {}", word, known_names());
+  }
+  return selection;
 }
 
 struct SetState : Observer::State {
@@ -126,24 +162,19 @@ std::unique_ptr<DetectorSet> all_detectors(const Names& names) {
 }
 
 Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::string_view list) {
-  Selection selection;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string_view word = list.substr(begin, end - begin);
-    begin = end + 1;
-    bool known = word == "default" || word == "all" || word == "kernel";
-    for (const DetectorInfo& info : kCatalogue) {
-      const bool for_programs = info.what != For::Kernels;
-      const bool in_group = (word == "all" && for_programs) ||
-                            (word == "default" && for_programs && info.by_default) ||
-                            (word == "kernel" && info.what != For::Programs);
-      if (word != info.name && !in_group) continue;
-      selection.add(info.name);
-      known = true;
-    }
-    if (!known) return error("unknown detector '{}': choose from {}", word, known_names());
-  }
+  TRY_ASSIGN(const Selection selection, select(list));
   return build(names, selection);
+}
+
+Result<Needs> needs_of(std::string_view list) {
+  TRY_ASSIGN(const Selection selection, select(list));
+  Needs all;
+  for (const DetectorInfo& info : kCatalogue)
+    if (selection.has(info.name)) {
+      all.locks = all.locks || info.needs.locks;
+      all.memory = all.memory || info.needs.memory;
+    }
+  return all;
 }
 
 }  // namespace slalom

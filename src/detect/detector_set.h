@@ -31,19 +31,28 @@ class DetectorSet : public Observer {
   std::vector<Detector*> access_users_;  // those of detectors_ that want accesses
 };
 
+// What must be recognised in a kernel, beyond what its CPUs do, for a detector to say all that it can. Other
+// machines tell their locks and their memory anyway.
+struct Needs {
+  bool locks = false;
+  bool memory = false;
+};
+
 struct DetectorInfo {
   enum class For : uint8_t { Everything, Programs, Kernels };
   std::string_view name;
   std::string_view about;
   bool by_default = true;
   For what = For::Programs;  // toy ones too
+  Needs needs = {};
 };
 std::span<const DetectorInfo> detector_catalogue();
 
 // Every detector that is on by default. `names` must outlive the set.
 std::unique_ptr<DetectorSet> all_detectors(const Names& names);
 // A comma-separated list of names; "default" and "all" stand for groups of those for programs, "kernel" for
-// all that are for kernels.
+// those for kernels that are on by default.
 Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::string_view list);
+Result<Needs> needs_of(std::string_view list);  // all of them together
 
 }  // namespace slalom

@@ -13,26 +13,11 @@ constexpr uint64_t kMostPages = 1 << 22;                  // bytes of one alloca
 constexpr size_t kMostMisuses = 64;                       // in one execution
 constexpr uint64_t kKernelImage = 0xffff'ffff'8000'0000;  // and modules: no heap is there
 
-// Functions of the allocators: free memory is theirs.
-constexpr std::string_view kAllocator[] = {
-    "kmem_cache_", "__kmem_cache_", "kmalloc",         "__kmalloc",    "kfree",       "kvfree",
-    "kvmalloc",    "slab_",         "__slab_",         "___slab_",     "get_partial", "deactivate_",
-    "put_cpu_",    "__unfreeze_",   "unfreeze_",       "flush_cpu_",   "allocate_",   "discard_slab",
-    "free_slab",   "__free_slab",   "free_to_",        "setup_obj",    "init_object", "check_obj",
-    "check_slab",  "on_freelist",   "free_debug_",     "alloc_debug_", "memcg_slab_", "kasan_",
-    "__kasan_",    "kfence_",       "vfree",           "__vfree",      "__vunmap",    "shuffle_",
-    "new_slab",    "refill_obj",    "__free_one_page", "free_unref_",  "__free_pages"};
-// Functions that work for whoever calls them: the caller says more.
-constexpr std::string_view kHelpers[] = {
-    "__list_", "list_",     "mem",   "__mem",  "str",     "_raw_",    "native_queued_", "queued_",
-    "__pv_",   "refcount_", "rb_",   "__rb_",  "_copy_",  "copy_",    "lockref_",       "mutex_",
-    "up_",     "down_",     "kref_", "rwsem_", "__rwsem", "rep_movs", "clear_",         "__mutex_"};
-
 }  // namespace
 
 bool KernelHeapDetector::is_allocator(Place pc) {
   uint8_t& known = allocator_[pc.raw];
-  if (known == 0) known = begins_with_any(function_name(names_.place(pc)), kAllocator) ? 2 : 1;
+  if (known == 0) known = is_allocator_function(function_name(names_.place(pc))) ? 2 : 1;
   return known == 2;
 }
 
@@ -75,6 +60,7 @@ void KernelHeapDetector::on_accesses(std::span<const Access> accesses, const Bat
 }
 
 void KernelHeapDetector::on_event(const Event& event) {
+  if (event.op == OpKind::Alloc && event.state == kMayStay) return;
   if (event.op == OpKind::Alloc) return allocated(event);
   if (event.op == OpKind::Free) return freed(event);
   state_.context.on_event(event);
@@ -90,7 +76,7 @@ void KernelHeapDetector::add(const Object& object) {
 
 void KernelHeapDetector::allocated(const Event& event) {
   const auto size = static_cast<uint64_t>(std::max<int64_t>(event.value, 0));
-  if (event.state != 0) {
+  if (event.state == kOfPages) {
     const uint64_t end = event.object.raw + std::min(size, kMostPages);
     for (uint64_t cell = event.object.raw / 8; cell * 8 < end; ++cell)
       if (uint32_t* known = state_.cells.find(cell)) *known = 0;
@@ -139,26 +125,13 @@ void KernelHeapDetector::misused(Misuse misuse) {
   seen = 1;
 }
 
-std::string KernelHeapDetector::telling_function(const Moment& moment) const {
-  const std::vector<Place> frames = state_.context.frames(moment.site.pc, moment.path);
-  for (const Place frame : frames) {
-    std::string name = function_name(names_.place(frame));
-    if (!begins_with_any(name, kHelpers) && !begins_with_any(name, kAllocator)) return name;
-  }
-  return function_name(names_.place(frames.front()));
-}
-
-std::string KernelHeapDetector::moment_text(const Moment& moment) const {
-  return fmt::format("by {} in {}", names_.agent(moment.site.agent),
-                     state_.context.stack_text(moment.site.pc, moment.path, names_));
-}
-
 Verdict KernelHeapDetector::verdict(const Misuse& misuse) const {
   const Object& object = misuse.object;
   const bool is_free = misuse.kind == BugKind::DoubleFree;
   const bool invalid = is_free && !object.free.site.agent;
-  const std::string user = telling_function(misuse.use);
-  const std::string freer = object.free.site.agent ? telling_function(object.free) : "";
+  const std::string user = telling_function(misuse.use, state_.context, names_);
+  const std::string freer =
+      object.free.site.agent ? telling_function(object.free, state_.context, names_) : "";
   Verdict verdict{
       .kind = misuse.kind, .severity = Severity::Failure, .title = {}, .detail = {}, .evidence = {}};
   const std::string what =
@@ -177,7 +150,7 @@ Verdict KernelHeapDetector::verdict(const Misuse& misuse) const {
     verdict.detail = fmt::format("The object: {}. ", what);
   }
   const auto tell = [&](const Moment& moment, std::string_view did, const std::string& text) {
-    verdict.detail += fmt::format("{} {}. ", did, moment_text(moment));
+    verdict.detail += fmt::format("{} {}. ", did, moment_text(moment, state_.context, names_));
     verdict.evidence.push_back(moment.site.evidence(text));
   };
   if (object.alloc.site.agent)

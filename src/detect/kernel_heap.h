@@ -17,14 +17,12 @@
 #include "base/flat_map.h"
 #include "detect/detector.h"
 #include "detect/kernel_context.h"
+#include "detect/kernel_memory.h"
 
 namespace slalom {
 
 struct KernelHeapState {
-  struct Moment {
-    Site site;  // no agent: not seen
-    uint32_t path = 0;
-  };
+  using Moment = KernelMoment;
   struct Object {
     ObjectId address;
     uint64_t size = 0;
@@ -79,8 +77,6 @@ class KernelHeapDetector final : public StatefulDetector<KernelHeapState> {
   bool is_allocator(Place pc);  // a place in one of its functions
   bool in_allocator(Place pc, uint32_t path);
   uint32_t cache_number(std::string_view name);
-  std::string telling_function(const Moment& moment) const;
-  std::string moment_text(const Moment& moment) const;
   Verdict verdict(const Misuse& misuse) const;
 
   // What these hold follows from names alone, so it is no part of an execution's state.

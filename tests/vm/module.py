@@ -25,17 +25,20 @@ def slalom(*arguments):
     return subprocess.run([SLALOM, *map(str, arguments)], capture_output=True, text=True, timeout=900)
 
 
-def explore(test, schedules, out, *more, detectors="console,deadlock,failure,kernel-heap"):
+def expectation():
+    return tomllib.loads((FOLDER / "test.toml").read_text())["expect"]
+
+
+FAILURES = "console,deadlock,failure,kernel-heap" + (",kernel-leak" if "leak" in expectation()["kinds"] else "")
+
+
+def explore(test, schedules, out, *more, detectors=FAILURES):
     done = slalom("explore", FOLDER / test, "--schedules", schedules, "--workers", 1, "--out", out, "--json",
                   "--detectors", detectors, *more)
     if done.returncode == 2 and ("slalom kernel get" in done.stderr or "scripts/build-modules" in done.stderr):
         print(done.stderr)
         sys.exit(77)  # skipped: the kernel or the modules are not there
     return done
-
-
-def expectation():
-    return tomllib.loads((FOLDER / "test.toml").read_text())["expect"]
 
 
 def races(test):

@@ -13,6 +13,8 @@ namespace {
 // So long nothing but idle CPUs: nobody will ever wake up. In virtual nanoseconds.
 constexpr uint64_t kForever = 3'000'000'000;
 constexpr uint64_t kMostRevivals = 20;
+// What a kernel may still do after it has reported its end.
+constexpr uint64_t kLastWords = 3'000'000;
 constexpr uint64_t kCheckLimit = 2'000'000'000;
 
 // "name+0x12" of the kernel's own that is there to wait for something.
@@ -67,6 +69,10 @@ Stop KernelMachine::conclude() {
     if (state_.kind == ChoiceKind::Yielded && !enabled(state_.current)) state_.kind = ChoiceKind::Blocked;
     return choice_point();
   }
+  return finish(deadlock());
+}
+
+Outcome KernelMachine::deadlock() const {
   Deadlocked deadlock;
   for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
     if (!state_.cpus[cpu].done) {
@@ -81,7 +87,45 @@ Stop KernelMachine::conclude() {
       }
       deadlock.waiting.push_back(std::move(waiting));
     }
-  return finish(std::move(deadlock));
+  return deadlock;
+}
+
+Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink) {
+  inputs_ = {.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = max_steps};
+  places_set_ = false;
+  begin_anew(sink);
+  Pc& pc = *machine_.pc;
+  Pc::Rest rest = pc.rest();
+  rest.turns.current = how.first;
+  rest.turns.quantum = how.instructions;
+  const Result<void> set = pc.set_rest(rest);
+  CHECK(set.ok(), "a turn of CPU {}", how.first);
+  const auto all_done = [&] {
+    return std::ranges::all_of(state_.cpus.begin(), state_.cpus.begin() + options_.flows,
+                               [](const CpuState& one) { return one.done; });
+  };
+  Stop stop = Outcome(Exited{});
+  while (true) {
+    const PcStop why = pc.run(kSlice);
+    read_console();
+    if (state_.dying && state_.dying_since == 0) state_.dying_since = instructions();
+    if (why == PcStop::Unknown)
+      stop = finish(ToolError{pc.trouble()});
+    else if (state_.failure)
+      stop = finish(Faulted{Faulted::Kind::Assertion, {}, {}, *state_.failure});
+    else if (state_.reported || (state_.dying && instructions() - state_.dying_since > kLastWords) ||
+             why == PcStop::PowerOff || why == PcStop::Reset || why == PcStop::Exit)
+      stop = finish(Exited{});
+    else if (all_done())
+      stop = end_of_test();
+    else if (why == PcStop::Idle || pc.time() - state_.progress > kForever)
+      stop = finish(deadlock());
+    else if (instructions() >= max_steps)
+      stop = finish(LimitReached{instructions(), {}});
+    else
+      continue;
+    return std::get<Outcome>(std::move(stop));
+  }
 }
 
 // The lock that the innermost function was called for which takes one and has not returned, on the stack
@@ -153,6 +197,17 @@ void KernelMachine::look_again() {
 
 // All flows are done: the guest looks at what they left, if it was asked to.
 Stop KernelMachine::end_of_test() {
+  const std::map<Place, uint64_t>* stays = options_.stays ? options_.stays() : nullptr;
+  if (stays != nullptr)
+    for (const auto& [place, count] : *stays)
+      sink_->on_event({.step = slalom::Step{instructions()},
+                       .agent = agent(state_.current),
+                       .op = OpKind::Alloc,
+                       .pc = place,
+                       .state = 2,
+                       .value = static_cast<int64_t>(count),
+                       .text = {},
+                       .recognised = true});
   if (options_.judge)
     if (std::string wrong = options_.judge(state_.results); !wrong.empty())
       return finish(Faulted{Faulted::Kind::Assertion, {}, {}, std::move(wrong)});

@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kMostText = 4096;  // in a line of the console
 constexpr uint64_t kMostResults = uint64_t{1} << 20;
 constexpr uint64_t kMostValues = 1024;  // of a choice
+constexpr uint64_t kKernelAddresses = 0xffff'8000'0000'0000;
 
 bool is_fatal(std::string_view line) {
   constexpr std::string_view kWords[] = {"BUG: kernel NULL pointer",
@@ -41,7 +42,8 @@ void KernelMachine::tell(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, Ob
                    .pc = Place{pc},
                    .object = object,
                    .value = value,
-                   .text = text});
+                   .text = text,
+                   .recognised = scoped()});  // nor is it a part of what is ordered
 }
 
 void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) {
@@ -53,8 +55,14 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
     std::ranges::remove_copy_if(accesses, std::back_inserter(memory), is_device);
     accesses = memory;
   }
-  const uint64_t stack = cpu.last_stack & ~(kKernelStack - 1);
   CpuState& state = state_.cpus[cpu.id];
+  if (scoped()) {
+    if (memory.empty()) memory.assign(accesses.begin(), accesses.end());
+    // Programs have memory of their own at the same addresses.
+    for (Access& access : memory) access.aside = !state.inside || access.address().raw < kKernelAddresses;
+    accesses = memory;
+  }
+  const uint64_t stack = cpu.last_stack & ~(kKernelStack - 1);
   if (state.entered && stack != 0 && state.interrupts.empty()) {
     state.flow_stack = stack;
     state.entered = false;
@@ -68,7 +76,7 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
     return;
   }
   pass_on(cpu.id);
-  communication_.add(cpu.id, accesses);
+  if (!scoped() || state.inside) communication_.add(cpu.id, accesses);
   state.liveness.on_accesses(accesses);
   sink_->on_accesses(accesses, {.agent = agent(cpu.id), .thread = stack, .first_step = first});
 }
@@ -81,6 +89,7 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
       break;
     case CpuEvent::Kind::InterruptReturn:
       if (cpu.cpl == 3) leave_interrupts(cpu.id, true);
+      look_at_scope(cpu.id);
       break;
     case CpuEvent::Kind::SystemCall:
       state_.progress = machine_.pc->time();
@@ -97,6 +106,7 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
       if ((event.number & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = event.number;
       if ((event.value & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = 0;
       tell(step, cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{event.value & ~(kKernelStack - 1)});
+      look_at_scope(cpu.id);
       break;
     }
     case CpuEvent::Kind::Exception:
@@ -106,6 +116,7 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
       break;
     case CpuEvent::Kind::FunctionEntry:
     case CpuEvent::Kind::FunctionReturn:
+      if (scoped()) look_at_scope(cpu.id);
       if (model_ != nullptr) model_->on_event(cpu, event, step);
       break;
   }

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "vm/kernel/next_operation.h"
 #include "vm/memory/mmu.h"
+#include "vm/memory/record.h"
 
 namespace slalom::vm {
 namespace {
@@ -35,18 +36,27 @@ KernelMachine::KernelMachine(Booted machine, KernelMachineOptions options, std::
   Pc& pc = *machine_.pc;
   CHECK(options_.flows >= 1 && options_.flows <= pc.cpu_count(), "{} flows on {} CPUs", options_.flows,
         pc.cpu_count());
-  if (options_.guest != nullptr) {
-    const GuestModelOptions wanted{.locks = true, .memory = true, .pages = true};
-    GuestSink& told = *this;
-    model_ = std::make_unique<GuestModel>(*options_.guest, wanted, told);
-    model_->watch(tap_);
-  }
+  recognise({.locks = true, .memory = true});
   pc.set_hypercalls(this);
   pc.attach(&tap_);
   pc.ram().make_base();
   begin_ = pc.take();
   begin_executed_ = pc.executed();
   for (unsigned i = 0; i < pc.cpu_count(); ++i) begin_retired_.push_back(pc.cpu(i).regs.retired);
+}
+
+void KernelMachine::recognise(Recognised what) {
+  if (recognised_ == what) return;
+  recognised_ = what;
+  tap_.functions = FunctionWatch();
+  model_.reset();
+  if (options_.guest != nullptr && (what.locks || what.memory)) {
+    const GuestModelOptions wanted{.locks = what.locks, .memory = what.memory, .pages = what.memory};
+    GuestSink& told = *this;
+    model_ = std::make_unique<GuestModel>(*options_.guest, wanted, told);
+    model_->watch(tap_);
+  }
+  options_.scope.watch(tap_.functions);
 }
 
 KernelMachine::~KernelMachine() {
@@ -68,6 +78,11 @@ Result<void> KernelMachine::reset(const Inputs& inputs) {
 }
 
 Stop KernelMachine::start(EventSink& sink) {
+  begin_anew(sink);
+  return choice(ChoiceKind::Start);
+}
+
+void KernelMachine::begin_anew(EventSink& sink) {
   Pc& pc = *machine_.pc;
   sink_ = nullptr;
   pc.restore(begin_);
@@ -93,9 +108,9 @@ Stop KernelMachine::start(EventSink& sink) {
   communication_.clear();
   if (model_ != nullptr) model_->set_state({});
   tap_.functions.set_open({});
+  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) look_at_scope(cpu);
   feedback_.places.clear();
   natural_ = false;
-  return choice(ChoiceKind::Start);
 }
 
 Stop KernelMachine::resume(Decision decision) {
@@ -111,8 +126,11 @@ Stop KernelMachine::resume(Decision decision) {
   }
   Pc& pc = *machine_.pc;
   for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) {
-    if (decision.next == agent(cpu) && !state_.cpus[cpu].parked &&
-        pc.cpu(cpu).regs.activity == Activity::Running) {
+    const std::optional<uint8_t> by_itself = decision.next == agent(cpu) ? unlisted(cpu) : std::nullopt;
+    const bool comes_in = state_.current != cpu || !state_.running;
+    if (by_itself && (comes_in || !can_run(cpu))) {
+      enter_interrupt(cpu, *by_itself, agent(cpu));
+    } else if (decision.next == agent(cpu) && can_run(cpu)) {
       if (!state_.cpus[cpu].liveness.live()) state_.cpus[cpu].liveness.revive();  // a replay knows better
     } else {
       bool delivered = false;
@@ -120,7 +138,7 @@ Stop KernelMachine::resume(Decision decision) {
       if (const std::optional<uint8_t> timer = early_timer(cpu)) possible.push_back(*timer);
       for (const uint8_t vector : possible) {
         if (decision.next != interrupt_agent(cpu, vector)) continue;
-        enter_interrupt(cpu, vector);
+        enter_interrupt(cpu, vector, decision.next);
         delivered = true;
         break;
       }
@@ -155,9 +173,20 @@ uint64_t KernelMachine::next_stop(unsigned cpu) const {
   return found != stops.end() && found->agent == after.agent ? found->ops : ~uint64_t{0};
 }
 
+bool KernelMachine::can_run(unsigned cpu) const {
+  return !state_.cpus[cpu].parked && machine_.pc->cpu(cpu).regs.activity == Activity::Running;
+}
 bool KernelMachine::enabled(unsigned cpu) const {
-  const CpuState& state = state_.cpus[cpu];
-  return !state.parked && machine_.pc->cpu(cpu).regs.activity == Activity::Running && state.liveness.live();
+  // Whoever spins waits for what it reads to change: an interrupt does not end that.
+  return can_run(cpu) ? state_.cpus[cpu].liveness.live() : unlisted(cpu).has_value();
+}
+
+std::optional<uint8_t> KernelMachine::unlisted(unsigned cpu) const {
+  const Contexts& contexts = options_.contexts;
+  if (!explores_ || (contexts.timers && contexts.ipis && contexts.devices)) return std::nullopt;
+  for (const uint8_t vector : vectors(cpu))
+    if (!contexts.has(vector)) return vector;
+  return std::nullopt;
 }
 
 std::vector<uint8_t> KernelMachine::vectors(unsigned cpu) const {
@@ -173,17 +202,18 @@ std::vector<uint8_t> KernelMachine::vectors(unsigned cpu) const {
 }
 
 std::optional<uint8_t> KernelMachine::early_timer(unsigned cpu) const {
-  if (state_.cpus[cpu].early_timers >= options_.early_timers) return std::nullopt;
+  if (!explores_ || !options_.contexts.timers || state_.cpus[cpu].early_timers >= options_.early_timers)
+    return std::nullopt;
   return machine_.pc->early_timer(cpu);
 }
 
-void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector) {
+void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector, AgentId as) {
   Pc& pc = *machine_.pc;
   CpuState& state = state_.cpus[cpu];
   // Whatever has just returned has done so before the interrupt comes.
   tap_.base_step = pc.executed();
   tap_.functions.at_block(pc.cpu(cpu), tap_, pc.cpu(cpu).gpr(kRip), static_cast<uint8_t>(OpKind::Return), 0);
-  const Interrupt context{interrupt_agent(cpu, vector), pc.cpu(cpu).gpr(kRip), pc.cpu(cpu).gpr(kRsp)};
+  const Interrupt context{as, pc.cpu(cpu).gpr(kRip), pc.cpu(cpu).gpr(kRsp)};
   state.interrupts.push_back(context);
   state.parked = false;
   state.liveness.revive();
@@ -192,9 +222,11 @@ void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector) {
     note(Course::Leg::Kind::Timer, cpu, 0);
     ++state.early_timers;
   }
+  state.inside = false;  // what the CPU itself reads to get there is nobody's
   const bool delivered = pc.deliver(cpu, vector);
   note(Course::Leg::Kind::Deliver, cpu, vector);
   CHECK(delivered, "interrupt {} could not be delivered to CPU {}", vector, cpu);
+  look_at_scope(cpu);
 }
 
 // Handlers whose return has been seen, or which a switch to another thread has left for good.
@@ -206,6 +238,21 @@ void KernelMachine::leave_interrupts(unsigned cpu, bool all) {
     nested.pop_back();
     if (!all) break;
   }
+}
+
+// What is below an interrupt's frame belongs to whoever was interrupted.
+void KernelMachine::look_at_scope(unsigned cpu) {
+  Cpu& here = machine_.pc->cpu(cpu);
+  CpuState& state = state_.cpus[cpu];
+  state.inside = false;
+  if (!scoped()) return;
+  const uint64_t pointer = here.gpr(kRsp);
+  uint64_t end = (pointer & ~(kKernelStack - 1)) + kKernelStack;
+  if (!state.interrupts.empty() && state.interrupts.back().return_rsp >= pointer)
+    end = std::min(end, state.interrupts.back().return_rsp);
+  state.inside = options_.scope.is_inside(tap_.functions.open(), pointer, end);
+  // Places outside are passed; inside each one stops, and the lease is counted here.
+  here.passes = state.inside ? 0 : kAllPlaces;
 }
 
 // Whoever spins is live again when what it reads is written.
@@ -224,15 +271,18 @@ Stop KernelMachine::run(uint32_t lease) {
     CpuState& state = state_.cpus[cpu];
     const uint64_t before = ops(cpu);
     RunOptions options{.instructions = std::min(next_stop(cpu) - before, kLook - before % kLook),
-                       .passes = state_.dying ? ~uint64_t{0} >> 1 : lease,
+                       .passes = state_.dying || (scoped() && !state.inside) ? kAllPlaces
+                                 : scoped()                                  ? 0
+                                                                             : lease,
                        .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
                        .stop_at_window = true};
     watch_for_writes();
     const PcStop why = pc.run_cpu(cpu, options);
     note(Course::Leg::Kind::Run, cpu, pc.cpu(cpu).regs.retired);
     const uint64_t done = ops(cpu) - before;
-    const uint64_t passed = pc.passed();
+    const uint64_t passed = scoped() ? (why == PcStop::Place ? 1 : 0) : pc.passed();
     state_.steps += passed;
+    const uint32_t leased = lease;
     lease -= static_cast<uint32_t>(std::min<uint64_t>(lease, passed));
     state.in_a_row += done;
     // Whatever changes the course of an execution is noticed at fixed counts of instructions, or where the
@@ -245,6 +295,7 @@ Stop KernelMachine::run(uint32_t lease) {
     }
     if (look) state.liveness.look(state.in_a_row);
     if (look || (why != PcStop::Place && !budget)) read_console();
+    if (scoped() && why == PcStop::Place && passed > 0 && leased > 0) continue;
     if (std::optional<Stop> stop = after(why)) return std::move(*stop);
     // A schedule may switch where the CPU stopped for another reason, too.
     if (!state_.dying && ops(cpu) != state_.chosen_at && next_stop_is(cpu))
@@ -287,8 +338,16 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
       return choice(ChoiceKind::Running);
     case PcStop::Window:
       if (state_.dying) return std::nullopt;
+      if (const std::optional<uint8_t> vector = unlisted(cpu)) {
+        enter_interrupt(cpu, *vector, agent(cpu));
+        return std::nullopt;
+      }
+      if (scoped()) return std::nullopt;
       return choice(ChoiceKind::Running);
     case PcStop::Access: {
+      // What is written outside of a scope makes no difference within: not when somebody goes on, either.
+      // Where nobody else can, conclude() lets them.
+      if (scoped() && !state.inside) return std::nullopt;
       const AccessHit& hit = pc.cpu(cpu).hit;
       for (CpuState& other : state_.cpus)
         for (const uint64_t address : other.liveness.waits_for())
@@ -296,6 +355,8 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
             other.liveness.revive();
             break;
           }
+      // Within a scope only accesses are choice points: the next one is.
+      if (scoped()) return std::nullopt;
       return choice(ChoiceKind::Running);
     }
     case PcStop::Halted:
@@ -310,6 +371,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
     case PcStop::Event: {
       const AgentId ended = agent(cpu);
       leave_interrupts(cpu, false);
+      look_at_scope(cpu);
       if (agent(cpu) == ended) return std::nullopt;
       return choice(ChoiceKind::Ended, ended);
     }
@@ -339,7 +401,7 @@ Stop KernelMachine::choice(ChoiceKind kind, AgentId current) {
   options_known_ = false;
   if (kind != ChoiceKind::Data && options().empty()) return conclude();
   // Whoever seems to wait may still be the one that goes on: a replay knows better.
-  if (kind == ChoiceKind::Yielded && !enabled(state_.current)) {
+  if (kind == ChoiceKind::Yielded && !enabled(state_.current) && !scoped()) {
     options_found_.push_back({current, next_operation(machine_.pc->cpu(state_.current))});
     std::ranges::sort(options_found_, {}, &Option::agent);
   }
@@ -367,12 +429,18 @@ Stop KernelMachine::choice_point() {
 std::span<const Option> KernelMachine::options() const {
   if (!options_known_) {
     options_found_.clear();
+    const Contexts contexts = explores_ ? options_.contexts : Contexts{};
+    std::vector<Option> others;  // CPUs that are not the search's
     for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) {
       const Place here{machine_.pc->cpu(cpu).regs.gpr[kRip]};
-      if (enabled(cpu)) options_found_.push_back({agent(cpu), next_operation(machine_.pc->cpu(cpu))});
+      if (enabled(cpu))
+        ((contexts.cpus >> cpu & 1) != 0 ? options_found_ : others)
+            .push_back({agent(cpu), next_operation(machine_.pc->cpu(cpu))});
       for (const uint8_t vector : vectors(cpu))
-        options_found_.push_back({interrupt_agent(cpu, vector), {OpKind::IrqEnter, ObjectId{cpu}, here}});
+        if (contexts.has(vector))
+          options_found_.push_back({interrupt_agent(cpu, vector), {OpKind::IrqEnter, ObjectId{cpu}, here}});
     }
+    if (options_found_.empty()) options_found_ = std::move(others);
     // A timer that is not due only comes where it interrupts somebody, or where nothing else can happen.
     const bool interrupts = state_.kind == ChoiceKind::Running || options_found_.empty();
     for (unsigned cpu = 0; interrupts && cpu < state_.cpus.size(); ++cpu)
@@ -422,6 +490,7 @@ Stop KernelMachine::restore(Id id) {
   communication_ = saved_[id]->communication;
   if (model_ != nullptr) model_->set_state(saved_[id]->model);
   tap_.functions.set_open(saved_[id]->open);
+  for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) look_at_scope(cpu);
   feedback_.places.clear();
   options_known_ = false;
   return choice_point();

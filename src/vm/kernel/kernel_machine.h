@@ -26,8 +26,19 @@
 #include "vm/kernel/communication.h"
 #include "vm/kernel/course.h"
 #include "vm/kernel/liveness.h"
+#include "vm/kernel/scope.h"
 
 namespace slalom::vm {
+
+// Which contexts a search decides about. Other CPUs run where none of these can; other interrupts come as
+// soon as their CPU runs and lets them in, as a part of what it does.
+struct Contexts {
+  uint32_t cpus = ~uint32_t{0};  // a bit each
+  bool timers = true, ipis = true, devices = true;
+
+  static constexpr uint8_t kTimer = 0xec, kFirstIpi = 0xf0;  // Linux's vectors
+  bool has(uint8_t vector) const { return vector == kTimer ? timers : vector >= kFirstIpi ? ipis : devices; }
+};
 
 struct KernelMachineOptions {
   unsigned flows = 2;                          // flow i runs on CPU i
@@ -35,7 +46,12 @@ struct KernelMachineOptions {
   bool has_check = false;                      // the guest says SLALOM_CHECKED after the test
   // Says what is wrong with the flows' results, if something is.
   std::function<std::string(const std::vector<std::vector<uint8_t>>&)> judge;
+  // How many objects of each place of allocation stay when calls run one after the other; null: nobody knows.
+  // Told at the end, as Alloc events with state 2.
+  std::function<const std::map<Place, uint64_t>*()> stays;
   std::shared_ptr<const GuestKernel> guest;  // whose locks and allocations are told; null: none
+  Contexts contexts;
+  Scope scope;                // empty: everything
   unsigned early_timers = 2;  // times that a CPU's timer may come before it is due, time passing meanwhile
 };
 
@@ -60,6 +76,15 @@ class KernelMachine final : public Machine,
   Snapshots* snapshots() override { return this; }
   const Names& names() const override { return *names_; }
 
+  // A whole run without control: CPUs take turns as the machine does by itself, interrupts come when they do.
+  // The given CPU is first, for so many instructions of its turn.
+  struct FreeRun {
+    static constexpr uint32_t kTurn = 20'000;  // a whole one
+    unsigned first = 0;
+    uint32_t instructions = 1;
+  };
+  Outcome run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink);
+
   // After the end.
   const Feedback* feedback() const override { return &feedback_; }
   const std::vector<std::vector<uint8_t>>& results() const { return state_.results; }  // by flow
@@ -76,7 +101,14 @@ class KernelMachine final : public Machine,
   }
   Pc::Checkpoint begin() const { return begin_; }
   uint64_t begin_executed() const { return begin_executed_; }
-  unsigned set_early_timers(unsigned times) { return std::exchange(options_.early_timers, times); }
+  // Between executions: which of the guest's doings are told, if it is known. Executions are the same.
+  struct Recognised {
+    bool locks = false, memory = false;
+    bool operator==(const Recognised&) const = default;
+  };
+  void recognise(Recognised what);
+  // Without early timers, contexts and scope, until true is said again.
+  void set_explores(bool explores) { explores_ = explores; }
 
   static AgentId cpu_agent(unsigned cpu) { return AgentId::initial(cpu); }
   static AgentId interrupt_agent(unsigned cpu, uint8_t vector);
@@ -100,6 +132,7 @@ class KernelMachine final : public Machine,
     bool parked = false;                // at SLALOM_DONE, and not interrupted since
     bool done = false;                  // its flow is
     unsigned early_timers = 0;          // that have come
+    bool inside = false;                // of the scope
     bool entered = false;               // its flow has just called the kernel
     uint64_t flow_stack = 0;            // where its flow's kernel stack lies,
     uint64_t flow_sleeps = 0;           // and how far it was used when it was left; 0: it was not
@@ -146,7 +179,10 @@ class KernelMachine final : public Machine,
   // How often a CPU is looked at, and how often the end of an execution is; at fixed counts of its own
   // instructions.
   static constexpr uint64_t kLook = 1'024, kSlice = 16 * kLook;
+  static constexpr uint64_t kAllPlaces = ~uint64_t{0} >> 1;  // more than can be passed
 
+  void begin_anew(EventSink& sink);
+  Outcome deadlock() const;  // as it stands
   Stop run(uint32_t lease);
   std::optional<Stop> after(PcStop why);
   Stop choice(ChoiceKind kind);
@@ -161,8 +197,12 @@ class KernelMachine final : public Machine,
   AgentId agent(unsigned cpu) const;                       // whose turn it is on that CPU
   uint64_t ops(unsigned cpu) const;
   uint64_t next_stop(unsigned cpu) const;
-  bool next_stop_is(unsigned cpu) const;  // here
-  void enter_interrupt(unsigned cpu, uint8_t vector);
+  bool next_stop_is(unsigned cpu) const;                // here
+  bool can_run(unsigned cpu) const;                     // by itself
+  std::optional<uint8_t> unlisted(unsigned cpu) const;  // an interrupt that comes by itself
+  bool scoped() const { return explores_ && !options_.scope.empty(); }
+  void look_at_scope(unsigned cpu);
+  void enter_interrupt(unsigned cpu, uint8_t vector, AgentId as);
   void leave_interrupts(unsigned cpu, bool all);
   struct LockWait {
     uint64_t lock = 0;
@@ -190,6 +230,7 @@ class KernelMachine final : public Machine,
   KernelMachineOptions options_;
   std::shared_ptr<const Names> names_;
   Tap tap_;
+  std::optional<Recognised> recognised_;
   std::unique_ptr<GuestModel> model_;  // null: nothing is known of the guest
   Pc::Checkpoint begin_ = 0;
   uint64_t begin_executed_ = 0;
@@ -200,7 +241,8 @@ class KernelMachine final : public Machine,
   State state_;
   Communication communication_;
   Feedback feedback_;
-  bool open_ = false;     // stands at a choice point
+  bool open_ = false;  // stands at a choice point
+  bool explores_ = true;
   bool natural_ = false;  // the check runs, and nothing is decided
   mutable std::vector<Option> options_found_;
   mutable bool options_known_ = false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/hash.h"
 #include "inputs/image.h"
@@ -11,11 +12,23 @@
 namespace slalom::vm {
 namespace {
 
-class Nobody : public EventSink {
+// What is allocated, by where that was.
+class Allocated : public EventSink {
  public:
   void on_accesses(std::span<const Access>, const BatchHeader&) override {}
-  void on_event(const Event&) override {}
+  void on_event(const Event& event) override {
+    if (event.op == OpKind::Alloc && event.state == 0) places_[event.object] = event.pc;
+    if (event.op == OpKind::Free) places_.erase(event.object);
+  }
   void on_end(const Outcome&) override {}
+  std::map<Place, uint64_t> counts() const {
+    std::map<Place, uint64_t> counts;
+    for (const auto& [object, place] : places_) ++counts[place];
+    return counts;
+  }
+
+ private:
+  std::map<ObjectId, Place> places_;
 };
 
 // stat and its family, clocks, usage: see the system's asm/unistd_64.h.
@@ -79,20 +92,20 @@ void SerialOrders::find(KernelMachine& machine, Place system_call_entry, uint64_
     for (size_t i = 1; i <= flow.sources.size(); ++i)
       orders *= static_cast<double>(++before) / static_cast<double>(i);
   if (orders > 4 * kMost) return;
-  const unsigned early_timers = machine.set_early_timers(0);
+  machine.set_explores(false);
   search(machine, system_call_entry, max_steps);
-  machine.set_early_timers(early_timers);
+  machine.set_explores(true);
 }
 
 void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint64_t max_steps) {
   Inputs inputs{.policy = {.where = ChoicePolicy::Where::Nowhere, .places = {system_call_entry}},
                 .max_steps = max_steps};
   std::vector<size_t> path;  // which of the flows was taken at each choice
-  Nobody sink;
   uint64_t instructions = 0;
   while (orders_ < kMost && instructions < kMostInstructions) {
     if (!machine.reset(inputs).ok()) return;
     std::vector<size_t> counts;
+    Allocated sink;
     Stop stop = machine.start(sink);
     size_t depth = 0;
     while (std::holds_alternative<ChoicePoint>(stop)) {
@@ -137,11 +150,16 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint6
       Values values;
       fingerprints_.insert(fingerprint(machine.results(), values));
       values_.insert(std::move(values));
+      for (const auto& [place, count] : sink.counts()) {
+        uint64_t& most = stays_[place];
+        most = std::max(most, count);
+      }
     }
     path.resize(depth);
     while (!path.empty() && path.back() + 1 == counts[path.size() - 1]) path.pop_back();
     if (path.empty()) {
       complete_ = true;
+      stays_[Place{}] = 0;  // so that there is something to tell
       return;
     }
     ++path.back();

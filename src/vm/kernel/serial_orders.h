@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ class SerialOrders {
   bool complete() const { return complete_; }
   uint64_t orders() const { return orders_; }
 
+  // How many objects at most stay allocated, by where that was.
+  const std::map<Place, uint64_t>& stays() const { return stays_; }
+
   // Empty: some serial order gives these results, or nobody knows.
   std::string judge(const std::vector<std::vector<uint8_t>>& results) const;
 
@@ -41,6 +45,7 @@ class SerialOrders {
   uint64_t orders_ = 0;
   std::set<uint64_t> fingerprints_;
   std::set<Values> values_;
+  std::map<Place, uint64_t> stays_;
 };
 
 }  // namespace slalom::vm

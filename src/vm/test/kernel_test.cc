@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "vm/boot/kernel_cache.h"
+#include "vm/kernel/scope.h"
 
 namespace slalom::vm {
 namespace {
@@ -38,7 +39,7 @@ class Reader {
     const toml::table& root = parsed.table();
     TRY(only_keys(root, "a kernel test",
                   {"name", "about", "kernel", "debug_info", "cpus", "memory", "append", "modules", "files",
-                   "setup", "check", "flow", "expect", "limits"}));
+                   "setup", "check", "scope", "contexts", "flow", "expect", "limits"}));
     TRY(read_text(root, "name", test_.name));
     TRY(read_text(root, "about", test_.about));
     TRY(read_text(root, "kernel", test_.kernel));
@@ -57,6 +58,7 @@ class Reader {
                      file.text);
     TRY(read_flows(root));
     TRY(read_machine(root));
+    TRY(read_search(root));
     TRY(read_expect(root));
     TRY(read_limits(root));
     return std::move(test_);
@@ -186,6 +188,28 @@ class Reader {
     if (trouble != std::errc() || mega < 64 || mega > 4096)
       return wrong(*root.get("memory"), "`memory` must be \"64M\" to \"4G\", not \"{}\"", memory);
     test_.memory = mega << 20;
+    return {};
+  }
+
+  Result<void> read_search(const toml::table& root) {
+    TRY_ASSIGN(test_.scope, entries_of(root, "scope"));
+    for (const KernelTest::Entry& one : test_.scope)
+      if (!is_scope(one.text))
+        return error("{}:{}: \"{}\": {}", test_.file, one.line, one.text, kScopeAdvice);
+    TRY_ASSIGN(test_.contexts, entries_of(root, "contexts"));
+    bool some_cpu = test_.contexts.empty();
+    for (const KernelTest::Entry& one : test_.contexts) {
+      bool known = one.text == "timer" || one.text == "ipi" || one.text == "device";
+      for (unsigned cpu = 0; cpu < test_.cpus; ++cpu)
+        if (one.text == fmt::format("cpu{}", cpu)) known = some_cpu = true;
+      if (!known)
+        return error(
+            "{}:{}: \"{}\" is no context: write \"cpu0\" to \"cpu{}\", \"timer\", \"ipi\" or \"device\"",
+            test_.file, one.line, one.text, test_.cpus - 1);
+    }
+    if (!some_cpu)
+      return error("{}:{}: `contexts` needs at least one CPU: add \"cpu0\"", test_.file,
+                   test_.contexts.front().line);
     return {};
   }
 

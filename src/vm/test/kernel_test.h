@@ -58,11 +58,13 @@ struct KernelTest {
   Entry debug_info;     // a vmlinux that knows source lines; empty: none is given
   unsigned cpus = 2;
   uint64_t memory = uint64_t{256} << 20;
-  std::string append;          // to the kernel's command line
-  std::vector<Entry> modules;  // a name, or a .ko file with parameters
-  std::vector<Entry> files;    // HOST:GUEST
-  std::vector<Entry> setup;    // commands
-  Entry check;                 // a command; empty: there is none
+  std::string append;           // to the kernel's command line
+  std::vector<Entry> modules;   // a name, or a .ko file with parameters
+  std::vector<Entry> files;     // HOST:GUEST
+  std::vector<Entry> setup;     // commands
+  Entry check;                  // a command; empty: there is none
+  std::vector<Entry> scope;     // "module:NAME", "function:NAME": what a search orders; empty: everything
+  std::vector<Entry> contexts;  // "cpuN", "timer", "ipi", "device": what it decides about; empty: everything
   std::vector<Flow> flows;
   Expectation expect;
   Limits limits;

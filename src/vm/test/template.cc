@@ -33,6 +33,11 @@ setup = ["mkfifo /tmp/pipe"]
 # A command after the flows have ended. A status other than 0 is a failure.
 check = "test -p /tmp/pipe"
 
+# A search may order the accesses of a part only, and then try all their orders (--strategy dpor):
+# scope = ["module:mine", "function:pipe_*"]
+# It decides about these CPUs and interrupts only:
+# contexts = ["cpu0", "cpu1", "timer", "ipi", "device"]
+
 # Each flow is pinned to a CPU of its own. All start at the same moment.
 [[flow]]
 name = "writer"

@@ -239,6 +239,43 @@ TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
   EXPECT_TRUE(narrow.results.contains(1) && narrow.results.contains(2));
 }
 
+// What was told of an execution, in which the first CPU that can run does.
+struct Told : EventSink {
+  void on_accesses(std::span<const Access> accesses, const BatchHeader&) override {
+    for (const Access& access : accesses)
+      if (is_memory(access.op())) addresses.push_back(access.address().raw);
+  }
+  void on_event(const Event& event) override { events.push_back(event.op); }
+  void on_end(const Outcome&) override {}
+  std::vector<uint64_t> addresses;
+  std::vector<OpKind> events;
+};
+
+Told tell_all(KernelMachine& machine, ChoicePolicy::Where where) {
+  Told told;
+  EXPECT_TRUE(machine.reset({.policy = {.where = where}, .max_steps = 100'000}).ok());
+  Stop stop = machine.start(told);
+  while (std::holds_alternative<ChoicePoint>(stop))
+    stop = machine.resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
+  return told;
+}
+
+// Each CPU has an APIC at the same address, which is not told: where a CPU is stopped between accesses to
+// it, nothing is, and that is not an event, either.
+TEST(KernelMachine, ABatchOfWhichNothingIsLeftIsNoEvent) {
+  Code first;
+  first.increment();
+  for (int i = 0; i < 3; ++i) first.add({0xa1}).word(0xfee00020);  // mov eax, [the APIC's id]
+  first.increment().done(0);
+  const auto machine = make(first, Code().increment().done(1));
+  const Told stopped = tell_all(*machine, ChoicePolicy::Where::Everywhere);
+  const Told unstopped = tell_all(*machine, ChoicePolicy::Where::Nowhere);
+  EXPECT_EQ(stopped.addresses, std::vector<uint64_t>(6, 0x100000));
+  EXPECT_EQ(stopped.addresses, unstopped.addresses);
+  EXPECT_EQ(stopped.events, unstopped.events);
+  EXPECT_EQ(std::ranges::count(stopped.events, OpKind::None), 0);
+}
+
 // lock: mov eax,1; xchg [0x100100],eax; test eax,eax; jnz -> pause; jmp lock
 Code& lock(Code& code, bool pauses) {
   code.add({0xb8}).word(1);
