@@ -24,7 +24,7 @@ class Survey(unittest.TestCase):
             for pair in pairs:
                 found = results.get(pair, (200, []))
                 (Path(folder) / f"debian-6.1.{pair}.json").write_text(
-                    json.dumps({"executions": found[0], "findings": found[1]}))
+                    json.dumps({"executions": found[0], "truncated": found[2] if len(found) > 2 else 0, "findings": found[1]}))
             done = subprocess.run([sys.executable, ROOT / "scripts/survey", "--keep", folder, "debian:6.1"], capture_output=True,
                                   text=True, check=False, env={**os.environ, "SLALOM": "/bin/false"})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -35,10 +35,12 @@ class Survey(unittest.TestCase):
             "rename-rename": (200, [finding('assertion failed: rename("/a", "/b") of forth gives -22', "failure", 9),
                                     finding("data race: __lookup_mnt / attach_recursive_mnt"),
                                     finding("data race: brand_new / brand_new")]),
+            "flock": (195, [], 5),
             "truncate-read": (17, [finding("assertion failed: something else", "failure", 1)]),
         })
-        self.assertIn(f"{(pairs - 1) * 200 + 17:,} on 6.1", text)
-        self.assertIn("`truncate-read` on 6.1 (17)", text)
+        self.assertIn(f"{(pairs - 2) * 200 + 17 + 195:,} on 6.1", text)
+        self.assertIn("out of time: `truncate-read` on 6.1 (17).", text)
+        self.assertIn("limit of instructions: 5 of `flock` on 6.1.", text)
         self.assertIn("| The mount table | by design | 1 | 6.1 |", text)
         self.assertIn("9 on 6.1 | by design: both look up", text)
         self.assertIn("| something else | `truncate-read` | 1 on 6.1 | not judged yet |", text)
