@@ -172,9 +172,9 @@ void Runtime::serve() {
     to_parent(Phase::Over);
   }
   const long zygote = raw_syscall(SYS_getppid);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  raw_syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
   if (raw_syscall(SYS_getppid) != zygote) end_process();
-  setpgid(0, 0);
+  raw_syscall(SYS_setpgid, 0, 0);
   if (channel_->debugged != 0) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
   set_self(begin_execution(pthread_self()));

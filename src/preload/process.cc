@@ -77,6 +77,7 @@ int zygote_main(int argc, char** argv, char** environment) {
   Runtime& rt = runtime();
   use_signal_stack();
   warm_up_threads();
+  free(realloc(calloc(1, 16), 32));  // what these hide is looked up here, rather than in each execution
   real_exit();
   watch_signals();
   rt.serve();

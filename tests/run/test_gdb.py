@@ -83,10 +83,10 @@ class Gdb(ProgramTest):
     def test_runs_a_thread_until_it_is_preempted(self):
         # One thread has read the counter and not yet written it when the other one goes on.
         output = self.debug(LOST_UPDATE, *["next-switch"] * 2, "thread apply all bt", "continue", begin="--gdb-start")
+        self.assertIn("slalom: counter == 2", output)
         at_switch = output[:output.rindex("slalom: counter == 2")]
         self.assertIn("slalom_switched", at_switch)
         self.assertRegex(at_switch, rf"main \(\) at .*prog\.c:{line_of(LOST_UPDATE, 'join(a')}\b")
-        self.assertIn("slalom: counter == 2", output)
 
 
 if __name__ == "__main__":

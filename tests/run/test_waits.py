@@ -272,6 +272,134 @@ int main(void) {
 }
 """
 
+# C11 threads, and the forms of waiting calls that name a clock. What they wait for never comes, or was there before.
+CLOCKS = r"""
+#include <assert.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+static mtx_t mutex;
+static cnd_t condition;
+static tss_t key;
+static once_flag flag = ONCE_FLAG_INIT;
+static int ready, inits, destroyed;
+static atomic_uint word;
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
+static void init(void) { ++inits; }
+static void destroy(void *value) { destroyed += *(int *)value; }
+static int c11(void *argument) {
+  static int one = 1;
+  tss_set(key, &one);
+  call_once(&flag, init);
+  mtx_lock(&mutex);
+  ready = 1;
+  cnd_signal(&condition);
+  mtx_unlock(&mutex);
+  thrd_sleep(&(struct timespec){1, 0}, 0);
+  return *(int *)argument;
+}
+static void *wake_futex(void *unused) {
+  atomic_store(&word, 1);
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+  return unused;
+}
+static void *try_all(void *unused) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += 1;
+  assert(pthread_mutex_clocklock(&held, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
+  assert(pthread_rwlock_clockrdlock(&shared, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
+  assert(pthread_rwlock_clockwrlock(&shared, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
+  sem_t none;
+  sem_init(&none, 0, 0);
+  assert(sem_clockwait(&none, CLOCK_MONOTONIC, &until) == -1 && errno == ETIMEDOUT);
+  pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+  pthread_mutex_lock(&own);
+  assert(pthread_cond_clockwait(&never, &own, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
+  pthread_mutex_unlock(&own);
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  assert(now.tv_sec > until.tv_sec || (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec));
+  return unused;
+}
+int main(void) {
+  mtx_init(&mutex, mtx_timed | mtx_recursive);
+  cnd_init(&condition);
+  tss_create(&key, destroy);
+  int seven = 7, result = 0;
+  thrd_t thread;
+  assert(thrd_create(&thread, c11, &seven) == thrd_success);
+  mtx_lock(&mutex);
+  mtx_lock(&mutex);
+  mtx_unlock(&mutex);
+  while (!ready) cnd_wait(&condition, &mutex);
+  mtx_unlock(&mutex);
+  call_once(&flag, init);
+  assert(thrd_join(thread, &result) == thrd_success && result == 7 && inits == 1 && destroyed == 1);
+
+  pthread_t other;
+  pthread_mutex_lock(&held);
+  pthread_rwlock_wrlock(&shared);
+  pthread_create(&other, 0, try_all, 0);
+  struct timespec past = {0, 0};
+  const int joined = pthread_clockjoin_np(other, 0, CLOCK_MONOTONIC, &past);
+  assert(joined == 0 || joined == ETIMEDOUT);
+  if (joined != 0) pthread_join(other, 0);
+
+  pthread_create(&other, 0, wake_futex, 0);
+  while (atomic_load(&word) == 0) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, 0, 0, 0);
+  pthread_join(other, 0);
+
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  struct itimerspec once = {{0, 0}, {now.tv_sec + 60, 0}}, rest;
+  int timer = timerfd_create(CLOCK_REALTIME, 0);
+  assert(timerfd_settime(timer, TFD_TIMER_ABSTIME, &once, 0) == 0);
+  assert(timerfd_gettime(timer, &rest) == 0 && rest.it_value.tv_sec <= 60);
+  uint64_t fired;
+  assert(read(timer, &fired, sizeof fired) == sizeof fired && fired == 1);
+  return 0;
+}
+"""
+
+# One thing that is not controlled, by its number.
+UNCONTROLLED = r"""
+#include <aio.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int word, other;
+static void *nothing(void *unused) { return unused; }
+int main(void) {
+  static struct aiocb request = {.aio_fildes = -1};
+  struct itimerval later = {{0, 0}, {1000, 0}};
+  pthread_t thread;
+  pthread_create(&thread, 0, nothing, 0);
+  if (WHICH == 0) syscall(SYS_futex, &word, FUTEX_REQUEUE, 1, 1, &other, 0);
+  if (WHICH == 1) aio_read(&request);
+  if (WHICH == 2) setitimer(ITIMER_PROF, &later, 0);
+  if (WHICH == 3 && fork() == 0) _exit(0);
+  if (WHICH == 3) wait(0);
+  if (WHICH != 4) pthread_join(thread, 0);
+  return 0;
+}
+"""
+NAMES = ("system calls that slalom does not model", "aio_read", "timers of its processor time", "forks",
+         "neither joined nor detached")
+
 
 class Waits(ProgramTest):
     def search(self, text, *options, flags=()):
@@ -293,6 +421,19 @@ class Waits(ProgramTest):
 
     def test_robust_mutexes(self):
         self.assertEqual(self.search(ROBUST, "--schedules", 20), [])
+
+    def test_clocks_and_c11(self):
+        for timeouts in ("any", "idle"):
+            options = ("--strategy", "random", "--schedules", 40, "--timeouts", timeouts, "--run-twice")
+            self.assertEqual(self.search(CLOCKS, *options), [], timeouts)
+
+    def test_what_is_not_controlled_is_named(self):
+        for which, name in enumerate(NAMES):
+            program = self.build(UNCONTROLLED, flags=[f"-DWHICH={which}"])
+            done = self.slalom("run", "--schedules", 5, "--out", "", "--", program, codes=(0,))
+            self.assertIn("warning: ", done.stderr, name)
+            self.assertIn(name, done.stderr)
+            self.assertEqual(done.stderr.count("warning: "), 1, done.stderr)
 
     def test_random_numbers_are_the_same(self):
         first, second = (self.search(RANDOM, "--schedules", 2, "--no-shrink") for _ in range(2))
