@@ -14,7 +14,8 @@ constexpr uint8_t kAdvance = 0x40, kAdvance1 = 0x02, kAdvance2 = 0x03, kAdvance4
                   kSameValue = 0x08, kDefineCfa = 0x0c, kDefineCfaExpression = 0x0f, kOffsetSigned = 0x11,
                   kDeref = 0x06, kPlusConstant = 0x23, kRegisterPlus = 0x70;
 constexpr uint8_t kRbp = 6, kRsp = 7, kReturn = 16;
-constexpr int kUnit = -8;           // of offsets
+constexpr int kUnit = -8;  // of offsets
+constexpr uint64_t kUserEnd = 0x800000000000;
 constexpr size_t kRowsAtOnce = 64;  // a debugger goes through all rows before the one it wants
 
 // Where a struct pt_regs has DWARF's registers 0 to 16, in units of 8 bytes.
@@ -75,6 +76,7 @@ void put_frame(Bytes& out, const UnwindRow& row) {
 void put_rule(Bytes& out, const UnwindRow& row) {
   using Kind = UnwindRow::Kind;
   if (row.kind == Kind::Unknown) {
+    put_frame(out, {.offset = 8});  // some frame has to be there
     out.push_back(kUndefined);
     put_unsigned(out, kReturn);
     return;
@@ -127,6 +129,14 @@ void put_common(Bytes& out) {
 std::vector<uint8_t> make_debug_frame(std::span<const UnwindRow> rows) {
   Bytes out;
   put_common(out);
+  if (!rows.empty()) {  // programs have no callers that matter here
+    Bytes entry;
+    append_le(entry, uint32_t{0});
+    append_le(entry, uint64_t{0});
+    append_le(entry, kUserEnd);
+    put_rule(entry, {});
+    put_entry(out, std::move(entry));
+  }
   for (size_t i = 0; i + 1 < rows.size();) {
     // Rows that belong to one entry: all of calls, or a single one of another kind, which would leave its
     // rules to the next ones.

@@ -1,8 +1,8 @@
 #include "symbols/orc.h"
 
 #include <algorithm>
-#include <optional>
-#include <utility>
+#include <array>
+#include <span>
 
 #include "base/little_endian.h"
 
@@ -19,29 +19,46 @@ std::vector<uint8_t> read_range(GuestMemory& memory, uint64_t first, uint64_t en
   return bytes;
 }
 
-std::optional<std::pair<UnwindRow::Base, UnwindRow::Indirect>> base_of(unsigned reg) {
+// What a number of a register means, as in the kernel's orc_types.h.
+struct Numbers {
   using Base = UnwindRow::Base;
   using Indirect = UnwindRow::Indirect;
-  switch (reg) {  // ORC_REG_... of the kernel's orc_types.h
-    case 2:
-      return std::pair{Base::Rdx, Indirect::No};
-    case 3:
-      return std::pair{Base::Rdi, Indirect::No};
-    case 4:
-      return std::pair{Base::Rbp, Indirect::No};
-    case 5:
-      return std::pair{Base::Rsp, Indirect::No};
-    case 6:
-      return std::pair{Base::R10, Indirect::No};
-    case 7:
-      return std::pair{Base::R13, Indirect::No};
-    case 8:
-      return std::pair{Base::Rbp, Indirect::After};
-    case 9:
-      return std::pair{Base::Rsp, Indirect::Before};
-    default:
-      return std::nullopt;
-  }
+  struct One {
+    unsigned number;
+    Base base;
+    Indirect indirect;
+  };
+  std::array<One, 9> bases;
+  unsigned frame;  // the caller's RBP was saved relative to the frame
+};
+constexpr unsigned kNobody = 16;
+constexpr Numbers kOlderNumbers = {{{{kNobody, Numbers::Base::Rax, Numbers::Indirect::No},
+                                     {2, Numbers::Base::Rdx, Numbers::Indirect::No},
+                                     {3, Numbers::Base::Rdi, Numbers::Indirect::No},
+                                     {4, Numbers::Base::Rbp, Numbers::Indirect::No},
+                                     {5, Numbers::Base::Rsp, Numbers::Indirect::No},
+                                     {6, Numbers::Base::R10, Numbers::Indirect::No},
+                                     {7, Numbers::Base::R13, Numbers::Indirect::No},
+                                     {8, Numbers::Base::Rbp, Numbers::Indirect::After},
+                                     {9, Numbers::Base::Rsp, Numbers::Indirect::Before}}},
+                                   1};
+constexpr Numbers kNewerNumbers = {{{{1, Numbers::Base::Rax, Numbers::Indirect::No},
+                                     {2, Numbers::Base::Rdx, Numbers::Indirect::No},
+                                     {3, Numbers::Base::Rsp, Numbers::Indirect::No},
+                                     {4, Numbers::Base::Rbp, Numbers::Indirect::No},
+                                     {5, Numbers::Base::Rdi, Numbers::Indirect::No},
+                                     {6, Numbers::Base::R10, Numbers::Indirect::No},
+                                     {7, Numbers::Base::R13, Numbers::Indirect::No},
+                                     {9, Numbers::Base::Rsp, Numbers::Indirect::Before},
+                                     {10, Numbers::Base::Rbp, Numbers::Indirect::After}}},
+                                   8};
+
+// 7.x kernels number registers in another way, and nothing but the numbers says so. Almost every frame is
+// computed from the stack pointer: 5, or else 3.
+const Numbers& numbers_of(std::span<const uint8_t> rules) {
+  std::array<size_t, 16> counts{};
+  for (size_t at = 4; at < rules.size(); at += kRowBytes) ++counts[rules[at] & 15];
+  return counts[3] > counts[5] ? kNewerNumbers : kOlderNumbers;
 }
 
 UnwindRow::Kind kind_of(unsigned type, bool newer) {
@@ -65,6 +82,7 @@ std::vector<UnwindRow> read_orc(GuestMemory& memory, const SymbolTable& kernel, 
   const std::vector<uint8_t> rules = read_range(memory, *first, *end);
   if (places.size() / 4 != rules.size() / kRowBytes) return {};
 
+  const Numbers& numbers = numbers_of(rules);
   std::vector<UnwindRow> rows;
   for (size_t i = 0; i < places.size() / 4; ++i) {
     const auto distance = static_cast<int32_t>(get_le<uint32_t>(places, 4 * i).value_or(0));
@@ -72,14 +90,13 @@ std::vector<UnwindRow> read_orc(GuestMemory& memory, const SymbolTable& kernel, 
     const unsigned bits = number(4);
     UnwindRow row;
     row.address = *first_ip + 4 * i + static_cast<uint64_t>(static_cast<int64_t>(distance));
-    const auto base = base_of(bits & 15);
-    if (base) {
+    const auto base = std::ranges::find(numbers.bases, bits & 15, &Numbers::One::number);
+    if (base != numbers.bases.end()) {
       row.kind = kind_of(bits >> 8, newer);
-      row.base = base->first;
-      row.indirect = base->second;
+      row.base = base->base;
+      row.indirect = base->indirect;
       row.offset = static_cast<int16_t>(number(0));
-      const unsigned rbp = bits >> 4 & 15;  // 1: relative to the frame
-      if (rbp == 1) row.rbp_offset = static_cast<int16_t>(number(2));
+      if ((bits >> 4 & 15) == numbers.frame) row.rbp_offset = static_cast<int16_t>(number(2));
     }
     if (row.kind == UnwindRow::Kind::Unknown) row = {.address = row.address};
     rows.push_back(row);

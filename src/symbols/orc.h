@@ -24,7 +24,7 @@ struct UnwindRow {
     Return,     // the frame is what an IRET returns to
   };
   // What the frame is computed from, by its number in DWARF.
-  enum class Base : uint8_t { Rdx = 1, Rdi = 5, Rbp = 6, Rsp = 7, R10 = 10, R13 = 13 };
+  enum class Base : uint8_t { Rax = 0, Rdx = 1, Rdi = 5, Rbp = 6, Rsp = 7, R10 = 10, R13 = 13 };
   enum class Indirect : uint8_t { No, Before, After };  // the base is read from memory; the sum is
 
   uint64_t address = 0;
@@ -41,7 +41,7 @@ struct UnwindRow {
 };
 
 // Sorted by address. Empty: this kernel has no such tables, or not where its symbols say. `types` tells which
-// of the two forms of tables (before and since 6.4) they have.
+// of two forms (before and since 6.4) their entries have.
 std::vector<UnwindRow> read_orc(GuestMemory& memory, const SymbolTable& kernel, const Btf& types);
 
 }  // namespace slalom

@@ -60,6 +60,17 @@ class Read {
     std::free(found);
     return text;
   }
+  // Is there a rule which says that nobody called?
+  bool is_outermost(uint64_t address) {
+    Dwarf_Frame* found = nullptr;
+    if (dwarf_cfi_addrframe(cfi_, address, &found) != 0) return false;
+    Dwarf_Op memory[3];
+    Dwarf_Op* ops = memory;
+    size_t count = 1;
+    const int known = dwarf_frame_register(found, 16, memory, &ops, &count);
+    std::free(found);
+    return known == 0 && count == 0 && ops != nullptr;  // elfutils: "undefined"
+  }
   // Where the caller's register was saved, from the frame; none: it was not.
   std::optional<int64_t> saved(uint64_t address, int reg) {
     Dwarf_Frame* found = nullptr;
@@ -117,6 +128,13 @@ TEST(SymbolFile, CallersAreFoundAsTheRowsSay) {
   EXPECT_EQ(read.saved(kText + 1100, 6), 32);
   EXPECT_EQ(read.saved(kText + 1200, 16), 0);
   EXPECT_EQ(read.saved(kText + 1200, 7), 24);
+}
+
+TEST(SymbolFile, ProgramsHaveNoCallers) {
+  Read read(make_symbol_file({}, rows()));
+  EXPECT_TRUE(read.is_outermost(0x402b9c));
+  EXPECT_TRUE(read.is_outermost(0x7fff00001000));
+  EXPECT_FALSE(read.is_outermost(kText));
 }
 
 TEST(SymbolFile, NothingIsKnownBehindTheLastRow) {
