@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/hash.h"
-#include "vm/kernel/next_operation.h"
 #include "vm/memory/mmu.h"
 #include "vm/memory/record.h"
 
@@ -402,7 +401,7 @@ Stop KernelMachine::choice(ChoiceKind kind, AgentId current) {
   if (kind != ChoiceKind::Data && options().empty()) return conclude();
   // Whoever seems to wait may still be the one that goes on: a replay knows better.
   if (kind == ChoiceKind::Yielded && !enabled(state_.current) && !scoped()) {
-    options_found_.push_back({current, next_operation(machine_.pc->cpu(state_.current))});
+    options_found_.push_back({current, next_operations_.of(machine_.pc->cpu(state_.current))});
     std::ranges::sort(options_found_, {}, &Option::agent);
   }
   return choice_point();
@@ -435,7 +434,7 @@ std::span<const Option> KernelMachine::options() const {
       const Place here{machine_.pc->cpu(cpu).regs.gpr[kRip]};
       if (enabled(cpu))
         ((contexts.cpus >> cpu & 1) != 0 ? options_found_ : others)
-            .push_back({agent(cpu), next_operation(machine_.pc->cpu(cpu))});
+            .push_back({agent(cpu), next_operations_.of(machine_.pc->cpu(cpu))});
       for (const uint8_t vector : vectors(cpu))
         if (contexts.has(vector))
           options_found_.push_back({interrupt_agent(cpu, vector), {OpKind::IrqEnter, ObjectId{cpu}, here}});

@@ -26,6 +26,7 @@
 #include "vm/kernel/communication.h"
 #include "vm/kernel/course.h"
 #include "vm/kernel/liveness.h"
+#include "vm/kernel/next_operation.h"
 #include "vm/kernel/scope.h"
 
 namespace slalom::vm {
@@ -245,6 +246,7 @@ class KernelMachine final : public Machine,
   bool explores_ = true;
   bool natural_ = false;  // the check runs, and nothing is decided
   mutable std::vector<Option> options_found_;
+  mutable NextOperations next_operations_;
   mutable bool options_known_ = false;
   struct Saved;
   std::vector<std::unique_ptr<Saved>> saved_;

@@ -2,18 +2,23 @@
 
 #include <Zydis/Zydis.h>
 
-#include <array>
-
 #include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {
 
-uint64_t value_of(const Cpu& cpu, ZydisRegister reg, uint64_t next) {
-  if (reg == ZYDIS_REGISTER_NONE) return 0;
-  if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP) return next;
-  const uint64_t value = cpu.regs.gpr[static_cast<size_t>(ZydisRegisterGetId(reg)) & 15];
-  return ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) == 32 ? static_cast<uint32_t>(value) : value;
+bool is_next(ZydisRegister reg) {
+  return reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP;
+}
+
+uint8_t number_of(ZydisRegister reg) {
+  if (reg == ZYDIS_REGISTER_NONE || is_next(reg)) return kZero;
+  return static_cast<uint8_t>(ZydisRegisterGetId(reg) & 15);
+}
+
+bool is_narrow(ZydisRegister reg) {
+  return reg != ZYDIS_REGISTER_NONE && !is_next(reg) &&
+         ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) == 32;
 }
 
 OpKind kind_of(const ZydisDecodedInstruction& in, const ZydisDecodedOperand& operand) {
@@ -27,31 +32,52 @@ OpKind kind_of(const ZydisDecodedInstruction& in, const ZydisDecodedOperand& ope
 
 }  // namespace
 
-PendingOp next_operation(const Cpu& cpu) {
-  const uint64_t rip = cpu.regs.gpr[kRip];
-  PendingOp op{OpKind::None, {}, Place{rip}};
-  const bool is_long = cpu.mode.is_long();
-  std::array<uint8_t, 15> bytes;
-  const size_t size = read_memory(cpu, is_long ? rip : static_cast<uint32_t>(cpu.code_base + rip), bytes);
+NextOperations::Known NextOperations::decode(const std::array<uint8_t, 15>& bytes, size_t size,
+                                             bool is_long) {
+  Known known{.bytes = bytes, .size = static_cast<uint8_t>(size), .is_long = is_long};
   ZydisDecoder decoder;
   ZydisDecoderInit(&decoder, is_long ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32,
                    is_long ? ZYDIS_STACK_WIDTH_64 : ZYDIS_STACK_WIDTH_32);
   ZydisDecodedInstruction in;
   ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data(), size, &in, operands))) return op;
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data(), size, &in, operands))) return known;
   for (unsigned i = 0; i < in.operand_count; ++i) {
     const ZydisDecodedOperand& operand = operands[i];
     if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY || operand.mem.type != ZYDIS_MEMOP_TYPE_MEM) continue;
-    uint64_t address = value_of(cpu, operand.mem.base, rip + in.length) +
-                       value_of(cpu, operand.mem.index, 0) * operand.mem.scale;
-    if (operand.mem.disp.has_displacement) address += static_cast<uint64_t>(operand.mem.disp.value);
-    if (operand.mem.segment == ZYDIS_REGISTER_GS) address += cpu.regs.segments[kGs].base;
-    if (operand.mem.segment == ZYDIS_REGISTER_FS) address += cpu.regs.segments[kFs].base;
-    if (!is_long) address = static_cast<uint32_t>(address);
-    op.kind = kind_of(in, operand);
-    op.object = ObjectId{address};
-    return op;
+    known.kind = kind_of(in, operand);
+    known.base = number_of(operand.mem.base);
+    known.index = number_of(operand.mem.index);
+    known.scale = operand.mem.scale;
+    known.narrow = is_narrow(operand.mem.base) || is_narrow(operand.mem.index);
+    known.from_next = is_next(operand.mem.base);
+    known.length = in.length;
+    if (operand.mem.disp.has_displacement) known.displacement = static_cast<uint64_t>(operand.mem.disp.value);
+    if (operand.mem.segment == ZYDIS_REGISTER_GS) known.segment = kGs;
+    if (operand.mem.segment == ZYDIS_REGISTER_FS) known.segment = kFs;
+    break;
   }
+  return known;
+}
+
+PendingOp NextOperations::of(const Cpu& cpu) {
+  const uint64_t rip = cpu.regs.gpr[kRip];
+  PendingOp op{OpKind::None, {}, Place{rip}};
+  const bool is_long = cpu.mode.is_long();
+  std::array<uint8_t, 15> bytes{};
+  const size_t size = read_memory(cpu, is_long ? rip : static_cast<uint32_t>(cpu.code_base + rip), bytes);
+  if (size == 0) return op;
+  Known& known = known_[rip];
+  if (known.size != size || known.is_long != is_long || known.bytes != bytes)
+    known = decode(bytes, size, is_long);
+  if (known.kind == OpKind::None) return op;
+  const auto value = [&](uint8_t number) {
+    return known.narrow ? static_cast<uint32_t>(cpu.regs.gpr[number]) : cpu.regs.gpr[number];
+  };
+  uint64_t address = known.displacement + value(known.base) + value(known.index) * known.scale;
+  if (known.from_next) address += rip + known.length;
+  if (known.segment != 0) address += cpu.regs.segments[known.segment].base;
+  op.kind = known.kind;
+  op.object = ObjectId{is_long ? address : static_cast<uint32_t>(address)};
   return op;
 }
 
