@@ -258,7 +258,7 @@ class Maker {
       if (calls) ordinals_[operation.agent].push_back(operation.event->value);
       if (operation.is_event(OpKind::SyscallExit) && keep_[i] && merge_result(operation)) continue;
       if (!keep_[i]) {
-        folded_ += operation.access != nullptr;
+        folded_ += operation.access != nullptr && is_memory(operation.access->op());
         continue;
       }
       // A CPU looks up an interrupt's handler before it tells that the interrupt begins.

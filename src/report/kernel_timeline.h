@@ -29,8 +29,8 @@ std::pair<std::string, std::string> kernel_order(const OrderConstraint& constrai
 // Anything else stays as it is.
 std::string console_summary(const std::string& text);
 
-// "0xffff888003260000: wrote 2", "jiffies: read 17, wrote 18"; `after`: the second part of a
-// read-modify-write, or null.
+// "0xffff888003260000: wrote 2", "jiffies: read 17, wrote 18", "calls mutex_lock"; `after`: the second part
+// of a read-modify-write, or null.
 std::string access_text(const Access& access, const Access* after, const Names& names);
 
 }  // namespace slalom

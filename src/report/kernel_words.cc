@@ -10,13 +10,18 @@
 namespace slalom {
 namespace {
 
+// Pointers to functions and variables, but no error codes.
+constexpr uint64_t kImage = 0xffffffff80000000, kErrors = 0xfffffffffffff000;
 constexpr size_t kFrames = 8;     // of a call trace
 constexpr size_t kHeadLines = 4;  // before the registers: more than one says what happened
 
-std::string value_of(const Access& access) {
+std::string value_of(const Access& access, const Names& names) {
   // Of more than eight bytes only a hash is known: enough to see whether two are the same.
   if (access.size > 8) return fmt::format("{} bytes #{:04x}", human_number(access.size), access.value >> 48);
-  return value_text(access.value, static_cast<uint32_t>(access.size));
+  const std::string text = value_text(access.value, static_cast<uint32_t>(access.size));
+  if (access.size < 8 || access.value < kImage || access.value >= kErrors) return text;
+  const std::string name = printable(names.object(ObjectId{access.value}));
+  return name.starts_with("0x") ? text : fmt::format("{} <{}>", text, name);
 }
 
 // "store to", "load of": before the object
@@ -60,13 +65,18 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }  // namespace
 
 std::string access_text(const Access& access, const Access* after, const Names& names) {
+  // Calls and returns are among the accesses: their addresses are code.
+  if (access.op() == OpKind::Call || access.op() == OpKind::Return)
+    return fmt::format("{} {}", access.op() == OpKind::Call ? "calls" : "returns to",
+                       printable(names.place(Place{access.address().raw})));
   const std::string object = printable(names.object(access.address()));
   if (after != nullptr)
-    return fmt::format("{}: read {}, wrote {}", object, value_of(access), value_of(*after));
+    return fmt::format("{}: read {}, wrote {}", object, value_of(access, names), value_of(*after, names));
   const KernelOperation operation{{}, {}, &access, nullptr};
   if (access.op() == OpKind::CompareExchange)
-    return fmt::format("{}: was {}, {}", object, value_of(access), access.wrote ? "swapped" : "not swapped");
-  return fmt::format("{}: {} {}", object, operation.writes() ? "wrote" : "read", value_of(access));
+    return fmt::format("{}: was {}, {}", object, value_of(access, names),
+                       access.wrote ? "swapped" : "not swapped");
+  return fmt::format("{}: {} {}", object, operation.writes() ? "wrote" : "read", value_of(access, names));
 }
 
 std::pair<std::string, std::string> kernel_order(const OrderConstraint& constraint, const KernelTrace& trace,

@@ -83,6 +83,19 @@ std::vector<std::string> calls(const Scene& scene, TimelineDetail detail) {
   return lines;
 }
 
+TEST(KernelReport, CallsAreNoAccesses) {
+  Scene s = deep();
+  const TraceLog::Batch& first = s.log.batches().front();
+  EXPECT_EQ(access_text(s.log.accesses()[first.first], nullptr, s.names), "calls vfs_write");
+  uint64_t shown = 0, folded = 0;
+  for (const TimelineRow& row : timeline(s, TimelineDetail::Essential).rows) {
+    shown += row.note.starts_with("half: ");
+    if (row.text.starts_with("... ")) folded += std::stoul(row.text.substr(4));
+  }
+  EXPECT_EQ(shown, 2u);
+  EXPECT_EQ(folded, 0u);
+}
+
 TEST(KernelReport, CallsLeadToSwitchesAndEvidence) {
   EXPECT_EQ(calls(deep(), TimelineDetail::Essential),
             (std::vector<std::string>{"writer: write(fd)", ".vfs_write -> m:write -> m:store_it",
