@@ -2,9 +2,9 @@
 //
 // A buffer that is made when it is first needed, in the manner of drivers that allocate lazily.
 //
-// The bug, as in many a get-or-create: whoever finds no buffer lets go of the lock, since allocating may
-// sleep, and puts its own buffer in place without looking again. Of two that come at the same time one
-// overwrites the other one's pointer, and that buffer is lost. Every access has its lock, both calls succeed,
+// The bug, as in many a get-or-create: whoever finds no buffer lets go of the lock, takes it again to put its
+// own one in place, and does not look again. Of two that come at the same time one overwrites the other one's
+// pointer, and that buffer is lost. Every access has its lock, both calls succeed,
 // and nothing ever crashes: the memory is gone.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -22,24 +22,23 @@ static DEFINE_SPINLOCK(buffer_lock);  // guards `buffer`
 static struct buffer* buffer;         // NULL: not yet needed
 
 static noinline long need_buffer(void) {
-  struct buffer* made;
+  struct buffer* made = kzalloc(sizeof(*made), GFP_KERNEL);
   bool is_there;
 
+  if (!made) return -ENOMEM;
   spin_lock(&buffer_lock);
   is_there = buffer != NULL;
   spin_unlock(&buffer_lock);
-  if (is_there) return 0;
-
-  made = kzalloc(sizeof(*made), GFP_KERNEL);
-  if (!made) return -ENOMEM;
-  spin_lock(&buffer_lock);
+  if (!is_there) {
+    spin_lock(&buffer_lock);
 #ifdef FIXED
-  if (!buffer) swap(buffer, made);
+    if (!buffer) swap(buffer, made);
 #else
-  buffer = made;
-  made = NULL;
+    buffer = made;
+    made = NULL;
 #endif
-  spin_unlock(&buffer_lock);
+    spin_unlock(&buffer_lock);
+  }
   kfree(made);
   return 0;
 }
