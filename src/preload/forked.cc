@@ -171,6 +171,7 @@ void Runtime::serve() {
     channel_->wait_status = status;
     to_parent(Phase::Over);
   }
+  channel_->child = static_cast<int32_t>(raw_syscall(SYS_getpid));  // the zygote may not have run since
   const long zygote = raw_syscall(SYS_getppid);
   raw_syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
   if (raw_syscall(SYS_getppid) != zygote) end_process();
