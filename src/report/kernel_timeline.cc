@@ -5,18 +5,16 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "report/kernel_relevance.h"
+#include "report/kernel_selection.h"
 
 namespace slalom {
 namespace {
 
-constexpr size_t kRowsOfRun = 12;  // accesses between two switches,
-constexpr size_t kFewRows = 6;     // and where the evidence says most already
-constexpr size_t kMostRuns = 24;   // a longer schedule is shown by its ends
-constexpr size_t kTurns = 3;       // so many runs that only wait become one row
-constexpr size_t kColumns = 3;     // with more, interrupts that do nothing of interest have none
+constexpr size_t kMostRuns = 24;  // a longer schedule is shown by its ends
+constexpr size_t kTurns = 3;      // so many runs that only wait become one row
+constexpr size_t kColumns = 3;    // with more, interrupts that do nothing of interest have none
 
 class Maker {
  public:
@@ -29,24 +27,9 @@ class Maker {
         names_(names),
         everything_(detail == TimelineDetail::Everything),
         glyphs_(glyphs),
-        relevance_(everything_ ? std::vector<Relevance>(trace.operations.size(), Relevance::None)
-                               : find_relevance(trace, names)),
-        keep_(trace.operations.size(), everything_),
-        evidence_(evidence_operations(trace, finding.verdict)) {
-    for (const KernelRun& run : trace.runs) leaving_.push_back(run.leaving);
-    for (const AgentSwitch& change : switches.switches)
-      if (change.at > 0 && change.at < trace.runs.size()) leaving_[change.at - 1] = change.leaving;
-  }
+        selection_(select_operations(trace, switches, finding, names, detail)) {}
 
   Timeline make() {
-    for (size_t i = 0; i < evidence_.size(); ++i)
-      if (evidence_[i]) keep_[i] = true;
-    if (!everything_ && has_its_places()) {
-      find_quiet();
-      find_settled();
-    }
-    if (!everything_)
-      for (size_t run = 0; run < trace_.runs.size(); ++run) choose(run);
     choose_agents();
     add_runs();
     add_end();
@@ -54,130 +37,14 @@ class Maker {
   }
 
  private:
-  Leaving leaving(size_t run) const { return leaving_[run]; }
-
-  // Do the evidence's places tell the story? A kernel's own report is only where it was noticed.
-  bool has_its_places() const {
-    switch (finding_.verdict.kind) {
-      case BugKind::DataRace:
-      case BugKind::UseAfterFree:
-      case BugKind::DoubleFree:
-      case BugKind::Deadlock:
-        return std::ranges::find(evidence_, true) != evidence_.end();
-      default:
-        return false;
-    }
-  }
-
-  // System calls that came and went without evidence and without a switch have one row each.
-  void find_quiet() {
-    struct Call {
-      std::vector<size_t> operations;
-      bool begun = false, matters = false;
-    };
-    std::map<AgentId, Call> calls;
-    for (size_t number = 0; number < trace_.runs.size(); ++number) {
-      const KernelRun& run = trace_.runs[number];
-      Call& call = calls[run.agent];
-      for (size_t i = run.first; i < run.end; ++i) {
-        const KernelOperation& operation = trace_.operations[i];
-        if (operation.is_event(OpKind::SyscallEnter)) call = {.operations = {}, .begun = true};
-        call.operations.push_back(i);
-        call.matters |= evidence_[i];
-        if (!operation.is_event(OpKind::SyscallExit)) continue;
-        if (call.begun && !call.matters)
-          for (const size_t quiet : call.operations) relevance_[quiet] = Relevance::None;
-        call = {};
-      }
-      call.matters |= number + 1 < trace_.runs.size() && unforced(leaving(number));
-    }
-  }
-
-  // Where a deadlock is complete: after the last decision and the last evidence, and one turn more,
-  // who waits goes on doing so.
-  void find_settled() {
-    if (finding_.verdict.kind != BugKind::Deadlock) return;
-    size_t last = 0;
-    for (size_t number = 0; number < trace_.runs.size(); ++number) {
-      const KernelRun& run = trace_.runs[number];
-      for (size_t i = run.first; i < run.end; ++i)
-        if (evidence_[i]) last = number;
-      if (number + 1 < trace_.runs.size() && unforced(leaving(number))) last = number + 1;
-    }
-    settled_ = last + 1;
-  }
-
-  // The accesses nearest to the switches, those that communicate first.
-  void choose(size_t number) {
-    if (number > settled_) return;
-    const KernelRun& run = trace_.runs[number];
-    const bool is_first = number == 0;
-    const bool is_last = number + 1 == trace_.runs.size();
-    struct Candidate {
-      Relevance relevance;
-      size_t distance;
-      size_t at;
-    };
-    std::vector<Candidate> candidates;
-    for (size_t i = run.first; i < run.end; ++i) {
-      if (trace_.operations[i].event != nullptr) {
-        keep_[i] = keep_[i] || is_told(trace_.operations[i]);
-        continue;
-      }
-      if (relevance_[i] == Relevance::None) continue;
-      const size_t after_start = is_first ? run.end : i - run.first;
-      const size_t before_end = is_last ? run.end : run.end - i;
-      candidates.push_back({relevance_[i], std::min(after_start, before_end), i});
-    }
-    const size_t most = std::min(candidates.size(), has_its_places() ? kFewRows : kRowsOfRun);
-    std::ranges::partial_sort(candidates, candidates.begin() + static_cast<ptrdiff_t>(most),
-                              [](const Candidate& a, const Candidate& b) {
-                                if (a.relevance != b.relevance) return a.relevance > b.relevance;
-                                return a.distance != b.distance ? a.distance < b.distance : a.at < b.at;
-                              });
-    for (size_t k = 0; k < most; ++k) keep_[candidates[k].at] = true;
-    if (most > 0) interesting_.insert(run.agent);
-
-    // What a CPU had just done when it was stopped, and what it was about to do.
-    if (!is_last && unforced(leaving(number))) keep_access(run.end, run.first, true);
-    if (resumed_.contains(run.agent)) keep_access(run.first, run.end, false);
-    if (!is_last && unforced(leaving(number))) {
-      resumed_.insert(run.agent);
-    } else {
-      resumed_.erase(run.agent);
-    }
-  }
-
-  void keep_access(size_t from, size_t to, bool backward) {
-    while (from != to) {
-      const size_t i = backward ? --from : from++;
-      if (trace_.operations[i].access == nullptr) continue;
-      keep_[i] = true;
-      return;
-    }
-  }
-
-  static bool is_told(const KernelOperation& operation) {
-    switch (operation.event->op) {
-      case OpKind::SyscallEnter:
-      case OpKind::SyscallExit:
-      case OpKind::IrqEnter:
-      case OpKind::Note:
-      case OpKind::Fail:
-        return true;
-      default:
-        return false;
-    }
-  }
+  Leaving leaving(size_t run) const { return selection_.leaving[run]; }
 
   void choose_agents() {
     std::map<AgentId, uint64_t> counts;
     for (const KernelRun& run : trace_.runs) counts[run.agent] += run.end - run.first;
-    for (size_t i = 0; i < trace_.operations.size(); ++i)
-      if (evidence_[i]) interesting_.insert(trace_.operations[i].agent);
     for (AgentId agent : switches_.agents) {
       const bool drop = !everything_ && switches_.agents.size() > kColumns && agent.parent() &&
-                        !interesting_.contains(agent);
+                        !selection_.interesting.contains(agent);
       if (drop) {
         result_.dropped.push_back({agent, counts[agent]});
       } else {
@@ -193,8 +60,9 @@ class Maker {
     const KernelRun& run = trace_.runs[number];
     const bool last = number + 1 == trace_.runs.size();
     return (last || !unforced(leaving(number))) &&
-           std::none_of(keep_.begin() + static_cast<ptrdiff_t>(run.first),
-                        keep_.begin() + static_cast<ptrdiff_t>(run.end), [](bool keep) { return keep; });
+           std::none_of(selection_.keep.begin() + static_cast<ptrdiff_t>(run.first),
+                        selection_.keep.begin() + static_cast<ptrdiff_t>(run.end),
+                        [](bool keep) { return keep; });
   }
 
   void add_whole(std::string text) {
@@ -256,8 +124,8 @@ class Maker {
       const KernelOperation& operation = trace_.operations[i];
       const bool calls = operation.is_event(OpKind::SyscallEnter);
       if (calls) ordinals_[operation.agent].push_back(operation.event->value);
-      if (operation.is_event(OpKind::SyscallExit) && keep_[i] && merge_result(operation)) continue;
-      if (!keep_[i]) {
+      if (operation.is_event(OpKind::SyscallExit) && selection_.keep[i] && merge_result(operation)) continue;
+      if (!selection_.keep[i]) {
         folded_ += operation.access != nullptr && is_memory(operation.access->op());
         continue;
       }
@@ -289,7 +157,7 @@ class Maker {
     row.text = place_and_line(names_, operation.access->pc());
     row.note = access_text(*operation.access, after, names_);
     row.wraps = true;
-    if (evidence_[i] || evidence_[last]) row.mark = TimelineRow::Mark::Evidence;
+    if (selection_.evidence[i] || selection_.evidence[last]) row.mark = TimelineRow::Mark::Evidence;
     if (!repeats(row)) push(std::move(row));
     return last;
   }
@@ -301,7 +169,7 @@ class Maker {
     row.agent = operation.agent;
     row.step = operation.step;
     row.wraps = true;
-    if (evidence_[i]) row.mark = TimelineRow::Mark::Evidence;
+    if (selection_.evidence[i]) row.mark = TimelineRow::Mark::Evidence;
     switch (event.op) {
       case OpKind::SyscallEnter:
         row.text = call_text(operation.agent);
@@ -320,7 +188,7 @@ class Maker {
         break;
       case OpKind::Console:
         row.text = printable(event.text);
-        row.failed = evidence_[i];
+        row.failed = selection_.evidence[i];
         break;
       case OpKind::Fail:
         row.text = printable(event.text);
@@ -440,14 +308,9 @@ class Maker {
   const Names& names_;
   const bool everything_;
   const Glyphs& glyphs_;
-  std::vector<Relevance> relevance_;
-  std::vector<bool> keep_, evidence_;
-  std::vector<Leaving> leaving_;                      // by run
-  std::set<AgentId> interesting_;                     // has an access of interest
-  std::set<AgentId> resumed_;                         // while choosing: who was stopped and has not gone on
+  const KernelSelection selection_;
   std::map<AgentId, std::vector<int64_t>> ordinals_;  // the calls of each, so far
   uint64_t folded_ = 0;
-  size_t settled_ = SIZE_MAX;  // after that run, a deadlock's CPUs only wait
   struct Last {
     std::optional<size_t> row;   // that push() made
     std::optional<size_t> call;  // a call that has not returned

@@ -1,8 +1,8 @@
 // The timeline of a kernel's execution, with its words: one column per CPU and interrupt, system calls in the
 // user's words, where each CPU stood when it was stopped, and of the accesses those that matter.
 //
-// Everything that is left out is counted. Layout is report/timeline.h's; what matters is
-// report/kernel_relevance.h's.
+// Everything that is left out is counted. Layout is report/timeline.h's; what is shown is
+// report/kernel_selection.h's.
 #pragma once
 
 #include <string>
