@@ -212,6 +212,9 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (arguments.strategy.empty()) arguments.strategy = target.strategy;
   if (arguments.strategy.empty()) arguments.strategy = target.yields ? "dfs" : "dpor";
   TRY_ASSIGN(job.strategy, parse_strategy(arguments.strategy, arguments.seed));
+  // Who waits within a scope is guessed, so no sequence of operations can be foreseen.
+  if (!target.scope.empty() && job.strategy.name == "dpor" && job.strategy.settings.empty())
+    job.strategy.settings.emplace_back("coarse", "");
   TRY_ASSIGN(job.policy, parse_choices(arguments.choices));
   job.max_steps = arguments.max_steps;
   job.detectors = arguments.detectors;

@@ -11,6 +11,8 @@ void FailureDetector::on_accesses(std::span<const Access> accesses, const BatchH
 void FailureDetector::on_end(const Outcome& outcome) {
   const auto* fault = std::get_if<Faulted>(&outcome);
   if (fault == nullptr) return;
+  if (fault->kind == Faulted::Kind::Crash && !fault->agent && fault->what.empty())
+    return;  // its console says more
   const bool assertion = fault->kind == Faulted::Kind::Assertion;
   // The text of an assertion is part of the program; that of a crash is made at run time, with values in it.
   const std::string what = assertion ? fault->what : generic_text(fault->what);

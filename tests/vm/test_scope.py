@@ -56,8 +56,9 @@ class Scope(unittest.TestCase):
                 self.assertEqual(len(failures(result)), 1 if which == "test" else 0)
 
     def test_a_deadlock_is_found_and_its_twin_exhausted(self):
-        self.assertEqual(failures(self.scoped("abba", "test", "dpor")),
-                         ["deadlock: back waits in abba:transfer; forth waits in abba:transfer"])
+        bug = self.scoped("abba", "test", "dpor")
+        self.assertEqual(failures(bug), ["deadlock: back waits in abba:transfer; forth waits in abba:transfer"])
+        self.assertEqual((bug["exhausted"], bug["diverged"]), (True, 0))
         twin = self.scoped("abba", "fixed", "dpor")
         self.assertEqual((twin["exhausted"], twin["executions"], failures(twin)), (True, twin["classes"], []))
 
@@ -71,7 +72,7 @@ class Scope(unittest.TestCase):
     def test_it_is_said_what_was_exhausted(self):
         told = slalom("explore", MODULES / "torn_read" / "fixed.toml", "--scope", "module:torn_read_fixed", "--strategy", "dpor",
                       "--out", "", "--workers", 1).stdout
-        self.assertIn("exhausted within scope: every order of dependent operations was executed, of those in module:torn_read_fixed",
+        self.assertIn("exhausted within scope: every order of dependent transitions between the choice points was executed, of those in module:torn_read_fixed",
                       " ".join(told.split()))
 
     def test_a_scope_that_is_nobodys_is_an_error(self):

@@ -50,7 +50,7 @@ bool is_waiting_function(std::string_view place) {
 
 Stop KernelMachine::conclude() {
   Pc& pc = *machine_.pc;
-  if (state_.dying) return finish(Exited{});
+  if (state_.dying) return finish(died());
   for (int tries = 0; tries < 10'000; ++tries) {
     bool revived = false;
     for (CpuState& state : state_.cpus)

@@ -306,7 +306,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
   Pc& pc = *machine_.pc;
   const unsigned cpu = state_.current;
   CpuState& state = state_.cpus[cpu];
-  if (state_.dying && why == PcStop::Halted) return finish(Exited{});
+  if (state_.dying && why == PcStop::Halted) return finish(died());
   if (state_.failure)
     return finish(
         Faulted{Faulted::Kind::Assertion, agent(cpu), Place{pc.cpu(cpu).gpr(kRip)}, *state_.failure});
@@ -315,7 +315,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
   if (ops(cpu) % kSlice == 0) {
     if (state_.dying && state_.dying_since == 0) state_.dying_since = instructions();
     if (state_.reported || (state_.dying && instructions() - state_.dying_since > kLastWords))
-      return finish(Exited{});
+      return finish(died());
     if (instructions() >= inputs_.max_steps) return finish(LimitReached{instructions(), {agent(cpu)}});
   }
   switch (why) {

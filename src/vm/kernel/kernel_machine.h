@@ -184,6 +184,8 @@ class KernelMachine final : public Machine,
 
   void begin_anew(EventSink& sink);
   Outcome deadlock() const;  // as it stands
+  // The kernel has reported its end. A search that wants all orders must know that something did not happen.
+  Outcome died() const { return scoped() ? Outcome(Faulted{Faulted::Kind::Crash, {}, {}, {}}) : Exited{}; }
   Stop run(uint32_t lease);
   std::optional<Stop> after(PcStop why);
   Stop choice(ChoiceKind kind);
