@@ -1,7 +1,7 @@
-// Signals that the program sends to itself: by kill and pthread_kill, and by its timers. A handler runs in
-// the thread that the signal was sent to, before that thread's next operation; since the sender's operation
-// may come anywhere between two of the thread's, so may the handler. Threads that wait for signals (sigwait
-// and its kin, pause, sigsuspend) wait for these.
+// Signals that the program sends to itself: by kill, sigqueue and pthread_kill, and by its timers. A handler
+// runs in the thread that the signal was sent to, before that thread's next operation; since the sender's
+// operation may come anywhere between two of the thread's, so may the handler. Threads that wait for signals
+// (sigwait and its kin, pause, sigsuspend) wait for these.
 //
 // What a handler does to the call in which its thread waits is as signal(7) says: it ends with EINTR, always
 // or without SA_RESTART, or goes on; a wait on a condition variable ends, which it may at any time. Not
@@ -34,6 +34,56 @@ uint64_t bit(int signal) {
   return uint64_t{1} << (signal - 1);
 }
 
+// Why each signal was sent that nobody has taken yet, in the order of sending. Without a place for it, a
+// signal still arrives, as from kill().
+struct Sent {
+  uint32_t agent;  // kNobody: to the process as a whole
+  int signal;
+  Cause cause;
+};
+constexpr uint32_t kMostSent = 256;
+constinit Sent sent[kMostSent] = {};
+constinit uint32_t sent_count = 0;
+
+// Adds a signal to those that are `pending` for the agent. Only signals for real time queue.
+void post(uint64_t& pending, uint32_t agent, int signal, Cause cause) {
+  if (((pending & bit(signal)) == 0 || signal >= SIGRTMIN) && sent_count < kMostSent)
+    sent[sent_count++] = {agent, signal, cause};
+  pending |= bit(signal);
+}
+
+siginfo_t info_of(int signal, Cause cause) {
+  siginfo_t info = {};
+  info.si_signo = signal;
+  info.si_code = cause.code;
+  if (cause.code != SI_TIMER) {  // which has something else there
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+  }
+  info.si_value = cause.value;
+  return info;
+}
+
+// The oldest of that number leaves those that are pending.
+siginfo_t take(uint64_t& pending, uint32_t agent, int signal) {
+  Cause cause;
+  bool found = false;
+  uint32_t kept = 0;
+  pending &= ~bit(signal);
+  for (uint32_t i = 0; i < sent_count; ++i) {
+    const bool same = sent[i].agent == agent && sent[i].signal == signal;
+    if (same && !found) {
+      cause = sent[i].cause;
+      found = true;
+      continue;
+    }
+    if (same) pending |= bit(signal);
+    sent[kept++] = sent[i];
+  }
+  sent_count = kept;
+  return info_of(signal, cause);
+}
+
 // Signal numbers as the kernel's set has them: bit 0 is signal 1.
 uint64_t bits_of(const sigset_t* set) {
   uint64_t bits = 0;
@@ -60,7 +110,7 @@ void know_handler(int signal, const struct sigaction* action) {
   handler.flags = action->sa_flags;
 }
 
-void run_handler(int signal) {
+void run_handler(int signal, siginfo_t& info) {
   Runtime& rt = runtime();
   Agent& agent = rt.me();
   const Handler handler = handlers[signal];
@@ -75,14 +125,10 @@ void run_handler(int signal) {
   const int error = errno;
   rt.tell(OpKind::SemWait, kSignalObject, 1, signal, kNobody, sigabbrev_np(signal));
   rt.retire();
-  if (handler.long_function != nullptr) {
-    siginfo_t info = {};
-    info.si_signo = signal;
-    info.si_pid = getpid();
+  if (handler.long_function != nullptr)
     handler.long_function(signal, &info, nullptr);
-  } else if (handler.function != nullptr) {
+  else if (handler.function != nullptr)
     handler.function(signal);
-  }
   errno = error;
   agent.relock = before.relock;
   agent.target = before.target;
@@ -91,11 +137,11 @@ void run_handler(int signal) {
   agent.blocked = blocked;
 }
 
-void send(uint32_t index, int signal, uint64_t pc) {
+void send(uint32_t index, int signal, uint64_t pc, Cause cause) {
   Runtime& rt = runtime();
   rt.arrive(OpKind::SemPost, kSignalObject, pc);
   rt.tell(OpKind::SemPost, kSignalObject, 0, signal, index, sigabbrev_np(signal));
-  rt.agent(index).arrived |= bit(signal);
+  post(rt.agent(index).arrived, index, signal, cause);
   rt.retire();
   run_handlers();
 }
@@ -122,8 +168,8 @@ int wait_for_handler(uint64_t pc) {
   return errno = EINTR, -1;
 }
 
-// 0: its time is over; -1: another signal's handler has run.
-int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc) {
+// The signal that came. 0: its time is over; -1: another signal's handler has run.
+int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc, siginfo_t& info) {
   Runtime& rt = runtime();
   const uint64_t wanted = bits_of(set);
   rt.cancel_point(true);
@@ -133,22 +179,61 @@ int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc) 
   if (call.ended()) return -1;
   int signal = 0;
   if (in_time) {
-    for (uint64_t* sent : {&rt.me().signals, &rt.me().arrived, &rt.arrived()}) {
-      if ((*sent & wanted) == 0) continue;
-      signal = __builtin_ctzll(*sent & wanted) + 1;
-      *sent &= ~bit(signal);
+    for (uint64_t* pending : {&rt.me().signals, &rt.me().arrived, &rt.arrived()}) {
+      if ((*pending & wanted) == 0) continue;
+      signal = __builtin_ctzll(*pending & wanted) + 1;
+      info = take(*pending, pending == &rt.arrived() ? kNobody : rt.self(), signal);
       break;
     }
     if (signal == 0) {
       const timespec now{0, 0};
-      const long taken = raw_syscall(SYS_rt_sigtimedwait, reinterpret_cast<long>(set), 0,
-                                     reinterpret_cast<long>(&now), sizeof(uint64_t));
+      const long taken =
+          raw_syscall(SYS_rt_sigtimedwait, reinterpret_cast<long>(set), reinterpret_cast<long>(&info),
+                      reinterpret_cast<long>(&now), sizeof(uint64_t));
       signal = taken > 0 ? static_cast<int>(taken) : 0;
+      if (signal > 0 && info.si_pid == raw_syscall(SYS_getpid)) info.si_pid = getpid();
     }
   }
   rt.tell(in_time ? OpKind::SemWait : OpKind::TimerFire, kSignalObject, 1);
   rt.retire(!in_time);
   return signal;
+}
+
+// What a process id stands for, among those that the program was given for itself, its threads and its
+// parent. Those must not reach a real process that happens to have the number.
+enum class Whom { Us, Nobody, Another };
+Whom whom(pid_t pid) {
+  Runtime& rt = runtime();
+  const pid_t us = getpid();
+  if (pid == 0 || pid == us || pid == -us || pid == -getpgrp()) return Whom::Us;
+  if (pid != getppid() && (pid < us || pid >= us + static_cast<pid_t>(rt.agent_count())))
+    return Whom::Another;
+  return pid > us && !rt.ended(static_cast<uint32_t>(pid - us)) ? Whom::Us : Whom::Nobody;
+}
+
+// To the process, with signal 0 as a question whether it is there.
+int signal_us(int signal, uint64_t pc, Cause cause) {
+  if (signal < 0 || signal > kSignals) return errno = EINVAL, -1;
+  if (signal != 0) signal_process(signal, pc, cause);
+  return 0;
+}
+
+// To a thread, for which libc has `otherwise`. An errno value.
+template <typename Otherwise>
+int signal_thread(pthread_t thread, int signal, uint64_t pc, Cause cause, Otherwise otherwise) {
+  Runtime& rt = runtime();
+  const uint32_t index = rt.controls() ? rt.find(thread) : kNobody;
+  if (index == kNobody || signal < 1 || signal > kSignals) return otherwise();
+  if (handles(signal)) {
+    send(index, signal, pc, cause);
+    return 0;
+  }
+  if (rt.agent(index).need != Need::Signal) return otherwise();
+  rt.arrive(OpKind::SemPost, kSignalObject, pc);
+  rt.tell(OpKind::SemPost, kSignalObject, 0);
+  post(rt.agent(index).signals, index, signal, cause);
+  rt.retire();
+  return 0;
 }
 
 }  // namespace
@@ -164,9 +249,10 @@ bool run_handlers() {
   bool restart = true;
   while (const uint64_t signals = rt.deliverable(agent)) {
     const int signal = __builtin_ctzll(signals) + 1;
-    (agent.arrived & bit(signal) ? agent.arrived : rt.arrived()) &= ~bit(signal);
+    const bool own = (agent.arrived & bit(signal)) != 0;
+    siginfo_t info = own ? take(agent.arrived, rt.self(), signal) : take(rt.arrived(), kNobody, signal);
     restart = restart && (handlers[signal].flags & SA_RESTART) != 0;
-    run_handler(signal);
+    run_handler(signal, info);
   }
   return restart;
 }
@@ -178,7 +264,7 @@ MaskDuringCall::~MaskDuringCall() {
   runtime().me().blocked = before_;
 }
 
-void signal_process(int signal, uint64_t pc) {
+void signal_process(int signal, uint64_t pc, Cause cause) {
   Runtime& rt = runtime();
   uint32_t takers[kMostAgents];
   uint32_t count = 0;
@@ -189,13 +275,16 @@ void signal_process(int signal, uint64_t pc) {
     rt.arrive(OpKind::SemPost, kSignalObject, pc);
     rt.tell(OpKind::SemPost, kSignalObject, 0, signal, kNobody, sigabbrev_np(signal));
     rt.retire();
-    if (handles(signal))
-      rt.arrived() |= bit(signal);
+    if (handles(signal)) return post(rt.arrived(), kNobody, signal, cause);
+    const auto process = static_cast<pid_t>(raw_syscall(SYS_getpid));
+    const siginfo_t info = info_of(signal, cause);
+    if (cause.code >= 0)  // such a cause is the kernel's own to give
+      SLALOM_REAL(kill)(process, signal);
     else
-      SLALOM_REAL(kill)(static_cast<pid_t>(raw_syscall(SYS_getpid)), signal);
+      raw_syscall(SYS_rt_sigqueueinfo, process, signal, reinterpret_cast<long>(&info));
     return;
   }
-  send(takers[rt.ask(count)], signal, pc);
+  send(takers[rt.ask(count)], signal, pc, cause);
 }
 
 }  // namespace slalom::preload
@@ -238,53 +327,63 @@ SLALOM_EXPORT int sigsuspend(const sigset_t* mask) {
 
 SLALOM_EXPORT int sigwait(const sigset_t* set, int* signal) {
   if (!runtime().controls()) return SLALOM_REAL(sigwait)(set, signal);
-  *signal = wait_for(set, kNever, OnSignal::GoesOn, SLALOM_PLACE());
+  siginfo_t info = {};
+  *signal = wait_for(set, kNever, OnSignal::GoesOn, SLALOM_PLACE(), info);
   return 0;
 }
 SLALOM_EXPORT int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
   if (!runtime().controls()) return SLALOM_REAL(sigwaitinfo)(set, info);
-  const int signal = wait_for(set, kNever, OnSignal::Ends, SLALOM_PLACE());
-  if (info != nullptr) info->si_signo = signal;
-  if (signal < 0) errno = EINTR;
+  siginfo_t came = {};
+  const int signal = wait_for(set, kNever, OnSignal::Ends, SLALOM_PLACE(), came);
+  if (signal < 0) return errno = EINTR, -1;
+  if (info != nullptr) *info = came;
   return signal;
 }
 SLALOM_EXPORT int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* limit) {
   if (!runtime().controls()) return SLALOM_REAL(sigtimedwait)(set, info, limit);
   if (!valid(limit)) return errno = EINVAL, -1;
-  const int signal = wait_for(set, after(*limit), OnSignal::Ends, SLALOM_PLACE());
-  if (info != nullptr) info->si_signo = signal;
-  if (signal <= 0) errno = signal == 0 ? EAGAIN : EINTR;
-  return signal <= 0 ? -1 : signal;
+  siginfo_t came = {};
+  const int signal = wait_for(set, after(*limit), OnSignal::Ends, SLALOM_PLACE(), came);
+  if (signal <= 0) return errno = signal == 0 ? EAGAIN : EINTR, -1;
+  if (info != nullptr) *info = came;
+  return signal;
 }
 
 SLALOM_EXPORT int pthread_kill(pthread_t thread, int signal) noexcept {
-  const uint32_t index = runtime().controls() ? runtime().find(thread) : kNobody;
-  if (index == kNobody || signal < 1 || signal > kSignals) return SLALOM_REAL(pthread_kill)(thread, signal);
-  Runtime& rt = runtime();
-  const uint64_t pc = SLALOM_PLACE();
-  if (handles(signal)) {
-    send(index, signal, pc);
-    return 0;
-  }
-  if (rt.agent(index).need != Need::Signal) return SLALOM_REAL(pthread_kill)(thread, signal);
-  rt.arrive(OpKind::SemPost, kSignalObject, pc);
-  rt.tell(OpKind::SemPost, kSignalObject, 0);
-  rt.agent(index).signals |= bit(signal);
-  rt.retire();
-  return 0;
+  return signal_thread(thread, signal, SLALOM_PLACE(), {.code = SI_TKILL},
+                       [&] { return SLALOM_REAL(pthread_kill)(thread, signal); });
+}
+SLALOM_EXPORT int pthread_sigqueue(pthread_t thread, int signal, sigval value) noexcept {
+  return signal_thread(thread, signal, SLALOM_PLACE(), {SI_QUEUE, value},
+                       [&] { return SLALOM_REAL(pthread_sigqueue)(thread, signal, value); });
 }
 SLALOM_EXPORT int raise(int signal) noexcept {
   if (!runtime().controls() || !handles(signal)) return SLALOM_REAL(raise)(signal);
-  send(runtime().self(), signal, SLALOM_PLACE());
+  send(runtime().self(), signal, SLALOM_PLACE(), {.code = SI_TKILL});
   return 0;
 }
 SLALOM_EXPORT int kill(pid_t pid, int signal) noexcept {
-  Runtime& rt = runtime();
-  if (!rt.controls()) return SLALOM_REAL(kill)(pid, signal);
-  const bool ours = pid == getpid() || pid == 0;
-  if (ours && signal >= 1 && signal <= kSignals) {
-    signal_process(signal, SLALOM_PLACE());
-    return 0;
+  if (!runtime().controls()) return SLALOM_REAL(kill)(pid, signal);
+  switch (whom(pid)) {
+    case Whom::Us:
+      return signal_us(signal, SLALOM_PLACE(), {});
+    case Whom::Nobody:
+      return errno = ESRCH, -1;
+    case Whom::Another:
+      break;
   }
-  return SLALOM_REAL(kill)(pid == getpid() ? static_cast<pid_t>(raw_syscall(SYS_getpid)) : pid, signal);
+  return SLALOM_REAL(kill)(pid, signal);
+}
+SLALOM_EXPORT int killpg(pid_t group, int signal) noexcept {
+  if (group < 0) return errno = EINVAL, -1;
+  return kill(-group, signal);
+}
+// Not to groups.
+SLALOM_EXPORT int sigqueue(pid_t pid, int signal, const sigval value) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(sigqueue)(pid, signal, value);
+  const Whom receiver = whom(pid);
+  if (receiver == Whom::Another) return SLALOM_REAL(sigqueue)(pid, signal, value);
+  if (receiver == Whom::Nobody || pid <= 0) return errno = ESRCH, -1;
+  if (sent_count == kMostSent) return errno = EAGAIN, -1;
+  return signal_us(signal, SLALOM_PLACE(), {SI_QUEUE, value});
 }

@@ -7,10 +7,16 @@
 
 namespace slalom::preload {
 
+// What a handler is told about a signal.
+struct Cause {
+  int code = SI_USER;
+  sigval value = {};
+};
+
 bool handles(int signal);  // the program has a handler for it, that is controlled
 // A whole operation: the signal is sent to the process. Which of the threads that do not block it takes it,
 // is a choice of the search.
-void signal_process(int signal, uint64_t pc);
+void signal_process(int signal, uint64_t pc, Cause cause = {});
 // In the running agent: the handlers of what was sent to it. True: all of them have SA_RESTART.
 bool run_handlers();
 

@@ -66,6 +66,34 @@ long futex_model(const long (&a)[6], uint64_t pc) {
   }
 }
 
+uint32_t agent_of(pid_t thread) {  // kNobody: there is none, or no more
+  const auto index = static_cast<uint32_t>(thread - kPid);
+  return index < runtime().agent_count() && !runtime().ended(index) ? index : kNobody;
+}
+
+bool sends_signal(long number) {
+  for (long call : {SYS_kill, SYS_tkill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo})
+    if (number == call) return true;
+  return false;
+}
+
+// As the function that libc has for it: -1 and errno, or 0.
+int send_signal(long number, const long (&a)[6]) {
+  const auto pid = static_cast<pid_t>(a[0]);
+  const auto thread = static_cast<pid_t>(number == SYS_tkill ? a[0] : a[1]);
+  if (number == SYS_kill) return kill(pid, static_cast<int>(a[1]));
+  if (number == SYS_tkill) return tgkill(kPid, thread, static_cast<int>(a[1]));
+  if (number == SYS_tgkill) return tgkill(pid, thread, static_cast<int>(a[2]));
+  const auto* info = reinterpret_cast<const siginfo_t*>(number == SYS_rt_sigqueueinfo ? a[2] : a[3]);
+  if (info == nullptr) return errno = EFAULT, -1;
+  if (number == SYS_rt_sigqueueinfo) return sigqueue(pid, static_cast<int>(a[1]), info->si_value);
+  const uint32_t index = pid == kPid ? agent_of(thread) : kNobody;
+  if (index == kNobody) return errno = ESRCH, -1;
+  const int result = pthread_sigqueue(runtime().agent(index).thread, static_cast<int>(a[2]), info->si_value);
+  if (result != 0) errno = result;
+  return result == 0 ? 0 : -1;
+}
+
 template <typename Fork>
 pid_t forked(Fork fork) {
   const bool ours = runtime().controls();
@@ -95,10 +123,8 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
     result = kPid;
   else if (ours && number == SYS_gettid)
     result = kPid + static_cast<pid_t>(runtime().self());
-  else if (ours && number == SYS_kill)
-    return kill(static_cast<pid_t>(a[0]), static_cast<int>(a[1]));
-  else if (ours && number == SYS_tgkill)
-    return tgkill(static_cast<pid_t>(a[0]), static_cast<pid_t>(a[1]), static_cast<int>(a[2]));
+  else if (ours && sends_signal(number))
+    return send_signal(number, a);
   else
     result = raw_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   if (result < 0 && result > -4096) {
@@ -122,8 +148,8 @@ SLALOM_EXPORT pid_t gettid() noexcept {
 // A thread by the number that gettid() gave it. ESRCH: there is none.
 SLALOM_EXPORT int tgkill(pid_t pid, pid_t thread, int signal) noexcept {
   if (!runtime().controls()) return static_cast<int>(raw_syscall(SYS_tgkill, pid, thread, signal));
-  const auto index = static_cast<uint32_t>(thread - kPid);
-  if (pid != kPid || index >= runtime().agent_count() || runtime().ended(index)) return errno = ESRCH, -1;
+  const uint32_t index = pid == kPid ? agent_of(thread) : kNobody;
+  if (index == kNobody) return errno = ESRCH, -1;
   const int result = pthread_kill(runtime().agent(index).thread, signal);
   if (result != 0) errno = result;
   return result == 0 ? 0 : -1;

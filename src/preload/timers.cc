@@ -53,7 +53,8 @@ void fire(Timer& timer) {
   rt.me().patient = ++timer.fired >= kEagerTimes;
   if (timer.function != nullptr) timer.function(timer.value);
   if (timer.descriptor != 0) eventfd_write(timer.descriptor, 1);
-  if (timer.signal != 0) signal_process(timer.signal, timer.pc);
+  if (timer.signal != 0)
+    signal_process(timer.signal, timer.pc, {&timer == &timers[kAlarm] ? SI_KERNEL : SI_TIMER, timer.value});
 }
 
 void* run_timer(void* argument) {
@@ -199,6 +200,7 @@ SLALOM_EXPORT int timer_create(clockid_t clock, sigevent* event, timer_t* id) no
     timer->value = event->sigev_value;
   } else if (event->sigev_notify != SIGEV_NONE) {
     timer->signal = event->sigev_signo;
+    timer->value = event->sigev_value;
   }
   *id = reinterpret_cast<timer_t>(static_cast<uintptr_t>(timer - timers));
   return 0;

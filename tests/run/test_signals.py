@@ -76,6 +76,106 @@ int main(void) {
 }
 """
 
+# All ways to send oneself a signal, and what the receiver is told about it; none may reach a real process of that number.
+TO_ITSELF = r"""
+#define _GNU_SOURCE
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int count, code, sum, value, self;
+static void on(int signal, siginfo_t *info, void *unused) {
+  (void)unused;
+  assert(info->si_signo == signal);
+  if (info->si_code != SI_TIMER) assert(info->si_pid == getpid() && info->si_uid == getuid());
+  ++count;
+  code = info->si_code;
+  value = info->si_value.sival_int;
+  sum = sum * 10 + value;
+  self = gettid();
+}
+static siginfo_t with(int number) {
+  siginfo_t info;
+  memset(&info, 0, sizeof info);
+  info.si_code = SI_QUEUE;
+  info.si_value.sival_int = number;
+  return info;
+}
+static sigset_t set_of(int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  return set;
+}
+static void *wait_for_value(void *unused) {
+  sigset_t set = set_of(SIGUSR2);
+  siginfo_t info;
+  assert(sigwaitinfo(&set, &info) == SIGUSR2 && info.si_code == SI_QUEUE && info.si_value.sival_int == 77);
+  return unused;
+}
+int main(void) {
+  struct sigaction action = {.sa_sigaction = on, .sa_flags = SA_SIGINFO};
+  sigaction(SIGUSR1, &action, 0);
+  sigaction(SIGRTMIN, &action, 0);
+  siginfo_t info = with(5);
+  assert(sigqueue(getpid(), SIGUSR1, (union sigval){.sival_int = 3}) == 0);
+  assert(count == 1 && code == SI_QUEUE && value == 3);
+  assert(kill(getpid(), SIGUSR1) == 0 && count == 2 && code == SI_USER && value == 0);
+  assert(killpg(0, SIGUSR1) == 0 && count == 3 && killpg(getpgrp(), SIGUSR1) == 0 && count == 4);
+  assert(syscall(SYS_kill, getpid(), SIGUSR1) == 0 && count == 5);
+  assert(syscall(SYS_tkill, gettid(), SIGUSR1) == 0 && count == 6 && code == SI_TKILL);
+  assert(syscall(SYS_tgkill, getpid(), gettid(), SIGUSR1) == 0 && count == 7);
+  assert(syscall(SYS_rt_sigqueueinfo, getpid(), SIGUSR1, &info) == 0 && count == 8 && value == 5);
+  info = with(6);
+  assert(syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGUSR1, &info) == 0 && count == 9 && value == 6);
+  assert(pthread_sigqueue(pthread_self(), SIGUSR1, (union sigval){.sival_int = 7}) == 0 && count == 10 && value == 7);
+
+  assert(kill(getpid(), 0) == 0 && sigqueue(getpid(), 0, (union sigval){0}) == 0 && count == 10);
+  assert(kill(getpid(), 65) == -1 && errno == EINVAL && sigqueue(getpid(), 65, (union sigval){0}) == -1);
+  assert(kill(getppid(), SIGUSR1) == -1 && errno == ESRCH && sigqueue(0, SIGUSR1, (union sigval){0}) == -1);
+  assert(syscall(SYS_tkill, gettid() + 7, SIGUSR1) == -1 && killpg(-2, SIGUSR1) == -1 && errno == EINVAL);
+
+  /* Signals for real time queue, in order; others do not. */
+  sigset_t blocked = set_of(SIGRTMIN);
+  sigaddset(&blocked, SIGUSR1);
+  sigaddset(&blocked, SIGUSR2);
+  pthread_sigmask(SIG_BLOCK, &blocked, 0);
+  sum = 0;
+  for (int i = 1; i <= 3; ++i) {
+    assert(sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = i}) == 0);
+    assert(sigqueue(getpid(), SIGUSR1, (union sigval){.sival_int = i}) == 0);
+  }
+  assert(count == 10);
+  sigset_t usr1 = set_of(SIGUSR1), real = set_of(SIGRTMIN);
+  pthread_sigmask(SIG_UNBLOCK, &usr1, 0);
+  assert(count == 11 && value == 1);
+  siginfo_t came;
+  struct timespec none = {0, 0};
+  assert(sigtimedwait(&real, &came, &none) == SIGRTMIN && came.si_value.sival_int == 1);
+  pthread_sigmask(SIG_UNBLOCK, &real, 0);
+  assert(count == 13 && sum == 123);
+
+  /* Without a handler, for one who waits, or will. */
+  pthread_t thread;
+  pthread_create(&thread, 0, wait_for_value, 0);
+  assert(sigqueue(getpid(), SIGUSR2, (union sigval){.sival_int = 77}) == 0);
+  pthread_join(thread, 0);
+
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1, .sigev_value.sival_int = 9};
+  struct itimerspec once = {{0, 0}, {5, 0}};
+  timer_t timer;
+  timer_create(CLOCK_MONOTONIC, &event, &timer);
+  timer_settime(timer, 0, &once, 0);
+  while (count == 13) usleep(1);
+  assert(code == SI_TIMER && value == 9 && self == getpid());
+  return 0;
+}
+"""
+
 # A watchdog: it may end a program that hangs, not one that works.
 WATCHDOG = r"""
 #include <pthread.h>
@@ -129,6 +229,9 @@ class Signals(ProgramTest):
 
     def test_all_kinds_of_timers(self):
         self.assertEqual(self.search(self.build(TIMERS), "--strategy", "random", "--run-twice"), [])
+
+    def test_all_ways_to_send_itself_signals(self):
+        self.assertEqual(self.search(self.build(TO_ITSELF), "--strategy", "random", "--run-twice"), [])
 
     def test_a_watchdog_waits_for_a_hang(self):
         self.assertEqual(self.search(self.build(WATCHDOG, flags=["-DHANG(x)="])), [])
