@@ -36,8 +36,8 @@ message = "money is gone"
 Target toy(const std::string& text) {
   auto program = std::make_shared<const ToyProgram>(parse_toy(text, "test").value());
   return {make_target("toy", program->name, text),
-          [program](bool checkpoints) -> Result<std::unique_ptr<Machine>> {
-            const auto mode = checkpoints ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
+          [program](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
+            const auto mode = use.checkpoints ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
             return std::unique_ptr<Machine>(std::make_unique<ToyMachine>(program, mode));
           }};
 }
