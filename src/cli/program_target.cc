@@ -80,8 +80,6 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
       "default,thread-leak says which");
   add(Uncontrolled::Timer,
       "the program uses timers of its processor time, or too many: they are not controlled");
-  add(Uncontrolled::AsynchronousIo,
-      "the program uses aio_read or aio_write: libc's threads for that are not controlled");
   add(Uncontrolled::Outside,
       "the program waits for something outside of it (a socket, a terminal): when that comes is not "
       "controlled");

@@ -62,8 +62,7 @@ enum class Uncontrolled : uint32_t {
   Fork = 1,
   ForeignThread = 2,
   Blocking = 4,
-  Timer = 8,  // of a kind, or in a number, that is not modelled
-  AsynchronousIo = 16,
+  Timer = 8,          // of a kind, or in a number, that is not modelled
   LeakedThread = 32,  // neither joined nor detached, still there at the end
   Outside = 64,       // the program waits for another one
 };

@@ -1,7 +1,6 @@
 // System calls made through syscall(): futexes, which C++20's waiting operations and std::future are made of,
 // and what names the process. Also what a program could see differently from run to run: pids, and the number
 // of processors.
-#include <aio.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,27 +21,6 @@ namespace {
 constexpr pid_t kPid = 4000;  // of the program; its threads count from there
 constexpr int kProcessors = 4;
 
-// Waits on a futex: if the word still has the expected value, until somebody wakes it.
-long futex_model_wait(uint32_t* word, uint32_t expected, uint64_t deadline, uint64_t pc) {
-  Runtime& rt = runtime();
-  rt.arrive(OpKind::Wait, object_id(word), pc);
-  const uint32_t value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-  if (value != expected) {
-    rt.tell_access(OpKind::AtomicLoad, word, 4, value, false);
-    rt.retire();
-    return -EAGAIN;
-  }
-  rt.tell(OpKind::Wait, object_id(word));
-  rt.retire();
-  const bool woken = rt.park(OpKind::Wait, word, pc, deadline);
-  if (woken)
-    rt.tell(OpKind::GoOn, 0);
-  else
-    rt.tell(OpKind::TimerFire, object_id(word), 1);
-  rt.retire(!woken);
-  return woken ? 0 : -ETIMEDOUT;
-}
-
 long futex_model(const long (&a)[6], uint64_t pc) {
   auto* word = reinterpret_cast<uint32_t*>(a[0]);
   const auto operation = static_cast<int>(a[1]);
@@ -51,12 +29,11 @@ long futex_model(const long (&a)[6], uint64_t pc) {
   switch (operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
       if (limit != nullptr && !valid(limit)) return -EINVAL;
-      return futex_model_wait(word, static_cast<uint32_t>(a[2]), limit == nullptr ? kNever : after(*limit),
-                              pc);
+      return wait_on_word(word, static_cast<uint32_t>(a[2]), limit == nullptr ? kNever : after(*limit), pc);
     case FUTEX_WAIT_BITSET:
       if (limit != nullptr && !valid(limit)) return -EINVAL;
-      return futex_model_wait(word, static_cast<uint32_t>(a[2]),
-                              limit == nullptr ? kNever : from_clock(clock, *limit), pc);
+      return wait_on_word(word, static_cast<uint32_t>(a[2]),
+                          limit == nullptr ? kNever : from_clock(clock, *limit), pc);
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET:
       return wake_waiters(word, static_cast<uint32_t>(a[2]), pc);
@@ -154,18 +131,6 @@ SLALOM_EXPORT int tgkill(pid_t pid, pid_t thread, int signal) noexcept {
   if (result != 0) errno = result;
   return result == 0 ? 0 : -1;
 }
-
-// Done by threads that libc starts for itself.
-#define ASYNCHRONOUS(name, request)                                                      \
-  SLALOM_EXPORT int name(request* what) noexcept {                                       \
-    if (runtime().controls()) runtime().note_uncontrolled(Uncontrolled::AsynchronousIo); \
-    return SLALOM_REAL(name)(what);                                                      \
-  }
-ASYNCHRONOUS(aio_read, aiocb)
-ASYNCHRONOUS(aio_write, aiocb)
-ASYNCHRONOUS(aio_read64, aiocb64)
-ASYNCHRONOUS(aio_write64, aiocb64)
-#undef ASYNCHRONOUS
 
 SLALOM_EXPORT pid_t fork() noexcept {
   return forked(SLALOM_REAL(fork));

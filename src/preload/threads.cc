@@ -70,28 +70,6 @@ uint64_t entry_of(void* (*start)(void*), void* argument) {
   return functions[2];
 }
 
-int create(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)(void*), void* argument,
-           uint64_t pc) {
-  Runtime& rt = runtime();
-  rt.arrive(OpKind::Spawn, rt.child_id().raw, pc);
-  const uint32_t index = rt.add_agent(entry_of(start, argument));
-  if (index == kNobody) return EAGAIN;
-  Agent& agent = rt.agent(index);
-  agent.start = start;
-  agent.argument = argument;
-  int detached = PTHREAD_CREATE_JOINABLE;
-  if (wanted != nullptr) pthread_attr_getdetachstate(wanted, &detached);
-  agent.detached = detached == PTHREAD_CREATE_DETACHED;
-  pthread_t created{};
-  const int result = start_thread(index, wanted, created);
-  agent.thread = created;
-  if (result == 0) *thread = created;
-  rt.tell(OpKind::Spawn, agent_object(rt.slot(index)), 0, 0, index);
-  rt.retire();
-  if (result != 0) rt.slot(index).state = Slot::State::Ended;
-  return result;
-}
-
 int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool try_only) {
   Runtime& rt = runtime();
   const uint32_t index = rt.find(thread);
@@ -119,6 +97,28 @@ int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool t
 }
 
 }  // namespace
+
+int create_agent(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)(void*), void* argument,
+                 uint64_t pc) {
+  Runtime& rt = runtime();
+  rt.arrive(OpKind::Spawn, rt.child_id().raw, pc);
+  const uint32_t index = rt.add_agent(entry_of(start, argument));
+  if (index == kNobody) return EAGAIN;
+  Agent& agent = rt.agent(index);
+  agent.start = start;
+  agent.argument = argument;
+  int detached = PTHREAD_CREATE_JOINABLE;
+  if (wanted != nullptr) pthread_attr_getdetachstate(wanted, &detached);
+  agent.detached = detached == PTHREAD_CREATE_DETACHED;
+  pthread_t created{};
+  const int result = start_thread(index, wanted, created);
+  agent.thread = created;
+  if (result == 0) *thread = created;
+  rt.tell(OpKind::Spawn, agent_object(rt.slot(index)), 0, 0, index);
+  rt.retire();
+  if (result != 0) rt.slot(index).state = Slot::State::Ended;
+  return result;
+}
 
 void forget_keys() {
   for (pthread_key_t key = 0; key < keys_used; ++key)
@@ -158,7 +158,7 @@ SLALOM_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
     if (runtime().connected()) runtime().note_uncontrolled(Uncontrolled::ForeignThread);
     return SLALOM_REAL(pthread_create)(thread, attributes, start, argument);
   }
-  return create(thread, attributes, start, argument, SLALOM_PLACE());
+  return create_agent(thread, attributes, start, argument, SLALOM_PLACE());
 }
 SLALOM_EXPORT int pthread_join(pthread_t thread, void** result) {
   if (!runtime().controls()) return SLALOM_REAL(pthread_join)(thread, result);
@@ -269,7 +269,7 @@ SLALOM_EXPORT int thrd_create(thrd_t* thread, thrd_start_t function, void* argum
   auto* start = static_cast<C11Start*>(malloc(sizeof(C11Start)));
   if (start == nullptr) return thrd_nomem;
   *start = {function, argument};
-  const int result = create(thread, nullptr, run_c11, start, SLALOM_PLACE());
+  const int result = create_agent(thread, nullptr, run_c11, start, SLALOM_PLACE());
   if (result == 0) runtime().slot(runtime().find(*thread)).entry = reinterpret_cast<uint64_t>(function);
   return result == 0 ? thrd_success : thrd_error;
 }

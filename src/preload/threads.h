@@ -7,6 +7,9 @@
 
 namespace slalom::preload {
 
+// pthread_create, by the running agent at `pc`.
+int create_agent(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)(void*), void* argument,
+                 uint64_t pc);
 // Gives the new agent something to run on, where it is to have the life that run_agent() is. An errno
 // value.
 int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& created);

@@ -150,6 +150,27 @@ uint32_t wake_waiters(const void* object, uint32_t most, uint64_t pc) {
   return wake_now(op, object, most);
 }
 
+long wait_on_word(uint32_t* word, uint32_t expected, uint64_t deadline, uint64_t pc) {
+  Runtime& rt = runtime();
+  rt.arrive(OpKind::Wait, object_id(word), pc);
+  const uint32_t value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+  if (value != expected) {
+    rt.tell_access(OpKind::AtomicLoad, word, 4, value, false);
+    rt.retire();
+    return -EAGAIN;
+  }
+  rt.tell(OpKind::Wait, object_id(word));
+  rt.retire();
+  const bool woken = rt.park(OpKind::Wait, word, pc, deadline);
+  if (!woken && rt.me().on_signal != OnSignal::GoesOn && rt.me().interrupted) return -EINTR;
+  if (woken)
+    rt.tell(OpKind::GoOn, 0);
+  else
+    rt.tell(OpKind::TimerFire, object_id(word), 1);
+  rt.retire(!woken);
+  return woken ? 0 : -ETIMEDOUT;
+}
+
 }  // namespace slalom::preload
 
 using namespace slalom;

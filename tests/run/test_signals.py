@@ -78,7 +78,6 @@ int main(void) {
 
 # All ways to send oneself a signal, and what the receiver is told about it; none may reach a real process of that number.
 TO_ITSELF = r"""
-#define _GNU_SOURCE
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
