@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "vm/boot/cache_files.h"
 #include "vm/boot/child.h"
 #include "vm/boot/control_file.h"
 #include "vm/boot/cpio.h"
@@ -18,6 +19,8 @@
 
 namespace slalom::vm {
 namespace {
+
+constexpr size_t kMostCached = 64;  // some megabytes each
 
 struct Device {
   const char* path;
@@ -230,13 +233,18 @@ Result<std::vector<uint8_t>> cached_initramfs(const std::filesystem::path& direc
   if (!repeatable) return assemble(options, std::move(all));
   const std::filesystem::path path = directory / cache_name(options, all);
   std::error_code trouble;
-  if (std::filesystem::exists(path, trouble)) return read_file(path);
+  if (std::filesystem::exists(path, trouble)) {
+    mark_used(path);
+    return read_file(path);
+  }
   TRY_ASSIGN(std::vector<uint8_t> archive, assemble(options, std::move(all)));
   std::filesystem::create_directories(directory, trouble);
   if (trouble)
     return error("cannot make {}: {}; set SLALOM_CACHE to another directory", directory.string(),
                  trouble.message());
   TRY(write_file(path, archive));
+  for (const std::filesystem::path& old : files_to_forget(directory, path.extension().string(), kMostCached))
+    std::filesystem::remove(old, trouble);
   return archive;
 }
 

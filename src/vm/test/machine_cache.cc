@@ -2,12 +2,12 @@
 
 #include <xxhash.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "base/bytes.h"
 #include "base/container.h"
 #include "base/file.h"
+#include "vm/boot/cache_files.h"
 #include "vm/boot/kernel_cache.h"
 #include "vm/snapshot/snapshot_file.h"
 
@@ -69,9 +69,7 @@ std::optional<KeptMachine> MachineCache::find(const std::string& content) const 
   Result<Booted> machine = load_snapshot(path_of(content, kMachine));
   if (!machine.ok()) return std::nullopt;
   kept.machine = *std::move(machine);
-  // Used lately: see remove_oldest().
-  std::filesystem::last_write_time(path_of(content, kMachine), std::filesystem::file_time_type::clock::now(),
-                                   trouble);
+  mark_used(path_of(content, kMachine));
   return kept;
 }
 
@@ -97,14 +95,9 @@ Result<void> MachineCache::keep(const std::string& content, KeptMachine& kept) c
 
 void MachineCache::remove_oldest() const {
   std::error_code ignored;
-  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> machines;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored))
-    if (entry.path().extension() == kMachine)
-      machines.emplace_back(entry.last_write_time(ignored), entry.path());
-  std::sort(machines.begin(), machines.end());
-  for (size_t i = 0; i + kMost < machines.size(); ++i) {
-    std::filesystem::remove(machines[i].second, ignored);
-    std::filesystem::remove(machines[i].second.replace_extension(kNotes), ignored);
+  for (std::filesystem::path& machine : files_to_forget(directory_, kMachine, kMost)) {
+    std::filesystem::remove(machine, ignored);
+    std::filesystem::remove(machine.replace_extension(kNotes), ignored);
   }
 }
 
