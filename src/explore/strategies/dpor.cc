@@ -277,7 +277,7 @@ void Dpor::take_in(TreeNode& leaf, const Execution& execution) {
         reverse_bounded(e, order_[j].agent, execution);
     }
   }
-  if (std::holds_alternative<Faulted>(execution.outcome)) branch_at_failure(execution);
+  if (ends_early(execution)) branch_at_end(execution);
   double share = 1;
   for (size_t i = 0; i < order_.size(); ++i)
     share /= static_cast<double>(std::max<size_t>(1, path_[i]->children.size()));
@@ -315,7 +315,7 @@ void Dpor::enter_path(TreeNode& leaf, const Execution& execution) {
     if (mode_ != DporOptions::Mode::Bounded) WakeupTree::descend(sleep_[i + 1], node);
   }
   path_.resize(order_.size() + 1);
-  if (std::holds_alternative<Faulted>(execution.outcome)) path_.back()->fatal = true;
+  if (ends_early(execution)) path_.back()->fatal = true;
 }
 
 // Every other value of a data choice that was met here for the first time is a branch of its own.
@@ -342,15 +342,26 @@ void Dpor::add_values(TreeNode& node, const Execution& execution, size_t transit
   }
 }
 
-// Nothing can follow a failure, so it cannot be part of what comes before another transition.
-size_t Dpor::before_failure() const {
+// Did the last transition keep others from going on? A failure does, and the end of a program whose threads
+// have not ended.
+bool Dpor::ends_early(const Execution& execution) const {
+  if (order_.size() == 0) return false;
+  if (std::holds_alternative<Faulted>(execution.outcome)) return true;
+  const HappensBefore::Transition& last = order_[order_.size() - 1];
+  return std::holds_alternative<Exited>(execution.outcome) &&
+         std::ranges::any_of(execution.options_at(last.choice),
+                             [&](const Option& option) { return option.agent != last.agent; });
+}
+
+// Nothing can follow an early end, so it cannot be part of what comes before another transition.
+size_t Dpor::before_end() const {
   return order_.size() - (path_.back()->fatal ? 1 : 0);
 }
 
 // Explore, in place of e, all that does not depend on e, and then j.
 void Dpor::reverse_optimal(size_t e, size_t j) {
   sequence_.clear();
-  for (size_t i = e + 1; i < before_failure(); ++i)
+  for (size_t i = e + 1; i < before_end(); ++i)
     if (i != j && !order_.before(e, i)) sequence_.push_back({order_[i].agent, order_.touches(i)});
   // In its new place it may do what it did not do in its old one.
   foreseen_.assign(order_.touches(j).begin(), order_.touches(j).end());
@@ -376,7 +387,7 @@ void Dpor::reverse_coarse(size_t e, size_t j) {
   // alone.
   AgentId first;
   initials_.clear();
-  const size_t end = before_failure();
+  const size_t end = before_end();
   for (size_t i = e + 1; i <= std::max(end, e + 1); ++i) {
     const size_t at = i < end ? i : j;
     if (i < end && (i == j || order_.before(e, i))) continue;
@@ -411,9 +422,8 @@ void Dpor::branch_bounded(size_t at, AgentId agent, const Execution& execution) 
       tree_.add_branch(*path_[at], option.agent, cost_at(at, option.agent, execution));
 }
 
-// What the failure kept from happening may have prevented it: all others get their turn in its place.
-void Dpor::branch_at_failure(const Execution& execution) {
-  if (order_.size() == 0) return;
+// What an early end kept from happening may have prevented it: all others get their turn in its place.
+void Dpor::branch_at_end(const Execution& execution) {
   const size_t last = order_.size() - 1;
   for (const Option& option : execution.options_at(order_[last].choice)) {
     if (option.agent == order_[last].agent) continue;

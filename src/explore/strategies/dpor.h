@@ -59,10 +59,11 @@ class Dpor : public Strategy {
   void add_values(TreeNode& node, const Execution& execution, size_t transition);
   void reverse_optimal(size_t e, size_t j);
   void reverse_coarse(size_t e, size_t j);
-  size_t before_failure() const;
+  bool ends_early(const Execution& execution) const;
+  size_t before_end() const;
   void reverse_bounded(size_t e, AgentId agent, const Execution& execution);
   void branch_bounded(size_t at, AgentId agent, const Execution& execution);
-  void branch_at_failure(const Execution& execution);
+  void branch_at_end(const Execution& execution);
   uint32_t cost_at(size_t at, AgentId agent, const Execution& execution) const;
 
   DporOptions options_;
