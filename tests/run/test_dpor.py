@@ -1,8 +1,11 @@
 """Reduction on programs: what it claims to have exhausted, it has."""
 
 import unittest
+from pathlib import Path
 
 from support import ProgramTest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "programs"
 
 # What is wrong is in a thread that may never begin, since the program ends before it.
 ENDS_EARLY = r"""
@@ -40,6 +43,11 @@ class Dpor(ProgramTest):
         result = self.explore("-DFIXED")
         self.assertEqual(result["findings"], [])
         self.assertTrue(result["exhausted"])
+
+    def test_a_time_limit_that_may_come_first_is_not_exhausted(self):
+        program = self.build((EXAMPLES / "timed_wait.cc").read_text(), "timed", suffix=".cc", flags=["-DFIXED"])
+        result = self.run_json(program, "--strategy", "dpor", "--choices", "everywhere", "--no-shrink")
+        self.assertFalse(result["exhausted"])
 
 
 if __name__ == "__main__":

@@ -278,6 +278,7 @@ void Dpor::take_in(TreeNode& leaf, const Execution& execution) {
     }
   }
   if (ends_early(execution)) branch_at_end(execution);
+  note_overtaken(execution);
   double share = 1;
   for (size_t i = 0; i < order_.size(); ++i)
     share /= static_cast<double>(std::max<size_t>(1, path_[i]->children.size()));
@@ -351,6 +352,23 @@ bool Dpor::ends_early(const Execution& execution) const {
   return std::holds_alternative<Exited>(execution.outcome) &&
          std::ranges::any_of(execution.options_at(last.choice),
                              [&](const Option& option) { return option.agent != last.agent; });
+}
+
+// A time limit that had not come when another agent ended the wait: the order in which it comes first is not
+// one of the races that are seen, so nothing is exhausted then.
+void Dpor::note_overtaken(const Execution& execution) {
+  std::vector<AgentId> waiting;
+  for (const ChoiceRecord& choice : execution.choices) {
+    if (choice.kind == ChoiceKind::Data) continue;
+    for (const Option& option :
+         execution.options_at(static_cast<size_t>(&choice - execution.choices.data()))) {
+      const auto at = std::ranges::find(waiting, option.agent);
+      const bool limited = option.op.kind == OpKind::TimerFire;
+      if (limited && at == waiting.end()) waiting.push_back(option.agent);
+      if (!limited && at != waiting.end()) overtaken_ = true;
+    }
+    std::erase(waiting, choice.taken.agent);
+  }
 }
 
 // Nothing can follow an early end, so it cannot be part of what comes before another transition.
@@ -463,6 +481,12 @@ Coverage Dpor::coverage() const {
     else if (bound_ > 0)
       coverage.completed = bound_ - 1;
   }
+  if (overtaken_ && coverage.exhausted) {
+    coverage.exhausted = false;
+    coverage.completed.reset();
+    coverage.statement = "not every order: time limits of waits that others ended first (dfs tries those)";
+    return coverage;
+  }
   if (coverage.exhausted && tree_.finished())
     coverage.statement = mode_ == DporOptions::Mode::Coarse
                              ? "every order of dependent transitions between the choice points was executed"
@@ -482,6 +506,7 @@ void Dpor::save(ByteWriter& out) const {
   out.fixed64(std::bit_cast<uint64_t>(explored_));
   out.u64(bound_);
   out.u8(static_cast<uint8_t>(mode_));
+  out.u8(overtaken_);
   tree_.save(out);
 }
 
@@ -491,6 +516,7 @@ bool Dpor::load(ByteReader& in) {
   explored_ = std::bit_cast<double>(in.fixed64());
   decode_u32(in, bound_);
   decode_enum(in, mode_, 3);
+  overtaken_ = in.u8() != 0;
   if (!tree_.load(in)) return false;
   // A search is saved when no more can be taken in: it goes on with an execution, or it is finished.
   const TreeNode* leaf = tree_.leftmost_leaf();
