@@ -5,7 +5,7 @@
 // flags: -fsanitize=thread -Wno-tsan
 // options: --detectors default,weak-memory
 // schedules: 300
-// expect: data-race
+// expect: weak-memory
 #include <atomic>
 #include <semaphore>
 #include <thread>

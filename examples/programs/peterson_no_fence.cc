@@ -4,7 +4,7 @@
 // flags: -fsanitize=thread -Wno-tsan
 // options: --detectors default,weak-memory
 // schedules: 300
-// expect: data-race
+// expect: weak-memory
 #include <atomic>
 #include <cassert>
 #include <thread>

@@ -37,7 +37,9 @@ struct CheckOptions {
   enum class Choices : uint8_t { Sync, Everywhere } choices = Choices::Sync;
   uint64_t max_steps = 20'000;               // of one execution
   bool races = true;                         // a data race fails the check
+  bool weak_memory = false;                  // so does a store that may be seen after a later load
   bool leaks = true;                         // so does a block of memory that is left over
+  uint32_t spurious = 0;                     // how often each thread may wake from a condition by itself
   bool run_twice = false;                    // every execution, to compare: is the body deterministic?
   std::string findings = "slalom-findings";  // where capsules are kept; empty: nowhere
   std::string replay;  // a capsule: replay it instead of searching. Also: SLALOM_REPLAY in the environment

@@ -20,9 +20,26 @@ class FlatMap {
   static_assert(std::is_trivially_copyable_v<V>);
 
  public:
+  FlatMap() = default;
+  FlatMap(const FlatMap&) = default;
+  FlatMap& operator=(const FlatMap&) = default;
+  FlatMap(FlatMap&& other) noexcept
+      : slots_(std::move(other.slots_)),
+        mask_(std::exchange(other.mask_, 0)),
+        size_(std::exchange(other.size_, 0)) {
+    other.slots_.clear();
+  }
+  FlatMap& operator=(FlatMap&& other) noexcept {
+    slots_ = std::move(other.slots_);
+    mask_ = std::exchange(other.mask_, 0);
+    size_ = std::exchange(other.size_, 0);
+    other.slots_.clear();
+    return *this;
+  }
+
   // The value of `key`; a value-initialised one is inserted where there is none.
   V& operator[](uint64_t key) {
-    if (2 * size_ >= slots_.size()) [[unlikely]]
+    if (2 * size_ >= mask_) [[unlikely]]
       grow();
     Slot& slot = slots_[probe(key)];
     if (!slot.used) {
@@ -39,6 +56,11 @@ class FlatMap {
   V* find(uint64_t key) { return const_cast<V*>(std::as_const(*this).find(key)); }
   bool contains(uint64_t key) const { return find(key) != nullptr; }
 
+  // Soon somebody will ask for it: several of these at once cost as much as one.
+  void prefetch(uint64_t key) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[place(key)]);
+  }
+
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
@@ -47,6 +69,7 @@ class FlatMap {
     // A table that once was much larger would make every later clear() and copy pay for it.
     if (slots_.size() > 16 * std::max(size_, kFirstSlots)) {
       slots_.clear();
+      mask_ = 0;
     } else {
       std::fill(slots_.begin(), slots_.end(), Slot{});
     }
@@ -72,24 +95,30 @@ class FlatMap {
   };
   static constexpr size_t kFirstSlots = 16;
 
-  // Where the key is, or the free slot where it belongs. There is always a free one.
-  size_t probe(uint64_t key) const {
-    const size_t mask = slots_.size() - 1;
+  // Where it is looked for first.
+  size_t place(uint64_t key) const {
     // Both halves of the product: neighbouring keys spread by the high bits, aligned ones by the low.
     const auto product = static_cast<unsigned __int128>(key) * 0x9e3779b97f4a7c15u;
-    size_t at = (static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product)) & mask;
-    while (slots_[at].used && slots_[at].key != key) at = (at + 1) & mask;
+    return (static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product)) & mask_;
+  }
+
+  // Where the key is, or the free slot where it belongs. There is always a free one.
+  size_t probe(uint64_t key) const {
+    size_t at = place(key);
+    while (slots_[at].used && slots_[at].key != key) at = (at + 1) & mask_;
     return at;
   }
 
   void grow() {
     std::vector<Slot> old(std::max(kFirstSlots, 2 * slots_.size()));
     old.swap(slots_);
+    mask_ = slots_.size() - 1;
     for (const Slot& slot : old)
       if (slot.used) slots_[probe(slot.key)] = slot;
   }
 
   std::vector<Slot> slots_;  // a power of two of them, at most half used
+  size_t mask_ = 0;          // their number less one; 0: there are none
   size_t size_ = 0;
 };
 

@@ -35,6 +35,9 @@ Result<MachineUse> machine_use(const Job& job, const CampaignOptions& options) {
   return MachineUse{options.checkpoints, needs.locks, needs.memory};
 }
 
+// Has the user had enough? `replays`: made of the finding at hand.
+using Stop = std::function<bool(Progress::Doing doing, uint32_t replays)>;
+
 // What is done with each bug once the search is over; one machine does it all.
 class Finisher {
  public:
@@ -57,7 +60,7 @@ class Finisher {
     policy_.places = std::move(all);
   }
 
-  Result<CampaignResult::Kept> finish(const Found& found, const std::function<bool()>& stop) {
+  Result<CampaignResult::Kept> finish(const Found& found, const Stop& stop) {
     CampaignResult::Kept kept;
     Finding& finding = kept.finding;
     finding.verdict = found.verdict;
@@ -71,10 +74,12 @@ class Finisher {
     finding.occurrences = found.occurrences;
     const bool thorough = options_.races_count || found.verdict.severity == Severity::Failure;
     const uint32_t replays = thorough ? options_.replays : 0;
-    if (options_.shrink && thorough) shrink(finding, stop);
+    if (options_.shrink && thorough && !stop(Progress::Doing::Shrinking, 0)) shrink(finding, stop);
     TraceLog log;
     std::vector<ChoiceKind> kinds;
     for (uint32_t i = 0; i < std::max(1u, replays); ++i) {
+      kept.interrupted = stop(Progress::Doing::Replaying, i);
+      if (kept.interrupted && (i > 0 || !thorough)) break;
       TRY_ASSIGN(const Replay replay,
                  replay_finding(target_, finding, finding.policy, i == 0 ? &log : nullptr));
       if (i == 0) kinds = switch_kinds(replay.execution);
@@ -84,11 +89,13 @@ class Finisher {
     }
     TextOptions plain;
     plain.switch_kinds = kinds;
+    plain.interrupted = kept.interrupted;
     if (store_) {
       TRY_ASSIGN(kept.capsule, store_->add(finding, text_report(finding, log, machine_->names(), plain)));
     }
     TextOptions shown = options_.report;
     shown.switch_kinds = std::move(kinds);
+    shown.interrupted = kept.interrupted;
     if (!kept.capsule.empty())
       shown.replay_command = target_.replay_command ? target_.replay_command(kept.capsule.string())
                                                     : "slalom replay " + kept.capsule.string();
@@ -100,9 +107,9 @@ class Finisher {
   Finisher(const Target& target, const Job& job, const CampaignOptions& options)
       : target_(target), job_(job), policy_(job.policy), options_(options) {}
 
-  void shrink(Finding& finding, const std::function<bool()>& stop) {
+  void shrink(Finding& finding, const Stop& stop) {
     ShrinkOptions shrinking;
-    shrinking.stop = stop;
+    shrinking.stop = [&] { return stop(Progress::Doing::Shrinking, 0); };
     shrinking.executions = options_.shrink_executions;
     shrinking.minimum_executions = std::min(shrinking.minimum_executions, options_.shrink_executions / 2);
     Shrinker shrinker(*machine_, *detectors_, Inputs{policy_, job_.max_steps}, shrinking);
@@ -227,10 +234,13 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   std::stable_sort(order.begin(), order.end(),
                    [](const Found* a, const Found* b) { return a->verdict.severity < b->verdict.severity; });
   bool stopped = false;
-  const auto stop = [&] {
-    if (stopped || Clock::now() - shown < std::chrono::milliseconds(100)) return stopped;
-    shown = Clock::now();
-    return stopped = !progress(Progress{result.explored, result.explored.coverage, seconds_since(start)});
+  const auto stop = [&](Progress::Doing doing, uint32_t replays) {
+    const auto now = Clock::now();
+    const bool often = doing == Progress::Doing::Shrinking && now - shown < std::chrono::milliseconds(100);
+    if (stopped || often) return stopped;
+    shown = now;
+    return stopped = !progress({result.explored, result.explored.coverage, seconds_since(start), doing,
+                                result.findings.size(), replays});
   };
   for (const Found* found : order) {
     TRY_ASSIGN(CampaignResult::Kept kept, finisher.finish(*found, stop));

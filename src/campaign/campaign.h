@@ -37,6 +37,9 @@ struct Progress {
   const ExploreResult& result;
   Coverage coverage;
   double seconds = 0;
+  enum class Doing : uint8_t { Searching, Shrinking, Replaying } doing = Doing::Searching;
+  size_t finding = 0;    // of result.found: how many were finished before the one that is at hand
+  uint32_t replays = 0;  // made of that one
 };
 
 struct CampaignResult {
@@ -45,6 +48,7 @@ struct CampaignResult {
     Finding finding;
     std::filesystem::path capsule;  // empty: not kept
     std::string report;
+    bool interrupted = false;  // neither shrunk nor replayed as often as it should have been
   };
   std::vector<Kept> findings;  // failures first, then races, then suspicions
   double seconds = 0;
@@ -53,7 +57,9 @@ struct CampaignResult {
   uint64_t resumed_tasks = 0;                              // made by earlier runs of the same search
 };
 
-// `progress` is called a few times a second; returning false ends the search with what was found so far.
+// `progress` is called a few times a second, and before each replay; returning false ends the search with
+// what was found so far. All of that is kept: each failure is replayed once, for its report, and nothing else
+// is done.
 Result<CampaignResult> run_campaign(const Target& target, const Job& job, const CampaignOptions& options,
                                     const std::function<bool(const Progress&)>& progress);
 

@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "campaign/expectation.h"
 #include "finding/finding.h"
 #include "machine/machine.h"
 
@@ -30,10 +32,16 @@ struct Target {
   // What suits it, unless the user says otherwise. Empty, 0: the usual.
   std::string strategy, choices, detectors;
   uint64_t max_steps = 0;
-  bool races_count = true;            // as findings; else only where the user says so
-  std::string scope;                  // what the search is about; empty: the whole target
-  bool learns = false;                // where to switch: from executions that only look (trace/feedback.h)
-  std::string all_detectors = "all";  // what looks at replays of it
+  bool races_count = true;              // as findings; else only where the user says so
+  std::string scope;                    // what the search is about; empty: the whole target
+  bool learns = false;                  // where to switch: from executions that only look (trace/feedback.h)
+  std::string all_detectors = "all";    // what looks at replays of it
+  std::optional<Expectation> expected;  // what its file says that a search finds; none: it does not say
+  // A kernel's threads that it lets nobody pin to a CPU, so that when they run is up to the kernel; by name.
+  std::vector<std::string> unpinned_threads;
+  // What its executions have met so far that slalom does not control, in words; null: nothing that it could
+  // meet.
+  std::function<std::vector<std::string>()> uncontrolled;
   // Figures of its machines' executions since it was last asked, by name; empty: it has none.
   std::function<std::vector<std::pair<std::string, double>>()> statistics;
   // Runs without control, as under plain stress, for comparing with; null: not for this kind of target.

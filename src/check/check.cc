@@ -13,12 +13,16 @@
 #include "check/rehearsal.h"
 #include "finding/capsule.h"
 #include "preload/runtime.h"
+#include "process/uncontrolled.h"
 #include "report/summary.h"
 
 namespace slalom {
 namespace {
 
 using checking::CheckMachine;
+
+constexpr const char* kSpurious = "spurious";  // what a capsule calls it
+constexpr unsigned long long kMostSpurious = UINT32_MAX;
 
 const char* variable(const char* name) {
   const char* value = std::getenv(name);
@@ -32,6 +36,8 @@ CheckOptions with_environment(CheckOptions options) {
   if (const char* text = variable("SLALOM_SCHEDULES")) options.schedules = std::strtoull(text, nullptr, 10);
   if (const char* text = variable("SLALOM_SECONDS")) options.seconds = std::strtod(text, nullptr);
   if (const char* text = variable("SLALOM_SEED")) options.seed = std::strtoull(text, nullptr, 10);
+  if (const char* text = variable("SLALOM_SPURIOUS"))
+    options.spurious = static_cast<uint32_t>(std::min(std::strtoull(text, nullptr, 10), kMostSpurious));
   if (const char* text = variable("SLALOM_FINDINGS")) options.findings = text;
   return options;
 }
@@ -54,7 +60,10 @@ class Session {
   Result<CheckResult> run() {
     if (!refused_.empty()) return error("{}", refused_);
     Target target;
-    target.id = make_target("check", options_.name, modules().program());
+    std::vector<std::pair<std::string, int64_t>> params;
+    if (options_.spurious > 0) params.emplace_back(kSpurious, options_.spurious);
+    target.id = make_target("check", options_.name, modules().program(), std::move(params));
+    checking::in_process().channel().spurious = options_.spurious;
     target.make_machine = [](const MachineUse&) -> Result<std::unique_ptr<Machine>> {
       return std::unique_ptr<Machine>(std::make_unique<CheckMachine>(checking::in_process(), modules()));
     };
@@ -106,6 +115,7 @@ class Session {
     job.max_steps = options_.max_steps;
     job.detectors = "failure,deadlock,lost-wakeup,heap";
     if (options_.races) job.detectors += ",race";
+    if (options_.weak_memory) job.detectors += ",weak-memory";
     if (options_.leaks) job.detectors += ",leak";
     CampaignOptions campaign;
     campaign.schedules = options_.schedules;
@@ -134,6 +144,8 @@ class Session {
     }
     if (!differs.empty()) result.warnings.push_back(differs);
     for (const std::string& trouble : found.explored.trouble) result.warnings.push_back(trouble);
+    for (const std::string& words : uncontrolled_in_words(checking::in_process().uncontrolled()))
+      result.warnings.push_back(words);
     result.ok = result.findings.empty() && result.warnings.empty();
     result.report +=
         fmt::format("{}: {} in {} by {}\n{}: {}\n", options_.name,
@@ -156,6 +168,11 @@ class Session {
                                   finding.target.name);
       return result;
     }
+    uint32_t& spurious = checking::in_process().channel().spurious;  // as it was found
+    spurious = 0;
+    for (const auto& [key, value] : finding.target.params)
+      if (key == kSpurious && value > 0 && value <= static_cast<int64_t>(kMostSpurious))
+        spurious = static_cast<uint32_t>(value);
     finding.schedule.digest = 0;  // it is a function of addresses, some of which differ between processes
     rehearse();
     TraceLog log;

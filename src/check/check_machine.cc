@@ -35,7 +35,8 @@ void pack(const Record& record, uint64_t first_step, Access& access) {
   put(0, (record.pc & kLow) | static_cast<uint64_t>(record.op) << 48);
   put(1, (record.object & kLow) | (record.step - first_step) << 48);
   put(2, static_cast<uint64_t>(record.value));
-  put(3, uint64_t{record.size} << 40 | static_cast<uint64_t>(record.wrote != 0) << 58);
+  put(3, uint64_t{record.size} << 40 | static_cast<uint64_t>(record.state != 0) << 56 |  // see set_weak()
+             static_cast<uint64_t>(record.wrote != 0) << 58);
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ Result<void> CheckMachine::reset(const Inputs& inputs) {
   conflicts_.clear();
   held_.clear();
   order_.clear();
-  lease_ = 0;
+  c.lease = 0;
   return {};
 }
 
@@ -82,8 +83,8 @@ Stop CheckMachine::resume(Decision decision) {
                                 : c.slots[agent].state != State::Enabled))
     return finish(ToolError{"the decision does not answer the question that was asked"}, false);
   c.value = decision.value;
-  lease_ = decision.lease;
-  lease_enabled_ = enabled_.size();
+  c.lease = decision.lease;
+  c.lease_enabled = static_cast<uint32_t>(enabled_.size());
   let_run(agent);
   return run();
 }
@@ -138,10 +139,7 @@ bool CheckMachine::wants() {
   if (!stops.empty() && std::binary_search(stops.begin(), stops.end(),
                                            ChoicePolicy::Position{agents_[current].id, c.slots[current].ops}))
     return true;
-  if (inputs_.policy.where == ChoicePolicy::Where::Nowhere) return false;
-  if (lease_ == 0 || enabled_.size() != lease_enabled_) return true;
-  --lease_;
-  return false;
+  return inputs_.policy.where != ChoicePolicy::Where::Nowhere;
 }
 
 void CheckMachine::look() {
@@ -209,7 +207,7 @@ void CheckMachine::read_records() {
       conflicts_.add_event(record);
       if (record.op == OpKind::Free && record.state != 0)
         heap().mark_freed(reinterpret_cast<const void*>(record.object));
-      hash_ = fold(fold(hash_, event.object.raw + agent.raw + static_cast<uint64_t>(record.op)),
+      hash_ = fold(hash_ + event.object.raw + agent.raw + static_cast<uint64_t>(record.op),
                    static_cast<uint64_t>(record.value));
       if (record.text != 0) event.text = text_at(record.text);
       sink_->on_event(event);
@@ -227,7 +225,7 @@ void CheckMachine::read_records() {
       next.object = stable(next.object);
       if (freed != nullptr) tell_use_of(freed, next);
       pack(next, header.first_step.raw, accesses_.emplace_back());
-      hash_ = fold(fold(hash_, next.object + agent.raw + static_cast<uint64_t>(next.op)),
+      hash_ = fold(hash_ + next.object + agent.raw + static_cast<uint64_t>(next.op),
                    next.op == OpKind::Store ? 0 : static_cast<uint64_t>(next.value));
       if (!is_atomic(next.op)) conflicts_.add(next);
     }
@@ -247,6 +245,7 @@ void CheckMachine::tell_use_of(const void* freed, const Record& access) {
 }
 
 void CheckMachine::note_lock(const Record& record) {
+  if (record.op < OpKind::Lock || record.op > OpKind::WriteUnlock) return;
   const bool takes = record.op == OpKind::Lock || record.op == OpKind::WriteLock ||
                      record.op == OpKind::ReadLock || (record.op == OpKind::TryLock && record.value != 0);
   const bool gives =
@@ -268,7 +267,7 @@ Stop CheckMachine::choice_point() const {
   point.source = this;
   point.arity = point.kind == ChoiceKind::Data ? c.choice.arity : 0;
   uint64_t digest = enabled_.size() << 8 | c.choice.kind;
-  for (const Option& option : enabled_) digest = fold(digest, option.agent.raw);
+  for (const Option& option : enabled_) digest = digest * 0x9e3779b97f4a7c15u + option.agent.raw;
   if (point.kind != ChoiceKind::Start) {
     const preload::Slot& slot = c.slots[c.choice.current];
     point.current = AgentId{slot.id};

@@ -68,8 +68,6 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   std::vector<Known> agents_;    // by index; kept from one execution to the next
   std::vector<uint32_t> order_;  // the indexes in the order of ids
   std::vector<Option> enabled_;  // in the order of ids
-  uint32_t lease_ = 0;
-  size_t lease_enabled_ = 0;  // how many could run when the lease was given
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
   std::vector<Access> accesses_;

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "preload/raw.h"
@@ -22,6 +23,7 @@ namespace slalom::checking {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kUnseen = 1024;        // bytes that functions use below where a fiber stops
 constexpr unsigned long kCanSetBase = 2;  // in AT_HWCAP2
 constexpr size_t kLenderStack = 64 * 1024;
 
@@ -118,8 +120,11 @@ bool Fibers::start(uint32_t index, void (*entry)(uint32_t)) {
     memcpy(local.data, local.image, local.image_size);
     memset(local.data + local.image_size, 0, local.size - local.image_size);
   }
-  // What earlier executions left on the stack could show in this one, in all it reaches usually.
-  memset(reinterpret_cast<char*>(top_of(index)) - kPage, 0, kPage);
+  // What earlier executions left on the stack could show in this one, in all it reaches usually: as far down
+  // as it was seen to be used, and some more.
+  auto* const top = reinterpret_cast<char*>(top_of(index));
+  const auto used = static_cast<size_t>(top - static_cast<char*>(fiber.lowest)) + kUnseen;
+  memset(top - std::min(used, kPage), 0, std::min(used, kPage));
   // As slalom_switch left it: control words, six registers, where to go on. Aligned as before a call.
   auto* words = reinterpret_cast<uint64_t*>(top_of(index)) - 10;
   constexpr uint64_t kControlWords = uint64_t{0x037f} << 32 | 0x1f80;
@@ -132,13 +137,15 @@ bool Fibers::start(uint32_t index, void (*entry)(uint32_t)) {
                              0,
                              reinterpret_cast<uint64_t>(slalom_fiber_begin)};
   memcpy(words, frame, sizeof frame);
-  fiber.at.stack = words;
+  fiber.at.stack = fiber.lowest = words;
   return true;
 }
 
 void Fibers::enter(uint32_t index) {
   running_ = index;
   (fast_ ? slalom_switch : slalom_switch_slowly)(&outside_, &fibers_[index].at);
+  Fiber& fiber = fibers_[index];  // others may have been added
+  fiber.lowest = std::min(fiber.lowest, fiber.at.stack);
 }
 
 void Fibers::leave() {

@@ -54,6 +54,7 @@ class Fibers {
   };
   struct Fiber {
     Context at;
+    void* lowest = nullptr;  // that its stack pointer was seen at since it was started; null: not known
     std::vector<LocalData> locals;
   };
   static void* lend(void* fiber);

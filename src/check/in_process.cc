@@ -9,9 +9,9 @@
 
 #include "check/failures.h"
 #include "check/heap.h"
+#include "check/signals.h"
 #include "preload/accesses.h"
 #include "preload/runtime.h"
-#include "preload/signals.h"
 #include "preload/threads.h"
 
 namespace slalom::checking {
@@ -68,6 +68,8 @@ std::string InProcess::open(const std::function<void()>& body) {
     return "the addresses that slalom uses for stacks and heap (from 0x600000000000) are taken, or memory is "
            "limited (ulimit -v)";
   body_ = &body;
+  uncontrolled_ = 0;
+  adopt_signals();
   watch_failures();
   return {};
 }
@@ -88,6 +90,7 @@ void InProcess::begin(Occupant& occupant) {
   memcpy(&exceptions_, abi::__cxa_get_globals(), sizeof exceptions_);
   calls_ = preload::call_depth();
   runtime().begin_execution(pthread_self());
+  begin_signals();
   fibers_.start(0, run_fiber);
 }
 
@@ -102,6 +105,7 @@ void InProcess::let_run(uint32_t agent) {
 void InProcess::end(bool normally) {
   occupant_ = nullptr;
   ended_normally_ = normally;
+  uncontrolled_ |= channel_->uncontrolled;
   memcpy(abi::__cxa_get_globals(), &exceptions_, sizeof exceptions_);
   preload::set_call_depth(calls_);
 }
@@ -136,11 +140,6 @@ void Runtime::end_last() {
 }
 
 void Runtime::leave() {}
-
-// Signals are not part of these executions.
-bool run_handlers() {
-  return true;
-}
 
 int start_thread(uint32_t index, const pthread_attr_t*, pthread_t& created) {
   const uint32_t self = runtime().self();

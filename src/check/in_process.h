@@ -35,6 +35,7 @@ class InProcess {
   void begin(Occupant& occupant);
   void let_run(uint32_t agent);  // until it hands over
   void end(bool normally);       // whatever is left of it is forgotten: no destructors run
+  uint32_t uncontrolled() const { return uncontrolled_; }  // what was met since open(), as in the channel
 
   Fibers& fibers() { return fibers_; }
   const std::function<void()>& body() const { return *body_; }
@@ -45,6 +46,7 @@ class InProcess {
   const std::function<void()>* body_ = nullptr;
   Occupant* occupant_ = nullptr;
   bool ended_normally_ = true;
+  uint32_t uncontrolled_ = 0;
   struct {
     void* caught;
     unsigned uncaught;

@@ -15,7 +15,7 @@
 namespace slalom {
 namespace {
 
-struct Arguments {
+struct BootArguments {
   vm::BootOptions boot;
   std::string memory = "256M";
   std::vector<std::string> files;
@@ -125,9 +125,9 @@ struct HashAt {
   uint64_t hash;
 };
 
-class Session {
+class BootSession {
  public:
-  Session(const Arguments& arguments, vm::Booted machine)
+  BootSession(const BootArguments& arguments, vm::Booted machine)
       : arguments_(arguments),
         machine_(std::move(machine)),
         pc_(*machine_.pc),
@@ -267,7 +267,7 @@ class Session {
     return outcome(stop);
   }
 
-  const Arguments& arguments_;
+  const BootArguments& arguments_;
   vm::Booted machine_;
   vm::Pc& pc_;
   vm::NaturalRun run_;
@@ -278,7 +278,7 @@ class Session {
   bool saved_ = false;
 };
 
-Result<vm::Booted> make_machine(const Arguments& arguments) {
+Result<vm::Booted> make_machine(const BootArguments& arguments) {
   if (!arguments.load.empty()) return vm::load_snapshot(arguments.load);
   vm::BootOptions options = arguments.boot;
   TRY_ASSIGN(options.pc.memory, parse_memory(arguments.memory));
@@ -289,7 +289,7 @@ Result<vm::Booted> make_machine(const Arguments& arguments) {
   return vm::boot(options);
 }
 
-Result<Exit> boot(const Arguments& arguments) {
+Result<Exit> boot(const BootArguments& arguments) {
   TRY_ASSIGN(vm::Booted machine, make_machine(arguments));
   const uint64_t done = machine.pc->executed();
   for (const auto& [option, place] :
@@ -298,7 +298,7 @@ Result<Exit> boot(const Arguments& arguments) {
       return error("{} {}: {} has executed {} instructions already; give a larger number", option, place,
                    arguments.load.string(), done);
   watch_interrupt();
-  return Session(arguments, std::move(machine)).run();
+  return BootSession(arguments, std::move(machine)).run();
 }
 
 void add_trace_options(CLI::App& verb, BootTraceOptions& options) {
@@ -330,7 +330,7 @@ void add_trace_options(CLI::App& verb, BootTraceOptions& options) {
 }  // namespace
 
 void add_boot(CLI::App& app, Run& run) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<BootArguments>();
   CLI::App* verb =
       app.add_subcommand("boot", "Run a kernel in slalom's virtual machine; its console is the terminal.");
   verb->add_option("--kernel", a->boot.kernel,

@@ -53,6 +53,10 @@ void add_explore(CLI::App& app, Run& run) {
       ->type_name("S")
       ->allow_extra_args(false);
   add_search_options(*verb, a->search);
+  verb->add_flag("--expect", a->search.expect,
+                 "exit with 0 if what was found is what the file's [expect] lists: one of it at least, and "
+                 "nothing else")
+      ->excludes("--stress");
   verb->footer(search_catalogues);
   verb->callback([a, verb, &run] {
     run = [a, verb]() -> Result<Exit> {

@@ -10,7 +10,7 @@
 namespace slalom {
 namespace {
 
-struct Arguments {
+struct KernelArguments {
   std::string action;
   std::string name;
   std::string mirror;
@@ -31,7 +31,7 @@ nlohmann::ordered_json kernel_json(const vm::Kernel& kernel) {
           {"packages", packages}};
 }
 
-Result<Exit> get(const vm::KernelCache& cache, const Arguments& arguments) {
+Result<Exit> get(const vm::KernelCache& cache, const KernelArguments& arguments) {
   vm::FetchOptions options{.mirror = arguments.mirror};
   if (arguments.unsigned_packages) options.trust = vm::FetchOptions::Trust::Anyone;
   if (!arguments.json) options.progress = [](const std::string& what) { std::cerr << what << std::endl; };
@@ -52,7 +52,7 @@ Result<Exit> get(const vm::KernelCache& cache, const Arguments& arguments) {
   return Exit::Clean;
 }
 
-Result<Exit> list(const vm::KernelCache& cache, const Arguments& arguments) {
+Result<Exit> list(const vm::KernelCache& cache, const KernelArguments& arguments) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string& name : vm::known_kernels()) {
     if (!cache.has(name)) {
@@ -74,7 +74,7 @@ Result<Exit> list(const vm::KernelCache& cache, const Arguments& arguments) {
   return Exit::Clean;
 }
 
-Result<Exit> remove(const vm::KernelCache& cache, const Arguments& arguments) {
+Result<Exit> remove(const vm::KernelCache& cache, const KernelArguments& arguments) {
   TRY(cache.remove(arguments.name));
   if (arguments.json)
     std::cout << json_text({{"removed", arguments.name}});
@@ -83,8 +83,8 @@ Result<Exit> remove(const vm::KernelCache& cache, const Arguments& arguments) {
   return Exit::Clean;
 }
 
-Result<Exit> kernel(const Arguments& given) {
-  Arguments arguments = given;
+Result<Exit> kernel(const KernelArguments& given) {
+  KernelArguments arguments = given;
   TRY_ASSIGN(const vm::KernelCache cache, vm::KernelCache::open());
   const bool has_mirror = !arguments.mirror.empty();
   if (arguments.action != "get" && (has_mirror || arguments.unsigned_packages || arguments.headers))
@@ -106,7 +106,7 @@ Result<Exit> kernel(const Arguments& given) {
 }  // namespace
 
 void add_kernel(CLI::App& app, Run& run) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<KernelArguments>();
   CLI::App* verb =
       app.add_subcommand("kernel", "Fetch Debian's kernels for slalom to run, list them, or remove one.");
   verb->add_option("ACTION", a->action, "get, list or remove")

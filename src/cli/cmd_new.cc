@@ -1,9 +1,11 @@
 // slalom new: writes a file to start from.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "report/summary.h"
 #include "vm/test/file_system_test.h"
 #include "vm/test/kernel_test.h"
 #include "vm/test/template.h"
@@ -11,19 +13,29 @@
 namespace slalom {
 namespace {
 
-struct Arguments {
+struct NewArguments {
   std::string kind;
   std::string name;
   vm::FileSystemTestOptions file_system;
   bool no_fsck = false;
 };
 
-Result<Exit> write_new(const Arguments& arguments) {
+// What is said on the command line stands in the file between quotes.
+bool can_be_quoted(const std::string& text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+}
+
+Result<Exit> write_new(const NewArguments& arguments) {
   std::filesystem::path path = arguments.name;
   if (path.extension() != ".toml") path += ".toml";
   const std::string name = path.stem().string();
-  if (name.empty() || name.find_first_of("\"\\\n") != std::string::npos)
-    return error("\"{}\" is no name for a file", arguments.name);
+  if (!can_be_quoted(name))
+    return error("\"{}\" is no name for a test: use ASCII characters, but no quotes and backslashes",
+                 printable(arguments.name));
+  if (!can_be_quoted(arguments.file_system.kernel))
+    return error("--kernel \"{}\" is no kernel: name one of slalom kernel list, or a bzImage or vmlinux",
+                 printable(arguments.file_system.kernel));
   std::error_code trouble;
   if (std::filesystem::exists(path, trouble))
     return error("{} is there already: choose another name, or remove it first", path.string());
@@ -42,7 +54,7 @@ Result<Exit> write_new(const Arguments& arguments) {
 }  // namespace
 
 void add_new(CLI::App& app, Run& run) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<NewArguments>();
   CLI::App* verb = app.add_subcommand("new", "Write a file to start from, with every part of it explained.");
   verb->add_option("KIND", a->kind,
                    "kernel-test: system calls that run concurrently in a kernel; fs-test: the same, with "

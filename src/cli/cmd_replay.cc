@@ -19,18 +19,18 @@
 namespace slalom {
 namespace {
 
-struct Arguments {
+struct ReplayArguments {
   std::string capsule;
   std::string choices = "as found";
   std::string save_trace;
   uint32_t times = 1;
-  bool trace = false, original = false, full = false, json = false;
+  bool trace = false, trace_check = false, original = false, full = false, json = false;
   bool gdb = false, gdb_start = false;
   std::vector<std::string> gdb_commands;
 };
 
 // The same execution once more, with gdb attached to it.
-Result<Exit> debug(const Arguments& arguments, const Finding& finding) {
+Result<Exit> debug(const ReplayArguments& arguments, const Finding& finding) {
   if (finding.target.kind == "kernel")
     return debug_kernel(finding, {.begin = arguments.gdb_start ? KernelDebugOptions::Begin::Start
                                                                : KernelDebugOptions::Begin::Failure,
@@ -40,7 +40,8 @@ Result<Exit> debug(const Arguments& arguments, const Finding& finding) {
   if (arguments.gdb_start) options.begin = Debugger::Options::Begin::Start;
   // Where nothing stops the program, the last thing that the finding speaks of is where to look.
   const BugKind kind = finding.verdict.kind;
-  if (kind == BugKind::DataRace || kind == BugKind::UseAfterFree || kind == BugKind::DoubleFree)
+  if (kind == BugKind::DataRace || kind == BugKind::WeakMemory || kind == BugKind::UseAfterFree ||
+      kind == BugKind::DoubleFree)
     for (const Evidence& evidence : finding.verdict.evidence)
       options.show_at = std::max(options.show_at, evidence.step.raw + 1);
   if (!arguments.gdb_commands.empty()) options.arguments.emplace_back("-batch");
@@ -57,7 +58,7 @@ Result<Exit> debug(const Arguments& arguments, const Finding& finding) {
 }
 
 // Every instruction of a kernel's execution, on standard output: what may be millions of lines is all of it.
-Result<Exit> trace_kernel(const Finding& finding, const ChoicePolicy& policy) {
+Result<Exit> trace_kernel(const Finding& finding, const ChoicePolicy& policy, bool with_check) {
   TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay, replay_kernel(finding, policy));
   vm::ScheduledRun run(*replay->machine, replay->course);
   if (!run.leads_to_the_same_end())
@@ -65,13 +66,19 @@ Result<Exit> trace_kernel(const Finding& finding, const ChoicePolicy& policy) {
   fmt::print("# slalom: the instructions of an execution (docs/formats.md), version 1\n# {}\n",
              printable(finding.verdict.title));
   vm::InstructionTrace trace(run, *replay->test.names, stdout);
-  if (!trace.write_all()) return error("the trace cannot be written: is the disk full?");
+  bool written = trace.write_flows();
+  if (const uint64_t check = run.check_left(); written && check > 0) {
+    fmt::print("# the flows are done; the check after them has {} instructions{}\n", check,
+               with_check ? "" : ", which --trace-check shows, too");
+    if (with_check) written = trace.write_check();
+  }
+  if (!written) return error("the trace cannot be written: is the disk full?");
   const bool same = replay->replay.same();
   fmt::print("# {} instructions; {}\n", trace.instructions(), same ? "the same again" : "NOT the same again");
   return same ? Exit::Findings : Exit::Clean;
 }
 
-Result<Exit> replay(const Arguments& arguments) {
+Result<Exit> replay(const ReplayArguments& arguments) {
   TRY_ASSIGN(Finding finding, load_capsule(arguments.capsule));
   if (arguments.original) finding.schedule = finding.original;
   if (arguments.gdb || arguments.gdb_start) return debug(arguments, finding);
@@ -79,7 +86,9 @@ Result<Exit> replay(const Arguments& arguments) {
   if (arguments.choices != "as found") {
     TRY_ASSIGN(policy, parse_choices(arguments.choices));
   }
-  if (arguments.trace && finding.target.kind == "kernel") return trace_kernel(finding, policy);
+  if (arguments.trace_check && finding.target.kind != "kernel") return error("--trace-check is for kernels");
+  if ((arguments.trace || arguments.trace_check) && finding.target.kind == "kernel")
+    return trace_kernel(finding, policy, arguments.trace_check);
   TRY_ASSIGN(const Target target, open_target(finding.target));
 
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
@@ -133,7 +142,7 @@ Result<Exit> replay(const Arguments& arguments) {
 }  // namespace
 
 void add_replay(CLI::App& app, Run& run) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ReplayArguments>();
   CLI::App* verb = app.add_subcommand("replay", "Run the schedule of a finding again, exactly as it was.");
   verb->add_option("CAPSULE", a->capsule, "a capsule.slalom, as printed by explore")
       ->required()
@@ -148,6 +157,8 @@ void add_replay(CLI::App& app, Run& run) {
   verb->add_option("--save-trace", a->save_trace, "write the whole trace to a file")->type_name("FILE");
   verb->add_flag("--trace", a->trace,
                  "print the whole interleaving; of a kernel, only that: every instruction");
+  verb->add_flag("--trace-check", a->trace_check,
+                 "of a kernel: the same, with every instruction of the check after the flows");
   verb->add_flag("--original", a->original, "the schedule as it was found, before it was shrunk");
   verb->add_flag("--full", a->full, "all operations in the report");
   verb->add_flag("--gdb", a->gdb,

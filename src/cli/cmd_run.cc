@@ -1,48 +1,48 @@
 // slalom run: search the interleavings of an ordinary program for bugs.
 #include <filesystem>
-#include <iostream>
 
 #include "cli/program_target.h"
 #include "cli/search.h"
+#include "process/uncontrolled.h"
 
 namespace slalom {
 namespace {
 
-struct Arguments {
+struct RunArguments {
   std::vector<std::string> command;
   std::string timeouts = "any";
   std::string scratch;
+  uint32_t spurious = 0;
   bool any_status = false;
   bool keep_going = false;
   uint32_t patience = 5;
   SearchArguments search;
 };
 
-Result<Exit> run_program(const Arguments& arguments) {
+Result<Exit> run_program(const RunArguments& arguments) {
   TRY_ASSIGN(Program program, find_program(arguments.command));
   if (arguments.timeouts == "idle")
     program.timeouts = Program::Timeouts::Idle;
   else if (arguments.timeouts != "any")
     return error("--timeouts is any or idle, not \"{}\"", arguments.timeouts);
+  program.spurious = arguments.spurious;
   if (!arguments.scratch.empty())
     program.scratch = std::filesystem::absolute(arguments.scratch).lexically_normal().string();
   if (arguments.any_status) program.statuses = Program::Statuses::AnyGood;
   LaunchOptions launch;
   launch.patience = arguments.patience;
   launch.uncontrolled = std::make_shared<std::atomic<uint32_t>>(0);
-  TRY_ASSIGN(const Target target, make_program_target(program, launch));
+  TRY_ASSIGN(Target target, make_program_target(program, launch));
+  target.uncontrolled = [met = launch.uncontrolled] { return uncontrolled_in_words(*met); };
   SearchArguments search = arguments.search;
   search.first = !arguments.keep_going;
-  TRY_ASSIGN(const Exit exit, run_search(target, search));
-  for (const std::string& warning : uncontrolled_in_words(*launch.uncontrolled))
-    std::cerr << "slalom: warning: " << warning << "\n";
-  return exit;
+  return run_search(target, search);
 }
 
 }  // namespace
 
 void add_run(CLI::App& app, Run& run) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<RunArguments>();
   a->search.strategy = "portfolio";
   a->search.choices = "sync";
   a->search.first = true;
@@ -56,6 +56,9 @@ void add_run(CLI::App& app, Run& run) {
   verb->positionals_at_end();
   add_search_options(*verb, a->search);
   verb->add_flag("--keep-going", a->keep_going, "look for more after the first failure");
+  verb->add_option("--spurious", a->spurious,
+                   "how often each thread may wake from a condition variable by itself")
+      ->type_name("N");
   verb->add_option("--timeouts", a->timeouts,
                    "when waits with a time limit run out: any (moment), idle (last)")
       ->capture_default_str()

@@ -57,9 +57,9 @@ std::string quoted(const std::filesystem::path& path) {
   return text + '"';
 }
 
-class Session {
+class DebugSession {
  public:
-  Session(KernelReplay& replay, const KernelDebugOptions& options, Folder folder)
+  DebugSession(KernelReplay& replay, const KernelDebugOptions& options, Folder folder)
       : replay_(replay),
         options_(options),
         run_(*replay.machine, replay.course),
@@ -184,7 +184,7 @@ class Session {
 Result<Exit> debug_kernel(const Finding& finding, const KernelDebugOptions& options) {
   TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay, replay_kernel(finding, finding.policy));
   TRY_ASSIGN(Folder folder, Folder::make());
-  Session session(*replay, options, std::move(folder));
+  DebugSession session(*replay, options, std::move(folder));
   TRY(session.run(replay->replay.verdict.value_or(finding.verdict)));
   std::cout << (replay->replay.same() ? "the same again" : "NOT the same again") << "\n";
   return replay->replay.same() ? Exit::Findings : Exit::Clean;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iostream>
 #include <mutex>
+#include <sstream>
 
 #include "base/file.h"
 #include "base/rng.h"
@@ -133,25 +134,47 @@ class Borrowed final : public Machine {
 };
 
 // What a capsule holds of a kernel test: where its file was (paths in it are relative to that), what the
-// machine was made from, and the file itself.
+// machine was made from, the scopes that were given instead of the file's own, and the file itself.
 struct Content {
-  std::string origin, machine, text;
+  std::string origin, machine;
+  std::vector<std::string> scope;  // by --scope
+  std::string text;
 };
 std::string to_text(const Content& content) {
-  return fmt::format("{}\n{}\n{}", content.origin, content.machine, content.text);
+  const std::string scope = fmt::format("{}", fmt::join(content.scope, " "));
+  return fmt::format("{}\n{}{}{}\n{}", content.origin, content.machine, scope.empty() ? "" : " ", scope,
+                     content.text);
 }
 Result<Content> parse_content(const std::string& text) {
   const size_t first = text.find('\n');
   const size_t second = first == std::string::npos ? first : text.find('\n', first + 1);
   if (second == std::string::npos) return error("the capsule holds no kernel test");
-  return Content{text.substr(0, first), text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+  Content content{.origin = text.substr(0, first), .text = text.substr(second + 1)};
+  std::istringstream words(text.substr(first + 1, second - first - 1));
+  words >> content.machine;
+  for (std::string one; words >> one;) content.scope.push_back(one);
+  return content;
+}
+
+// The scopes that a test's search has: its own, or those of the command line.
+Result<std::vector<std::string>> scope_of(const vm::KernelTest& test, const std::vector<std::string>& given) {
+  std::vector<std::string> wanted = given;
+  for (const vm::KernelTest::Entry& one : test.scope) {
+    if (!given.empty())
+      return error("{}:{}: the test has a scope of its own: leave out --scope, or change it there", test.file,
+                   one.line);
+    wanted.push_back(one.text);
+  }
+  for (const std::string& one : given)
+    if (!vm::is_scope(one)) return error("--scope {}: {}", one, vm::kScopeAdvice);
+  return wanted;
 }
 
 // Within a scope interrupts are not explored, unless they are asked for.
-vm::Contexts contexts_of(const vm::KernelTest& test) {
+vm::Contexts contexts_of(const vm::KernelTest& test, bool scoped) {
   vm::Contexts contexts;
   const bool all = test.contexts.empty();
-  if (all && test.scope.empty()) return contexts;
+  if (all && !scoped) return contexts;
   const auto has = [&](const std::string& name) {
     return std::ranges::any_of(test.contexts, [&](const auto& one) { return one.text == name; });
   };
@@ -163,9 +186,11 @@ vm::Contexts contexts_of(const vm::KernelTest& test) {
   return contexts;
 }
 
-Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::string& text,
-                                          const std::string& expected_machine) {
-  TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(text, origin));
+// A content without a machine is not yet a capsule's.
+Result<OpenKernelTest> make_kernel_target(const Content& content) {
+  const std::string &origin = content.origin, &expected_machine = content.machine;
+  TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(content.text, origin));
+  TRY_ASSIGN(const std::vector<std::string> wanted, scope_of(test, content.scope));
   const bool shows = is_terminal(STDERR_FILENO);
   vm::PrepareOptions options;
   if (shows)
@@ -209,12 +234,14 @@ Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::
                                    .programs = prepared->images,
                                    .has_check = !test.check.text.empty(),
                                    .guest = std::move(kernel),
-                                   .contexts = contexts_of(test)};
-  std::vector<std::string> wanted;
-  for (const vm::KernelTest::Entry& one : test.scope) wanted.push_back(one.text);
+                                   .contexts = contexts_of(test, !wanted.empty())};
   Result<vm::Scope> scope = vm::find_scope(names->symbols(), wanted);
-  if (!scope.ok()) return error("{}:{}: {}", test.file, test.scope.front().line, scope.error().message);
+  if (!scope.ok())
+    return error("{}: {}",
+                 test.scope.empty() ? "--scope" : fmt::format("{}:{}", test.file, test.scope.front().line),
+                 scope.error().message);
   machine.scope = *std::move(scope);
+  if (wanted.empty() && !test.scheduler) machine.no_choices = vm::scheduling_code(names->symbols());
   std::vector<CallProgram> calls;
   for (unsigned cpu = 0; cpu < test.flows.size(); ++cpu) {
     if (test.flows[cpu].kind != vm::KernelTest::Flow::Kind::Calls) continue;
@@ -237,7 +264,8 @@ Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::
   }
   opened.make_kernel_machine = [stable] { return stable->take(); };
   Target& target = opened.target;
-  target.id = make_target("kernel", test.name, to_text({origin, prepared->content, text}));
+  target.id =
+      make_target("kernel", test.name, to_text({origin, prepared->content, content.scope, content.text}));
   target.make_machine = [stable](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
     TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
     one->recognise({.locks = use.locks, .memory = use.memory});
@@ -247,6 +275,8 @@ Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::
     return std::unique_ptr<Machine>(
         std::make_unique<Borrowed>(std::move(one), std::move(give_back), &stable->figures, use.checkpoints));
   };
+  for (const vm::KernelThread& thread : prepared->threads)
+    if (thread.where == vm::KernelThread::Where::Free) target.unpinned_threads.push_back(thread.name);
   target.statistics = [stable] { return stable->figures.take(); };
   const unsigned flow_count = static_cast<unsigned>(test.flows.size());
   target.stress = [stable, flow_count, most = test.limits.execution](
@@ -282,6 +312,7 @@ Result<OpenKernelTest> make_kernel_target(const std::string& origin, const std::
   target.max_steps = test.limits.execution;
   target.learns = wanted.empty();
   target.races_count = false;
+  if (test.expect.given) target.expected = {test.expect.kinds, test.expect.titles};
   return opened;
 }
 
@@ -291,18 +322,8 @@ Result<Target> open_kernel_test(const std::string& path, const std::string& text
                                 const std::vector<std::string>& scope) {
   std::error_code ignored;
   const std::filesystem::path absolute = std::filesystem::absolute(path, ignored);
-  std::string whole = text;
-  if (!scope.empty()) {
-    // As if the file said so: capsules hold it.
-    TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(text, absolute.string()));
-    if (!test.scope.empty())
-      return error("{}:{}: the test has a scope of its own: leave out --scope, or change it there", test.file,
-                   test.scope.front().line);
-    for (const std::string& one : scope)
-      if (!vm::is_scope(one)) return error("--scope {}: {}", one, vm::kScopeAdvice);
-    whole = fmt::format("scope = [\"{}\"]\n{}", fmt::join(scope, "\", \""), text);
-  }
-  TRY_ASSIGN(OpenKernelTest opened, make_kernel_target(absolute.string(), whole, ""));
+  TRY_ASSIGN(OpenKernelTest opened,
+             make_kernel_target({.origin = absolute.string(), .scope = scope, .text = text}));
   return std::move(opened.target);
 }
 
@@ -313,7 +334,7 @@ Result<Target> open_kernel_test(const TargetId& id) {
 
 Result<OpenKernelTest> open_kernel_test_for_replay(const TargetId& id) {
   TRY_ASSIGN(const Content content, parse_content(id.content));
-  return make_kernel_target(content.origin, content.text, content.machine);
+  return make_kernel_target(content);
 }
 
 Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, const ChoicePolicy& policy) {

@@ -17,7 +17,4 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
 // A target of a capsule, to be run under a debugger.
 Result<Target> open_program(const TargetId& id, std::shared_ptr<Debugger> debugger);
 
-// What the program did that slalom does not control, in words; `bits` as in preload/protocol.h.
-std::vector<std::string> uncontrolled_in_words(uint32_t bits);
-
 }  // namespace slalom

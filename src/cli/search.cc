@@ -28,8 +28,10 @@ class ProgressLine {
     const ExploreResult& r = progress.result;
     std::string line = fmt::format("  {} executions", human_number(r.executions + r.truncated));
     if (!r.found.empty()) line += fmt::format(", {}", plural(r.found.size(), "finding"));
+    const bool searching = progress.doing == Progress::Doing::Searching;
+    if (!searching) line += finishing(progress);
     const double total = progress.coverage.estimated_total;
-    if (total > 0 && progress.seconds > 0) {
+    if (searching && total > 0 && progress.seconds > 0) {
       const double done = static_cast<double>(r.tasks);
       line += fmt::format(", about {} in all ({:.0f} %", human_number(static_cast<uint64_t>(total)),
                           std::min(99.0, 100 * done / total));
@@ -38,7 +40,7 @@ class ProgressLine {
           fmt::format(", {} left)",
                       human_duration(std::chrono::seconds(static_cast<int64_t>(std::clamp(left, 1.0, 1e8)))));
     }
-    if (progress.seconds > 0)
+    if (searching && progress.seconds > 0)
       line += fmt::format(
           ", {}/s", human_number(static_cast<uint64_t>(static_cast<double>(r.tasks) / progress.seconds)));
     std::cerr << "\r\033[K" << fit(line, terminal_width(STDERR_FILENO) - 1) << std::flush;
@@ -50,6 +52,14 @@ class ProgressLine {
   }
 
  private:
+  static std::string finishing(const Progress& progress) {
+    const std::string which =
+        progress.result.found.size() == 1 ? "it" : fmt::format("the {}", ordinal(progress.finding + 1));
+    return progress.doing == Progress::Doing::Shrinking
+               ? fmt::format(": shrinking {}", which)
+               : fmt::format(": replaying {} for the {} time", which, ordinal(progress.replays + 1));
+  }
+
   bool on_;
   bool shown_ = false;
 };
@@ -72,7 +82,21 @@ std::string_view end_name(ExploreResult::End end) {
   return "";
 }
 
-nlohmann::ordered_json to_json(const Target& target, const Job& job, const CampaignResult& result) {
+auto unfinished(const std::vector<CampaignResult::Kept>& findings) {
+  return std::ranges::count_if(findings, [](const auto& kept) { return kept.interrupted; });
+}
+
+// How what was found compares with what the target's file expects; none: it expects nothing in particular.
+std::optional<Comparison> comparison_of(const Target& target, const CampaignResult& result,
+                                        bool races_count) {
+  if (!target.expected) return std::nullopt;
+  std::vector<Verdict> verdicts;
+  for (const auto& kept : result.findings) verdicts.push_back(kept.finding.verdict);
+  return compare(*target.expected, verdicts, races_count);
+}
+
+nlohmann::ordered_json to_json(const Target& target, const Job& job, const CampaignResult& result,
+                               const std::optional<Comparison>& comparison) {
   const ExploreResult& r = result.explored;
   nlohmann::ordered_json json;
   json["target"] = target.id.name;
@@ -97,32 +121,49 @@ nlohmann::ordered_json to_json(const Target& target, const Job& job, const Campa
     json["statistics"] = nlohmann::ordered_json::object();
     for (const auto& [name, value] : result.statistics) json["statistics"][name] = value;
   }
+  if (!target.unpinned_threads.empty()) json["unpinned_threads"] = target.unpinned_threads;
+  if (target.uncontrolled) json["uncontrolled"] = target.uncontrolled();
   json["resumed"] = result.resumed_tasks;
   json["findings"] = nlohmann::ordered_json::array();
   for (const auto& kept : result.findings)
     json["findings"].push_back(finding_json(kept.finding, kept.capsule.string()));
+  json["unfinished"] = unfinished(result.findings);
+  if (comparison)
+    json["expected"] = {{"met", comparison->met},
+                        {"found", comparison->found},
+                        {"missing", comparison->missing},
+                        {"unexpected", comparison->unexpected}};
   json["trouble"] = r.trouble;
   return json;
 }
 
-// For build servers. What counts is what the exit code says.
-std::string to_junit(const Target& target, const CampaignResult& result, bool races_count) {
+std::vector<std::string> warnings(const Target& target, const ExploreResult& result) {
+  std::vector<std::string> all = result.trouble;
+  if (target.uncontrolled)
+    for (std::string& words : target.uncontrolled()) all.push_back(std::move(words));
+  return all;
+}
+
+// For build servers. What counts is what the exit code says: by itself, or only where it is not expected.
+std::string to_junit(const Target& target, const CampaignResult& result, bool races_count,
+                     const std::optional<Comparison>& comparison) {
   const ExploreResult& r = result.explored;
   JunitSuite suite{target.id.name, result.seconds, {}, {}};
   JunitCase search{.name = "search"};
   if (r.end == ExploreResult::End::Failed)
     search = {"search", JunitCase::Result::Error, "error", r.trouble.front(), r.trouble.front()};
+  else if (comparison && !comparison->met && comparison->unexpected.empty())
+    search = {"search", JunitCase::Result::Failed, "expect", in_words(*comparison), in_words(*comparison)};
   suite.cases.push_back(search);
   for (const auto& kept : result.findings) {
     const Verdict& verdict = kept.finding.verdict;
-    const bool counts =
-        verdict.severity == Severity::Failure || (verdict.severity == Severity::Race && races_count);
-    suite.cases.push_back({verdict.title, counts ? JunitCase::Result::Failed : JunitCase::Result::Passed,
+    const bool fails = counts(verdict, races_count) && !(comparison && target.expected->lists(verdict));
+    suite.cases.push_back({verdict.title, fails ? JunitCase::Result::Failed : JunitCase::Result::Passed,
                            std::string(name(verdict.kind)), verdict.title, kept.report});
   }
   suite.output = fmt::format("{}\n{}: {}\n", plural(r.executions + r.truncated, "execution"),
                              r.coverage.exhausted ? "exhausted" : "covered", r.coverage.statement);
-  for (const std::string& trouble : r.trouble) suite.output += "warning: " + trouble + "\n";
+  for (const std::string& warning : warnings(target, r)) suite.output += "warning: " + warning + "\n";
   return junit_xml(suite);
 }
 
@@ -172,8 +213,18 @@ std::string early_end(ExploreResult::End end, const std::filesystem::path& state
   return {};
 }
 
+// Empty if there are none.
+std::string unpinned_in_words(const std::vector<std::string>& threads, bool full, size_t width) {
+  if (threads.empty()) return {};
+  const std::string names = full ? fmt::format("{}", fmt::join(threads, ", "))
+                                 : fmt::format("such as {} (--full names them)", threads.front());
+  return wrap(fmt::format("not controlled: when {} of the kernel {}, which cannot be pinned to a CPU: {}",
+                          plural(threads.size(), "thread"), threads.size() == 1 ? "runs" : "run", names),
+              width);
+}
+
 void print_text(const Target& target, const Job& job, const CampaignResult& result,
-                const SearchArguments& arguments) {
+                const std::optional<Comparison>& comparison, const SearchArguments& arguments) {
   const Style style = output_style();
   const size_t width = terminal_width();
   const ExploreResult& r = result.explored;
@@ -189,6 +240,7 @@ void print_text(const Target& target, const Job& job, const CampaignResult& resu
   if (r.truncated > 0) counts += fmt::format(", {} cut off", human_number(r.truncated));
   const auto time = std::chrono::nanoseconds(static_cast<int64_t>(result.seconds * 1e9));
   std::cout << fmt::format("  {}, {}\n", counts, human_duration(time));
+  if (comparison) std::cout << wrap(printable(in_words(*comparison)), width, 0, 2);
   if (result.resumed_tasks > 0)
     std::cout << fmt::format("went on from a saved search of {}\n",
                              plural(result.resumed_tasks, "execution"));
@@ -198,15 +250,23 @@ void print_text(const Target& target, const Job& job, const CampaignResult& resu
   if (r.truncated > 0)
     std::cout << wrap(fmt::format("not covered: what comes after {} steps", human_number(job.max_steps)),
                       width);
+  std::cout << unpinned_in_words(target.unpinned_threads, arguments.full, width);
   const std::string early = early_end(r.end, arguments.campaign.state);
   if (!early.empty()) std::cout << wrap(early, width);
-  for (const std::string& trouble : r.trouble)
-    std::cout << wrap(style.paint(Ink::Yellow, "warning:") + " " + trouble, width);
+  if (const auto left = unfinished(result.findings); left > 0)
+    std::cout << wrap(fmt::format("interrupted: {} kept, but not shrunk and replayed to the end",
+                                  plural(static_cast<uint64_t>(left), "finding was", "findings were")),
+                      width);
+  for (const std::string& warning : warnings(target, r))
+    std::cout << wrap(style.paint(Ink::Yellow, "warning:") + " " + warning, width);
 }
 
 }  // namespace
 
 Result<Exit> run_search(const Target& target, SearchArguments arguments) {
+  if (arguments.expect && !target.expected)
+    return error("{} does not say what a search finds: give its file an [expect], or leave out --expect",
+                 target.id.name);
   Job job;
   job.target = target.id;
   if (arguments.strategy.empty()) arguments.strategy = target.strategy;
@@ -249,20 +309,21 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   };
   TRY_ASSIGN(const CampaignResult result, run_campaign(target, job, campaign, progress));
   line.clear();
+  const std::optional<Comparison> comparison = comparison_of(target, result, campaign.races_count);
   if (!arguments.junit.empty()) {
-    const std::string xml = to_junit(target, result, campaign.races_count);
+    const std::string xml =
+        to_junit(target, result, campaign.races_count, arguments.expect ? comparison : std::nullopt);
     TRY(write_file(arguments.junit, std::string_view(xml)));
   }
   if (arguments.json)
-    std::cout << json_text(to_json(target, job, result));
+    std::cout << json_text(to_json(target, job, result, comparison));
   else
-    print_text(target, job, result, arguments);
+    print_text(target, job, result, comparison, arguments);
   if (result.explored.end == ExploreResult::End::Failed) return error("{}", result.explored.trouble.front());
-  for (const auto& kept : result.findings)
-    if (kept.finding.verdict.severity == Severity::Failure ||
-        (kept.finding.verdict.severity == Severity::Race && campaign.races_count))
-      return Exit::Findings;
-  return Exit::Clean;
+  if (arguments.expect) return comparison->met ? Exit::Clean : Exit::Findings;
+  const bool found = std::ranges::any_of(
+      result.findings, [&](const auto& kept) { return counts(kept.finding.verdict, campaign.races_count); });
+  return found ? Exit::Findings : Exit::Clean;
 }
 
 std::string search_catalogues() {

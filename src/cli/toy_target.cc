@@ -19,7 +19,9 @@ Target make_toy_target(TargetId id, ToyProgram program) {
   };
   const bool yields = std::any_of(shared->code.begin(), shared->code.end(),
                                   [](const ToyInstruction& i) { return i.op == ToyOp::Yield; });
-  return Target{std::move(id), make, yields};
+  Target target{std::move(id), make, yields};
+  if (shared->expects) target.expected = {shared->expected_kinds, shared->expected_titles};
+  return target;
 }
 
 Result<ToySettings> parse_settings(const std::vector<std::string>& settings) {

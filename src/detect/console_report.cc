@@ -6,6 +6,7 @@
 #include <cctype>
 #include <optional>
 
+#include "base/characters.h"
 #include "detect/console_frames.h"
 
 namespace slalom {
@@ -110,13 +111,6 @@ std::string_view between(std::string_view text, std::string_view after, std::str
   const size_t from = begin + after.size();
   const size_t end = text.find(before, from);
   return end == kNone ? std::string_view{} : text.substr(from, end - from);
-}
-
-bool is_hex(char c) {
-  return std::isxdigit(static_cast<unsigned char>(c)) != 0;
-}
-bool is_digit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
 std::optional<Head> sanitizer(std::string_view text) {

@@ -76,8 +76,12 @@ void DeadlockDetector::on_event(const Event& event) {
     case OpKind::BarrierArrive:
       state_.parked[event.agent.raw] = Site::of(event);
       return;
-    default:
+    case OpKind::Signal:
+    case OpKind::Broadcast:
       state_.unheard.on_event(event);
+      return;
+    default:
+      return;
   }
 }
 

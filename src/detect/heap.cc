@@ -8,7 +8,7 @@
 
 namespace slalom {
 
-void HeapDetector::on_event(const Event& event) {
+void HeapDetector::note(const Event& event) {
   switch (event.op) {
     case OpKind::Alloc:
       state_.objects[event.object.raw] = {Site::of(event), {}};

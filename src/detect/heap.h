@@ -36,8 +36,13 @@ struct HeapState {
 class HeapDetector final : public StatefulDetector<HeapState> {
  public:
   using StatefulDetector::StatefulDetector;
-  void on_event(const Event& event) override;
+  void on_event(const Event& event) override {
+    if (event.op >= OpKind::Alloc && event.op <= OpKind::HeapUse) note(event);
+  }
   void on_end(const Outcome& outcome) override;
+
+ private:
+  void note(const Event& event);
 };
 
 struct LeakState {

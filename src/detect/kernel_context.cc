@@ -20,9 +20,23 @@ uint64_t region(uint64_t stack) {
 }  // namespace
 
 KernelContext::Where KernelContext::where(AgentId agent) const {
+  if (agent == agent_) return {now_.path, stack_.locks};
   const Running* running = running_.find(agent.raw);
-  const Stack* stack = running == nullptr ? nullptr : stacks_.find(running->region);
+  if (running == nullptr) return {};
+  if (running->region == now_.region) return {running->path, stack_.locks};
+  const Stack* stack = stacks_.find(running->region);
   return stack == nullptr ? Where{} : Where{running->path, stack->locks};
+}
+
+void KernelContext::look_at(AgentId agent, uint64_t region) {
+  if (agent_) {
+    running_[agent_.raw] = now_;
+    stacks_[now_.region] = stack_;
+  }
+  if (agent != agent_) now_ = running_[agent.raw];
+  agent_ = agent;
+  stack_ = stacks_[region];
+  if (now_.region != region) now_ = {region, stack_.path};
 }
 
 KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& transfer) {
@@ -30,23 +44,21 @@ KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& tra
   const uint64_t pointer = transfer.value;
   // A return leaves the pointer above the place where the return address lay.
   const uint64_t place = region(is_call ? pointer : pointer - 8);
-  Running& running = running_[agent.raw];
-  Stack& stack = stacks_[place];
-  uint32_t path = running.region == place ? running.path : stack.path;
+  if (agent != agent_ || place != now_.region) look_at(agent, place);
+  uint32_t path = now_.path;
   while (path != 0 && (calls_[path - 1].stack < pointer || (is_call && calls_[path - 1].stack == pointer)))
     path = calls_[path - 1].caller;
   if (is_call) {
     const Call call{path, transfer.pc(), Place{transfer.address().raw}, pointer};
-    uint32_t& known = index_[combine(path, call.at.raw, call.function.raw, pointer)];
-    if (known == 0) {
+    uint32_t& known = known_[fold(call.at.raw ^ path, pointer) % known_.size()];
+    if (known == 0 || calls_[known - 1] != call) {
       calls_.push_back(call);
       known = static_cast<uint32_t>(calls_.size());
     }
     path = known;
   }
-  running = {place, path};
-  stack.path = path;
-  return {path, stack.locks};
+  now_.path = stack_.path = path;
+  return {path, stack_.locks};
 }
 
 void KernelContext::on_event(const Event& event) {
@@ -55,16 +67,21 @@ void KernelContext::on_event(const Event& event) {
   const bool gives =
       event.op == OpKind::Unlock || event.op == OpKind::ReadUnlock || event.op == OpKind::WriteUnlock;
   if (!takes && !gives) return;
-  const Running* running = running_.find(event.agent.raw);
-  if (running == nullptr) return;
-  Stack& stack = stacks_[running->region];
+  if (event.agent != agent_) {
+    const Running* running = running_.find(event.agent.raw);
+    if (running == nullptr) return;
+    look_at(event.agent, running->region);
+  }
   const ObjectId lock = event.text.starts_with("rcu_read") ? kRcu : event.object;
-  stack.locks = takes ? locks_.with(stack.locks, lock) : locks_.without(stack.locks, lock);
+  stack_.locks = takes ? locks_.with(stack_.locks, lock) : locks_.without(stack_.locks, lock);
 }
 
 void KernelContext::clear() {
   calls_.clear();
-  index_.clear();
+  known_.fill(0);
+  agent_ = {};
+  now_ = {};
+  stack_ = {};
   stacks_.clear();
   running_.clear();
   locks_.clear();

@@ -6,6 +6,7 @@
 // Only explanations and titles use it. A value: part of a detector's state.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -45,6 +46,7 @@ class KernelContext {
     uint32_t caller = 0;  // index + 1
     Place at, function;
     uint64_t stack = 0;  // where its return address lies
+    bool operator==(const Call&) const = default;
   };
   struct Stack {
     uint32_t path = 0, locks = 0;
@@ -55,8 +57,17 @@ class KernelContext {
   };
 
   std::vector<Call> calls_;  // path i is calls_[i - 1] and its callers
-  FlatMap<uint32_t> index_;  // of calls_, by their fields
+  // Some of calls_, by a hash of their fields: most calls are made again soon, from the same place. One that
+  // was forgotten is another one when it is made again, which only costs memory. Small, to stay in the
+  // processor's cache.
+  std::array<uint32_t, 1024> known_{};  // index + 1
 
+  void look_at(AgentId agent, uint64_t region);
+
+  // Of the agent that ran last, since mostly it goes on: what the maps say about it is out of date.
+  AgentId agent_;
+  Running now_;
+  Stack stack_;               // in now_.region
   FlatMap<Stack> stacks_;     // by region
   FlatMap<Running> running_;  // where an agent runs
   LockSets locks_;

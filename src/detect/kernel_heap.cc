@@ -21,11 +21,12 @@ bool KernelHeapDetector::is_allocator(Place pc) {
   return known == 2;
 }
 
+// Both what was called and from where it called on: a function that ends in a jump to the allocator is
+// called, but it is the allocator that runs.
 bool KernelHeapDetector::in_allocator(Place pc, uint32_t path) {
-  if (is_allocator(pc)) return true;
-  const std::vector<Place> functions = state_.context.functions(path);
-  return std::any_of(functions.begin(), functions.end(),
-                     [&](Place function) { return is_allocator(function); });
+  const auto is_its = [&](Place place) { return is_allocator(place); };
+  return std::ranges::any_of(state_.context.frames(pc, path), is_its) ||
+         std::ranges::any_of(state_.context.functions(path), is_its);
 }
 
 uint32_t KernelHeapDetector::cache_number(std::string_view name) {

@@ -55,19 +55,6 @@ uint32_t KernelRaceDetector::agent_of(AgentId id) {
   return known - 1;
 }
 
-void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
-  if (accesses.empty() || !header.agent) return;
-  const uint32_t agent = agent_of(header.agent);
-  const uint8_t cpu = state_.agents[agent].cpu;
-  if (state_.running != cpu) state_.other = std::exchange(state_.running, cpu);
-  KernelContext::Where where = state_.context.where(header.agent);
-  for (const Access& one : accesses)
-    if (is_memory(one.op()))
-      access(one, header.first_step.raw + one.retired, agent, where);
-    else
-      where = state_.context.on_transfer(header.agent, one);
-}
-
 // Records are passed by value so that they stay in registers (see RaceDetector::touch).
 inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* now, Record record) {
   uint32_t place = 0;  // a dropped record that the new one replaces
@@ -114,9 +101,9 @@ inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* 
   slot.next = next;
 }
 
-void KernelRaceDetector::access(const Access& access, uint64_t step, uint32_t agent,
-                                KernelContext::Where where) {
-  const uint8_t index = state_.agents[agent].cpu;
+[[gnu::always_inline]] inline void KernelRaceDetector::access(const Access& access, uint64_t step,
+                                                              uint32_t agent, uint8_t index,
+                                                              KernelContext::Where where) {
   Cpu& cpu = state_.cpus[index];
   if (cpu.now != step + 1) cpu.before = std::exchange(cpu.now, step + 1);
   const bool locked = is_atomic(access.op());
@@ -143,6 +130,20 @@ void KernelRaceDetector::access(const Access& access, uint64_t step, uint32_t ag
           {Record::pack(writes, index, agent, now[index]) | plain, access.pc(), Step{step}, access.value,
            access.address(), where, static_cast<uint32_t>(access.size), 0});
   }
+}
+
+void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  if (accesses.empty() || !header.agent) return;
+  const uint32_t agent = agent_of(header.agent);
+  const uint8_t cpu = state_.agents[agent].cpu;
+  if (state_.running != cpu) state_.other = std::exchange(state_.running, cpu);
+  KernelContext::Where where = state_.context.where(header.agent);
+  for (const Access& one : accesses) state_.cells.prefetch(one.physical >> 3);
+  for (const Access& one : accesses)
+    if (is_memory(one.op()))
+      access(one, header.first_step.raw + one.retired, agent, cpu, where);
+    else
+      where = state_.context.on_transfer(header.agent, one);
 }
 
 void KernelRaceDetector::acquire(const Cpu& cpu, uint32_t row) {

@@ -119,7 +119,7 @@ class KernelRaceDetector final : public StatefulDetector<KernelRaceState> {
 
   uint32_t agent_of(AgentId id);
   uint8_t cpu_of(AgentId id);
-  void access(const Access& access, uint64_t step, uint32_t agent, KernelContext::Where where);
+  void access(const Access& access, uint64_t step, uint32_t agent, uint8_t index, KernelContext::Where where);
   void touch(Cell& cell, uint64_t key, const uint32_t* now, Record record);
   void found(uint64_t key, Record first, Record second);
   void acquire(const Cpu& cpu, uint32_t row);

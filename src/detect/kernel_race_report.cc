@@ -177,7 +177,10 @@ std::vector<std::string> KernelRaceOptions::kernel_internals() {
           "finish_task_switch", "__switch_to", "newidle_balance", "load_balance", "cpuacct_", "psi_",
           "__update_load_avg", "update_sd_", "update_sg_", "update_group_", "find_busiest_", "find_idlest_",
           "calc_load", "set_task_cpu", "cpuidle_", "do_idle", "nohz_", "idle_cpu", "available_idle_cpu",
-          "cpu_util",
+          "cpu_util", "active_load_balance", "rebalance_domains", "trigger_load_balance", "can_migrate_task",
+          "migrate_task_rq", "detach_task", "detach_entity", "attach_task", "attach_entity", "place_entity",
+          "remove_entity", "propagate_entity", "reweight_", "update_cfs_", "update_tg_", "update_idle_",
+          "update_min_vruntime", "update_blocked_",
           // time
           "tick_", "timekeeping_", "ktime_", "update_wall_time", "update_vsyscall", "do_timer", "jiffies",
           "get_jiffies", "calc_global_load", "hrtimer_", "__hrtimer_", "run_timer_softirq", "__run_timers",

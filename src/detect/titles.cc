@@ -2,12 +2,11 @@
 
 #include <cctype>
 
+#include "base/characters.h"
+
 namespace slalom {
 namespace {
 
-bool is_digit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }

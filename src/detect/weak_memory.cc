@@ -303,7 +303,7 @@ void WeakMemoryDetector::on_end(const Outcome&) {
   };
   for (const Delay& delay : state_.delays) {
     Verdict verdict;
-    verdict.kind = BugKind::DataRace;
+    verdict.kind = BugKind::WeakMemory;
     verdict.severity = Severity::Race;
     if (delay.certain) {
       verdict.title =

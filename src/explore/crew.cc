@@ -65,7 +65,9 @@ Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<
   runner.fair = strategy.fair();
   runner.hash_states = verify_ == ExploreOptions::Verify::RunTwice;
   // A second run that starts at a checkpoint of the first would not show what differs before it.
-  runner.checkpoint_every = verify_ == ExploreOptions::Verify::RunTwice ? 0 : options.checkpoint_every;
+  // Where no task repeats a prefix, nobody would go back.
+  const bool goes_back = verify_ != ExploreOptions::Verify::RunTwice && !strategy.adapts();
+  runner.checkpoint_every = goes_back ? options.checkpoint_every : 0;
   for (Worker& worker : workers_)
     runners_.push_back(std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner));
   for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work(i); });

@@ -63,6 +63,8 @@ void HappensBefore::build(const Execution& execution) {
       uses.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(&touch - execution.touches.data()),
                       writes ? static_cast<uint32_t>(uses.size() + 1) : last_write});
     }
+    if (ends_all(transition.touches))
+      for (size_t lane = 0; lane < lanes_; ++lane) join(full, &agent_clocks_[lane * lanes_]);
     full[transition.lane] = transition.ordinal;
     std::copy_n(full, lanes_, agent);
     for (const Touch& touch : transition.touches) {
@@ -71,6 +73,7 @@ void HappensBefore::build(const Execution& execution) {
     }
   }
   add_blocked();
+  add_overtaken();
 }
 
 // One transition for each agent that was waiting: it has its past and its touches, but no place in the order.
@@ -91,17 +94,64 @@ void HappensBefore::add_blocked() {
     if (i > 0 && execution_->blocked[i - 1].agent == agent) continue;
     size_t end = i + 1;
     while (end < blocked_touches_.size() && execution_->blocked[end].agent == agent) ++end;
-    if (with_blocked() == transitions_.size()) transitions_.emplace_back();
-    Transition& transition = transitions_[with_blocked()];
+    add_without_place(agent, &agent_clocks_[table_.index(agent) * lanes_],
+                      std::span(blocked_touches_).subspan(i, end - i));
     ++blocked_;
-    transition.agent = agent;
-    transition.lane = static_cast<uint32_t>(table_.index(agent));
-    const uint32_t* clock = &agent_clocks_[transition.lane * lanes_];
-    transition.ordinal = clock[transition.lane] + 1;
-    transition.values.clear();
-    transition.touches = std::span(blocked_touches_).subspan(i, end - i);
-    own_clocks_.insert(own_clocks_.end(), clock, clock + lanes_);
   }
+}
+
+void HappensBefore::add_without_place(AgentId agent, const uint32_t* clock, std::span<const Touch> touches) {
+  const size_t at = with_blocked() + overtaken_.size();
+  if (at == transitions_.size()) transitions_.emplace_back();
+  Transition& transition = transitions_[at];
+  transition.agent = agent;
+  transition.lane = static_cast<uint32_t>(table_.index(agent));
+  transition.ordinal = clock[transition.lane] + 1;
+  transition.values.clear();
+  transition.touches = touches;
+  own_clocks_.insert(own_clocks_.end(), clock, clock + lanes_);
+}
+
+void HappensBefore::add_overtaken() {
+  overtaken_.clear();
+  limit_touches_.clear();
+  for (const Touch& touch : execution_->touches)  // so that they stay where they are
+    if (touch.op == OpKind::Wake) limit_touches_.emplace_back();
+  size_t used = 0;
+  for (uint32_t i = 0; i < count_; ++i)
+    for (const Touch& touch : transitions_[i].touches) {
+      if (touch.op != OpKind::Wake) continue;
+      const auto options = execution_->options_at(transitions_[i].choice);
+      const auto waiting = std::find_if(options.begin(), options.end(), [&](const Option& option) {
+        return option.agent == touch.other && option.op.kind == OpKind::TimerFire;
+      });
+      if (waiting == options.end()) continue;
+      Touch& limit = limit_touches_[used++];
+      limit = {waiting->op.object, 1, {}, OpKind::TimerFire, effect(OpKind::TimerFire)};
+      if (!is_limit(limit)) continue;
+      const size_t lane = table_.index(touch.other);
+      size_t last = i;
+      while (last > 0 && transitions_[last].lane != lane) --last;
+      add_without_place(touch.other, clock(last), std::span(&limit, 1));
+      overtaken_.push_back({i, static_cast<uint32_t>(with_blocked() + overtaken_.size())});
+    }
+}
+
+// Of a wait, and not a timer, which is armed and cancelled.
+bool HappensBefore::is_limit(const Touch& touch) const {
+  if (touch.op != OpKind::TimerFire) return false;
+  const uint32_t* slot = object_slots_.find(touch.object.raw);
+  return slot == nullptr || std::ranges::none_of(uses_[*slot - 1], [&](const Use& use) {
+           const OpKind op = execution_->touches[use.touch].op;
+           return op == OpKind::TimerArm || op == OpKind::TimerCancel;
+         });
+}
+
+OpKind HappensBefore::pending(size_t i) const {
+  if (i < count_)
+    for (const Option& option : execution_->options_at(transitions_[i].choice))
+      if (option.agent == transitions_[i].agent) return option.op.kind;
+  return touches(i).empty() ? OpKind::None : touches(i).front().op;
 }
 
 void HappensBefore::join(uint32_t* into, const uint32_t* from) const {
@@ -112,6 +162,16 @@ void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& foun
   found.clear();
   const Transition& last = transitions_[j];
   const uint32_t* own = clock_without_objects(j);
+  if (ends_all(last.touches)) {
+    for (size_t e = std::min(j, count_); e-- > 0;) {
+      const Transition& first = transitions_[e];
+      if (first.lane != last.lane && own[first.lane] < first.ordinal &&
+          is_new(static_cast<uint32_t>(e), which, found) &&
+          (which == Ancestors::AllAndAwaited || could_precede(e, j)))
+        found.push_back(static_cast<uint32_t>(e));
+    }
+    return;
+  }
   for (const Touch& touch : touches(j)) {
     if (touch.effect == Effect::None) continue;
     const uint32_t* slot = object_slots_.find(touch.object.raw);
@@ -131,8 +191,7 @@ void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& foun
         if (writes) break;  // all that came before it is ordered, too
         continue;
       }
-      const auto seen = [&](uint32_t c) { return c == e || (which == Ancestors::Immediate && before(e, c)); };
-      if (std::none_of(found.begin(), found.end(), seen)) {
+      if (is_new(e, which, found)) {
         if (which != Ancestors::AllAndAwaited && !could_precede(e, j)) continue;
         found.push_back(e);
       }
@@ -142,13 +201,21 @@ void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& foun
   }
 }
 
+bool HappensBefore::is_new(uint32_t e, Ancestors which, const std::vector<uint32_t>& found) const {
+  return std::none_of(found.begin(), found.end(),
+                      [&](uint32_t c) { return c == e || (which == Ancestors::Immediate && before(e, c)); });
+}
+
 // Could j's operation run in place of e, after all that does not depend on e?
 bool HappensBefore::could_precede(size_t e, size_t j) const {
   for (const Touch& touch : touches(j)) {
-    if (may_block(touch.op) && !can_run(touch.op, state_without(e, j, touch))) return false;
+    const bool may_fail = !of_context(touch.op) && pending(j) == OpKind::TryLock;
+    if (!may_fail && !is_limit(touch) && may_block(touch.op) &&
+        !can_run(touch.op, state_without(e, j, touch)))
+      return false;
     // Only the transition's first operation must be able to run; being interruptible, or pending, is part of
     // it.
-    if (touch.op != OpKind::CpuUse && touch.op != OpKind::IrqTake) break;
+    if (!of_context(touch.op)) break;
   }
   return true;
 }

@@ -7,6 +7,7 @@
 // Touch::state and can_run() are for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -15,6 +16,17 @@
 #include "explore/execution.h"
 
 namespace slalom {
+
+// Do these end the whole program? Then they come after all that happened, or keep it from happening.
+inline bool ends_all(std::span<const Touch> touches) {
+  return std::any_of(touches.begin(), touches.end(),
+                     [](const Touch& touch) { return touch.op == OpKind::Exit && !touch.other; });
+}
+
+// Is it part of an operation, and not what the agent wants: that it is interruptible, or pending?
+inline bool of_context(OpKind op) {
+  return op == OpKind::CpuUse || op == OpKind::IrqTake;
+}
 
 class HappensBefore {
  public:
@@ -31,9 +43,19 @@ class HappensBefore {
   void build(const Execution& execution);
 
   size_t size() const { return count_; }                     // transitions made
-  size_t with_blocked() const { return count_ + blocked_; }  // and those that were not
+  size_t with_blocked() const { return count_ + blocked_; }  // and those that were not, since they waited
   const Transition& operator[](size_t i) const { return transitions_[i]; }
   std::span<const Touch> touches(size_t i) const { return transitions_[i].touches; }
+  // The operation that the agent was about to do there, as the target told before: a TryLock can be done
+  // anywhere, and succeed or fail.
+  OpKind pending(size_t i) const;
+  // Time limits that had not come when another agent ended the wait: what would have happened, as a
+  // transition without a place in the order, and the transition that came first.
+  struct Overtaken {
+    uint32_t by;
+    uint32_t limit;
+  };
+  std::span<const Overtaken> overtaken() const { return overtaken_; }
   bool before(size_t i, size_t j) const {
     return clock(j)[transitions_[i].lane] >= transitions_[i].ordinal && i < j;
   }
@@ -62,10 +84,16 @@ class HappensBefore {
 
   const Execution* execution_ = nullptr;
   void add_blocked();
+  void add_overtaken();
+  void add_without_place(AgentId agent, const uint32_t* clock, std::span<const Touch> touches);
+  bool is_limit(const Touch& touch) const;
+  bool is_new(uint32_t e, Ancestors which, const std::vector<uint32_t>& found) const;
 
   size_t count_ = 0;
   size_t blocked_ = 0;
   std::vector<Touch> blocked_touches_;
+  std::vector<Touch> limit_touches_;
+  std::vector<Overtaken> overtaken_;
   std::vector<Transition> transitions_;
   size_t lanes_ = 0;
   AgentTable table_;

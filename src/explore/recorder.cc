@@ -3,10 +3,34 @@
 namespace slalom {
 namespace {
 constexpr uint64_t kGranule = 8;
+constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
+constexpr size_t kFew = 4;  // accesses, for which fetching ahead does not pay
 }  // namespace
+
+inline uint64_t Recorder::touch(uint64_t& last, const Touch& touch) {
+  if (keep_touches_) execution_->touches.push_back(touch);
+  // The agent's own hash began with the agent. What is put together without a fold is hashes, or an object
+  // and a small number.
+  uint64_t hash = fold(last, touch.object.raw + static_cast<uint64_t>(touch.op) * kOdd);
+  if (touch.effect == Effect::Write) {
+    History::ObjectHash& object = history_.objects[touch.object.raw];
+    hash = fold(hash, object.write + object.reads * kOdd);
+    object = {hash, 0};
+  } else if (touch.effect == Effect::Read) {
+    History::ObjectHash& object = history_.objects[touch.object.raw];
+    hash = fold(hash, object.write);
+    object.reads += hash;
+  }
+  last = hash;
+  history_.sum += hash;
+  return hash;
+}
 
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   uint64_t& last = hash_of(header.agent);
+  if (accesses.size() > kFew)
+    for (const Access& access : accesses)
+      history_.objects.prefetch(access.address().raw / kGranule * kGranule);
   for (const Access& access : accesses) {
     if (!is_memory(access.op())) continue;  // a call or return: a CPU may tell it twice, where it stops
     if (access.aside) continue;
@@ -14,7 +38,7 @@ void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& 
     const uint64_t first = access.address().raw / kGranule;
     const uint64_t end = (access.address().raw + (access.size > 0 ? access.size - 1 : 0)) / kGranule;
     for (uint64_t granule = first; granule <= end; ++granule)
-      touch(header.agent, last, Touch{ObjectId{granule * kGranule}, 0, {}, access.op(), effect});
+      touch(last, Touch{ObjectId{granule * kGranule}, 0, {}, access.op(), effect});
   }
 }
 
@@ -28,11 +52,12 @@ void Recorder::on_event(const Event& event) {
   last_op_ = event.op;
   if (of_context) return;
   Effect does = effect(event.op);
-  if (event.op == OpKind::TryLock && event.value == 0) does = Effect::Read;
+  // Readers of the lock only read it, too, but who fails for them depends on them.
+  if (event.op == OpKind::TryLock && event.value == 0 && event.state < 2) does = Effect::Read;
   // Texts are told when somebody has read them, which is another moment in every search.
   if (event.op == OpKind::Note || event.op == OpKind::Fail || event.op == OpKind::Console) return;
   const uint64_t hash =
-      touch(event.agent, hash_of(event.agent), Touch{event.object, event.state, event.other, event.op, does});
+      touch(hash_of(event.agent), Touch{event.object, event.state, event.other, event.op, does});
   // What wakes or starts an agent comes before all it does from then on.
   if (event.other && event.other != event.agent && event.op != OpKind::Join) {
     uint64_t& woken = hash_of(event.other);
@@ -46,28 +71,11 @@ void Recorder::on_value(AgentId agent, uint32_t value) {
   history_.sum += last;
 }
 
-uint64_t& Recorder::hash_of(AgentId agent) {
-  if (!last_agent_ || agent != last_agent_) {
-    last_hash_ = &history_.agents[agent.raw];
-    last_agent_ = agent;
-  }
+uint64_t& Recorder::find_hash_of(AgentId agent) {
+  last_hash_ = &history_.agents[agent.raw];
+  if (*last_hash_ == 0) *last_hash_ = fold(agent.raw, kOdd);
+  last_agent_ = agent;
   return *last_hash_;
-}
-
-uint64_t Recorder::touch(AgentId agent, uint64_t& last, const Touch& touch) {
-  if (keep_touches_) execution_->touches.push_back(touch);
-  uint64_t hash = fold(fold(last, agent.raw), fold(touch.object.raw, static_cast<uint64_t>(touch.op)));
-  if (touch.effect != Effect::None) {
-    History::ObjectHash& object = history_.objects[touch.object.raw];
-    hash = fold(hash, fold(object.write, touch.effect == Effect::Write ? object.reads : 0));
-    if (touch.effect == Effect::Write)
-      object = {hash, 0};
-    else
-      object.reads += hash;
-  }
-  last = hash;
-  history_.sum += hash;
-  return hash;
 }
 
 }  // namespace slalom

@@ -6,6 +6,12 @@
 #include "base/check.h"
 
 namespace slalom {
+namespace {
+
+// Each can hold megabytes.
+constexpr size_t kMostCheckpoints = 128;
+
+}  // namespace
 
 class Runner::Fan : public EventSink {
  public:
@@ -120,7 +126,21 @@ void Runner::drop_checkpoints(size_t keep) {
   }
 }
 
+// Searches go back from the end: it is the earlier half that gets sparser. Who comes back to it executes a
+// little more, and takes new ones there.
+void Runner::thin_out_checkpoints() {
+  std::vector<Checkpoint> kept;
+  for (size_t i = 0; i < checkpoints_.size(); ++i) {
+    if (i < checkpoints_.size() / 2 && i % 2 == 1)
+      snapshots_->drop(checkpoints_[i].snapshot);
+    else
+      kept.push_back(std::move(checkpoints_[i]));
+  }
+  checkpoints_ = std::move(kept);
+}
+
 void Runner::take_checkpoint() {
+  if (checkpoints_.size() >= kMostCheckpoints) thin_out_checkpoints();
   Checkpoint& to = checkpoints_.emplace_back();
   to.snapshot = snapshots_->take();
   to.choices = log_.choices.size();
@@ -154,6 +174,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.verdicts.clear();
   log_.divergence.reset();
   bool diverged = false;
+  const bool fair = options_.fair && walker.fair();
   fan_->begin();
   std::optional<Stop> resumed = from_checkpoint(task);
   Stop stop = resumed ? std::move(*resumed) : from_start();
@@ -183,7 +204,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
           log_.agent_ops.insert(at, {point->current, point->current_ops});
       }
       allowed = point->options();
-      if (options_.fair && fairness_.concerns(*point)) {
+      if (fair && fairness_.concerns(*point)) {
         allowed_.assign(allowed.begin(), allowed.end());
         fairness_.filter(*point, allowed_);
         allowed = allowed_;

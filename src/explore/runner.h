@@ -64,6 +64,7 @@ class Runner {
   Stop from_start();
   void drop_checkpoints(size_t keep);
   void take_checkpoint();
+  void thin_out_checkpoints();
   void note(const ChoicePoint& point, const Pick& pick);
   bool records_choices() const { return options_.recording != Recording::Schedule; }
 

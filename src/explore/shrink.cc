@@ -87,6 +87,7 @@ Shrinker::Shrinker(Machine& machine, Observer& observer, Inputs inputs, ShrinkOp
 
 Shrinker::Trial Shrinker::finish(Execution execution) {
   ++spent_;
+  spent_steps_ += execution.steps;
   Trial trial;
   trial.execution = std::move(execution);
   for (const Verdict& verdict : trial.execution.verdicts)
@@ -125,7 +126,7 @@ bool Shrinker::improves(const Trial& trial) const {
 
 Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& title) {
   title_ = title;
-  spent_ = 0;
+  spent_ = spent_steps_ = 0;
   ScheduleWalker exact(schedule);
   best_ = finish(runner_.run(Task{}, exact));
   if (!best_.verdict)

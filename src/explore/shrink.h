@@ -16,7 +16,8 @@
 namespace slalom {
 
 struct ShrinkOptions {
-  uint64_t executions = 50'000;          // budget for all of it
+  uint64_t executions = 50'000;          // budget for all of it,
+  uint64_t steps = 20'000'000;           // and for all steps in these: some executions are long
   uint64_t minimum_executions = 20'000;  // budget for proving the minimum; 0: do not try
   // What is looked at for that, in operations: of all executions, and a fiftieth of it of a single one.
   uint64_t minimum_footprints = 5'000'000;
@@ -69,7 +70,10 @@ class Shrinker {
   Trial try_deviations(const std::vector<Deviation>& deviations);
   Trial finish(Execution execution);
   bool improves(const Trial& trial) const;
-  bool out_of_budget() const { return spent_ >= options_.executions || (options_.stop && options_.stop()); }
+  bool out_of_budget() const {
+    return spent_ >= options_.executions || spent_steps_ >= options_.steps ||
+           (options_.stop && options_.stop());
+  }
   void reduce();
   void prove_minimum(Shrunk& shrunk);
   void find_constraints(Shrunk& shrunk);
@@ -81,7 +85,7 @@ class Shrinker {
   Runner runner_;
   std::string title_;
   Trial best_;
-  uint64_t spent_ = 0;
+  uint64_t spent_ = 0, spent_steps_ = 0;
 };
 
 uint64_t count_preemptions(const Execution& execution);

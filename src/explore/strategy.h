@@ -50,6 +50,9 @@ class Walker {
   // those allowed by fairness. Abandoned: this execution can show nothing new.
   virtual std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                                    const Execution& so_far) = 0;
+  // May the runner restrict its choices to fair ones? Not those of a schedule that is repeated, which was
+  // fair enough when it was made, and may be asked in other places now.
+  virtual bool fair() const { return true; }
 };
 
 // What the user may conclude when the search is over.

@@ -24,6 +24,7 @@ bool is_weak_initial(const TreeNode& node, const WakeupTree::Sequence& sequence,
 }  // namespace
 
 bool conflict(std::span<const Touch> a, std::span<const Touch> b) {
+  if (ends_all(a) || ends_all(b)) return true;
   for (const Touch& x : a) {
     if (x.effect == Effect::None) continue;
     for (const Touch& y : b)

@@ -2,14 +2,13 @@
 
 #include <charconv>
 
+#include "base/characters.h"
+
 namespace slalom {
 namespace {
 
 bool is_name_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 bool is_name(char c) {
   return is_name_start(c) || is_digit(c);

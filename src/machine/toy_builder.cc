@@ -144,6 +144,7 @@ ToyBuilder& ToyBuilder::final_check(ToyCode expression, std::string message) {
 }
 
 ToyBuilder& ToyBuilder::expect(std::vector<std::string> kinds, std::vector<std::string> titles) {
+  program_.expects = true;
   program_.expected_kinds = std::move(kinds);
   program_.expected_titles = std::move(titles);
   return *this;

@@ -272,6 +272,7 @@ class Reader {
   }
 
   Result<void> read_expect(const toml::table& root) {
+    if (!root.contains("expect")) return {};
     std::vector<std::string> kinds;
     std::vector<std::string> titles;
     TRY(for_each(root, "expect", [&](const Entry& entry) -> Result<void> {

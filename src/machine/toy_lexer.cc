@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/characters.h"
+
 namespace slalom {
 namespace {
 
@@ -22,9 +24,6 @@ constexpr std::array<std::string_view, 9> kLongSymbols = {"==", "!=", "<=", ">="
 
 constexpr bool starts_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-constexpr bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 constexpr bool continues_name(char c) {
   return starts_name(c) || is_digit(c);

@@ -153,6 +153,7 @@ struct ToyProgram {
   std::vector<std::string> texts;
 
   std::optional<uint32_t> final_block;  // asserts what must hold when all agents have ended
+  bool expects = false;                 // else anything may be found
   std::vector<std::string> expected_kinds;
   std::vector<std::string> expected_titles;
 

@@ -3,20 +3,22 @@
 //
 // A socket may also lead out of the program. Only when no thread can go on otherwise does slalom really wait
 // for that, and says so. What the program has not opened in one of these ways (files, terminals, standard
-// input) is not controlled: a call that waits there holds up all threads.
+// input) is not controlled: a call that waits there holds up all threads. Calls that wait for several of them
+// at once are in polls.cc.
+#include "preload/channels.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "preload/clocks.h"
+#include <utility>
+
 #include "preload/random.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
@@ -25,8 +27,6 @@
 namespace slalom::preload {
 namespace {
 
-constexpr int kMostDescriptors = 1024;
-
 // By descriptor: the number of the channel that it is an end of; 0: none of ours.
 constinit uint32_t channel_numbers[kMostDescriptors] = {};
 constinit uint32_t last_channel = 0;
@@ -34,16 +34,8 @@ constinit uint32_t last_channel = 0;
 // none.
 constinit uint32_t sockets = 0;
 
-bool is_ours(int descriptor) {
-  return descriptor >= 0 && descriptor < kMostDescriptors && channel_numbers[descriptor] != 0;
-}
-
 void set_channel(int descriptor, uint32_t number) {
   if (descriptor >= 0 && descriptor < kMostDescriptors) channel_numbers[descriptor] = number;
-}
-
-bool leads_out(int descriptor) {
-  return !is_ours(descriptor) || channel_numbers[descriptor] == sockets;
 }
 
 void add_socket(int descriptor) {
@@ -51,9 +43,36 @@ void add_socket(int descriptor) {
   set_channel(descriptor, sockets);
 }
 
-// Both ends of one channel are one object.
+}  // namespace
+
+bool is_ours(int descriptor) {
+  return descriptor >= 0 && descriptor < kMostDescriptors && channel_numbers[descriptor] != 0;
+}
+
+void add_channel(int descriptor) {
+  set_channel(descriptor, ++last_channel);
+}
+
+bool has_sockets() {
+  return sockets != 0;
+}
+
+bool leads_out(int descriptor) {
+  return !is_ours(descriptor) || channel_numbers[descriptor] == sockets;
+}
+
 uint64_t object_of(int descriptor) {
   return kChannelObjects + channel_numbers[descriptor];
+}
+
+namespace {
+
+// Only sockets of this machine (AF_UNIX) say who the other one is.
+bool comes_from_outside(int connection) {
+  ucred other = {};
+  socklen_t size = sizeof other;
+  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.pid > 0 &&
+         other.pid != raw_syscall(SYS_getpid);
 }
 
 bool waits(int descriptor) {
@@ -76,86 +95,17 @@ ssize_t transfer(int descriptor, short events, bool may_wait, uint64_t pc, Call 
   pollfd wanted{descriptor, events, 0};
   const Interruptible waiting(OnSignal::EndsOrRestarts);
   rt.me().outside = leads_out(descriptor);
+  rt.cancel_point(true);
   if (may_wait)
     rt.arrive(op, object_of(descriptor), pc, Need::Descriptors, &wanted, kNever, 1);
   else
     rt.arrive(op, object_of(descriptor), pc);
+  rt.cancel_point(false);
   if (waiting.ended()) return errno = EINTR, -1;
   const ssize_t result = call();
   rt.tell(op, object_of(descriptor), 1);
   rt.retire(result < 0);
   return result;
-}
-
-// How many are ready; -1: a handler has run.
-int wait_for(pollfd* wanted, nfds_t count, uint64_t deadline, bool outside, uint64_t pc) {
-  Runtime& rt = runtime();
-  uint64_t object = 0;
-  for (nfds_t i = 0; i < count && object == 0; ++i)
-    if (is_ours(wanted[i].fd)) object = object_of(wanted[i].fd);
-  const Interruptible waiting(OnSignal::Ends);
-  rt.me().outside = outside;
-  const bool ready = rt.arrive(OpKind::SemWait, object, pc, Need::Descriptors, wanted, deadline,
-                               static_cast<uint32_t>(count));
-  if (waiting.ended()) return errno = EINTR, -1;
-  rt.tell(ready ? OpKind::SemWait : OpKind::TimerFire, object, 1);
-  rt.retire(!ready);
-  return static_cast<int>(raw_syscall(SYS_poll, reinterpret_cast<long>(wanted), static_cast<long>(count), 0));
-}
-
-int poll_all(pollfd* wanted, nfds_t count, uint64_t deadline, uint64_t pc) {
-  bool outside = false;
-  for (nfds_t i = 0; i < count; ++i) outside = outside || (wanted[i].fd >= 0 && leads_out(wanted[i].fd));
-  const int ready = wait_for(wanted, count, deadline, outside, pc);
-  if (ready < -1) return errno = -ready, -1;
-  return ready;
-}
-
-// As poll, with sets of bits.
-int select_all(int count, fd_set* reading, fd_set* writing, fd_set* troubled, uint64_t deadline,
-               uint64_t pc) {
-  pollfd wanted[FD_SETSIZE];
-  nfds_t used = 0;
-  for (int i = 0; i < count && i < FD_SETSIZE; ++i) {
-    short events = 0;
-    if (reading != nullptr && FD_ISSET(i, reading)) events |= POLLIN;
-    if (writing != nullptr && FD_ISSET(i, writing)) events |= POLLOUT;
-    if (troubled != nullptr && FD_ISSET(i, troubled)) events |= POLLPRI;
-    if (events != 0) wanted[used++] = {i, events, 0};
-  }
-  if (poll_all(wanted, used, deadline, pc) < 0) return -1;
-  for (nfds_t i = 0; i < used; ++i)
-    if (wanted[i].revents & POLLNVAL) return errno = EBADF, -1;
-  for (fd_set* set : {reading, writing, troubled})
-    if (set != nullptr) FD_ZERO(set);
-  int ready = 0;
-  for (nfds_t i = 0; i < used; ++i) {
-    const auto take = [&](fd_set* set, short asked, short seen) {
-      if (set == nullptr || (wanted[i].events & asked) == 0 || (wanted[i].revents & seen) == 0) return;
-      FD_SET(wanted[i].fd, set);
-      ++ready;
-    };
-    take(reading, POLLIN, POLLIN | POLLHUP | POLLERR);
-    take(writing, POLLOUT, POLLOUT | POLLERR);
-    take(troubled, POLLPRI, POLLPRI);
-  }
-  return ready;
-}
-
-// What an epoll descriptor waits for makes it readable itself.
-int epoll_all(int descriptor, epoll_event* events, int most, uint64_t deadline, uint64_t pc) {
-  pollfd wanted{descriptor, POLLIN, 0};
-  if (wait_for(&wanted, 1, deadline, sockets != 0, pc) < 0) return -1;
-  return SLALOM_REAL(epoll_wait)(descriptor, events, most, 0);
-}
-
-uint64_t limit(const timespec* time) {
-  return time == nullptr ? kNever : after(*time);
-}
-
-uint64_t limit(int milliseconds) {
-  if (milliseconds < 0) return kNever;
-  return after({milliseconds / 1000, milliseconds % 1000 * 1'000'000L});
 }
 
 }  // namespace
@@ -187,11 +137,12 @@ SLALOM_EXPORT int socketpair(int domain, int type, int protocol, int* ends) noex
 }
 SLALOM_EXPORT int eventfd(unsigned count, int flags) noexcept {
   const int result = SLALOM_REAL(eventfd)(count, flags);
-  if (result >= 0 && runtime().controls()) set_channel(result, ++last_channel);
+  if (result >= 0 && runtime().controls()) add_channel(result);
   return result;
 }
 SLALOM_EXPORT int close(int descriptor) {
   forget_random_device(descriptor);
+  forget_set(descriptor);
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(close)(descriptor);
   Runtime& rt = runtime();
   const uint64_t object = object_of(descriptor);
@@ -294,6 +245,7 @@ SLALOM_EXPORT int accept4(int descriptor, sockaddr* from, socklen_t* length, int
     return SLALOM_REAL(accept4)(descriptor, from, length, flags);
   }));
   if (result >= 0) add_socket(result);
+  if (result >= 0 && comes_from_outside(result)) runtime().note_uncontrolled(Uncontrolled::Outside);
   return result;
 }
 SLALOM_EXPORT int accept(int descriptor, sockaddr* from, socklen_t* length) {
@@ -307,63 +259,28 @@ SLALOM_EXPORT int connect(int descriptor, const sockaddr* to, socklen_t length) 
 }
 SLALOM_EXPORT int shutdown(int descriptor, int how) noexcept {
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(shutdown)(descriptor, how);
-  return static_cast<int>(transfer(descriptor, POLLOUT, false, SLALOM_PLACE(),
-                                   [&] { return SLALOM_REAL(shutdown)(descriptor, how); }));
+  bool& cancellable = runtime().me().cancellable;  // unlike the others
+  const bool before = std::exchange(cancellable, false);
+  const ssize_t result = transfer(descriptor, POLLOUT, false, SLALOM_PLACE(),
+                                  [&] { return SLALOM_REAL(shutdown)(descriptor, how); });
+  cancellable = before;
+  return static_cast<int>(result);
 }
 
 // Another name for the same channel.
 SLALOM_EXPORT int dup(int descriptor) noexcept {
   const int result = SLALOM_REAL(dup)(descriptor);
-  if (runtime().controls() && result >= 0)
+  if (runtime().controls() && result >= 0) {
     set_channel(result, is_ours(descriptor) ? channel_numbers[descriptor] : 0);
+    copy_set(descriptor, result);
+  }
   return result;
 }
 SLALOM_EXPORT int dup2(int descriptor, int other) noexcept {
   const int result = SLALOM_REAL(dup2)(descriptor, other);
-  if (runtime().controls() && result >= 0)
+  if (runtime().controls() && result >= 0) {
     set_channel(result, is_ours(descriptor) ? channel_numbers[descriptor] : 0);
+    copy_set(descriptor, result);
+  }
   return result;
-}
-
-SLALOM_EXPORT int poll(pollfd* wanted, nfds_t count, int milliseconds) {
-  if (!runtime().controls() || milliseconds == 0) return SLALOM_REAL(poll)(wanted, count, milliseconds);
-  return poll_all(wanted, count, limit(milliseconds), SLALOM_PLACE());
-}
-SLALOM_EXPORT int ppoll(pollfd* wanted, nfds_t count, const timespec* time, const sigset_t* mask) {
-  if (!runtime().controls()) return SLALOM_REAL(ppoll)(wanted, count, time, mask);
-  if (time != nullptr && !valid(time)) return errno = EINVAL, -1;
-  const MaskDuringCall masked(mask);
-  return poll_all(wanted, count, limit(time), SLALOM_PLACE());
-}
-SLALOM_EXPORT int select(int count, fd_set* reading, fd_set* writing, fd_set* troubled, timeval* time) {
-  const bool at_once = time != nullptr && time->tv_sec == 0 && time->tv_usec == 0;
-  if (!runtime().controls() || at_once) return SLALOM_REAL(select)(count, reading, writing, troubled, time);
-  const uint64_t deadline =
-      time == nullptr ? kNever : after({time->tv_sec, static_cast<long>(time->tv_usec) * 1000});
-  return select_all(count, reading, writing, troubled, deadline, SLALOM_PLACE());
-}
-SLALOM_EXPORT int pselect(int count, fd_set* reading, fd_set* writing, fd_set* troubled, const timespec* time,
-                          const sigset_t* mask) {
-  if (!runtime().controls()) return SLALOM_REAL(pselect)(count, reading, writing, troubled, time, mask);
-  if (time != nullptr && !valid(time)) return errno = EINVAL, -1;
-  const MaskDuringCall masked(mask);
-  return select_all(count, reading, writing, troubled, limit(time), SLALOM_PLACE());
-}
-SLALOM_EXPORT int epoll_wait(int descriptor, epoll_event* events, int most, int milliseconds) {
-  if (!runtime().controls() || milliseconds == 0)
-    return SLALOM_REAL(epoll_wait)(descriptor, events, most, milliseconds);
-  return epoll_all(descriptor, events, most, limit(milliseconds), SLALOM_PLACE());
-}
-SLALOM_EXPORT int epoll_pwait(int descriptor, epoll_event* events, int most, int milliseconds,
-                              const sigset_t* mask) {
-  if (!runtime().controls()) return SLALOM_REAL(epoll_pwait)(descriptor, events, most, milliseconds, mask);
-  const MaskDuringCall masked(mask);
-  return epoll_all(descriptor, events, most, limit(milliseconds), SLALOM_PLACE());
-}
-SLALOM_EXPORT int epoll_pwait2(int descriptor, epoll_event* events, int most, const timespec* time,
-                               const sigset_t* mask) {
-  if (!runtime().controls()) return SLALOM_REAL(epoll_pwait2)(descriptor, events, most, time, mask);
-  if (time != nullptr && !valid(time)) return errno = EINVAL, -1;
-  const MaskDuringCall masked(mask);
-  return epoll_all(descriptor, events, most, limit(time), SLALOM_PLACE());
 }

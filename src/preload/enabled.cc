@@ -5,10 +5,22 @@
 #include "preload/runtime.h"
 
 namespace slalom::preload {
+namespace {
+
+// An index, as such a lock names agents by their thread ids; kNobody: it is free.
+uint32_t pi_owner(const void* word) {
+  const uint32_t owner = *static_cast<const volatile uint32_t*>(word) & FUTEX_TID_MASK;
+  return owner == 0 ? kNobody : owner - static_cast<uint32_t>(kPid);
+}
+
+}  // namespace
 
 bool Runtime::satisfied(uint32_t index) const {
   const Agent& agent = agents_[index];
-  if (agent.cancelled && agent.cancellable && agent.at_cancel_point && agent.need != Need::Mutex) return true;
+  if (agent.cancelled && agent.cancellable &&
+      (agent.asynchronous ? agent.relock == nullptr || agent.need != Need::Mutex
+                          : agent.at_cancel_point && agent.need != Need::Mutex))
+    return true;
   return deliverable(agent) != 0 || agent.need == Need::Sleep || available(index);
 }
 
@@ -46,6 +58,10 @@ bool Runtime::available(uint32_t index) const {
       raw_syscall(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof pending);
       return ((pending | agent.signals | agent.arrived | arrived_) &
               *static_cast<const uint64_t*>(agent.object)) != 0;
+    }
+    case Need::PiLock: {
+      const uint32_t owner = pi_owner(agent.object);
+      return owner == kNobody || (owner < agent_count() && ended(owner));
     }
     case Need::Handler:
     case Need::Sleep:
@@ -131,7 +147,28 @@ void Runtime::list_holders() {
         if (read_holds_[h].lock == agent.object) add(i, read_holds_[h].agent);
     }
     if (agent.need == Need::AgentEnd) add(i, agent.target);
+    if (agent.need == Need::PiLock) add(i, pi_owner(agent.object));
   }
+}
+
+bool Runtime::watch(uint64_t object, const void* call) {
+  for (uint32_t i = 0; i < channel_->watched_count; ++i)
+    if (channel_->watched[i].object == object && channel_->watched[i].call == object_id(call)) return false;
+  if (channel_->watched_count == kMostWatched) return false;
+  channel_->watched[channel_->watched_count++] = {object, object_id(call), self()};
+  return true;
+}
+
+void Runtime::tell_watched(OpKind op, uint64_t state, const void* call) {
+  for (uint32_t i = 0; i < channel_->watched_count; ++i)
+    if (channel_->watched[i].call == object_id(call)) tell(op, channel_->watched[i].object, state);
+}
+
+void Runtime::unwatch(const void* call) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < channel_->watched_count; ++i)
+    if (channel_->watched[i].call != object_id(call)) channel_->watched[kept++] = channel_->watched[i];
+  channel_->watched_count = kept;
 }
 
 void Runtime::hold_read(const void* lock) {

@@ -179,6 +179,7 @@ void Runtime::serve() {
   if (channel_->debugged != 0) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
   set_self(begin_execution(pthread_self()));
+  raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, 0, reinterpret_cast<long>(&me().blocked), sizeof me().blocked);
   stop(ChoiceKind::Start, 0);
   begin_first();
 }

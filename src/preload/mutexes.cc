@@ -77,7 +77,8 @@ int owner_trouble(pthread_mutex_t* mutex) {
 
 int lock_mutex(pthread_mutex_t* mutex, uint64_t pc, uint64_t deadline) {
   Runtime& rt = runtime();
-  const bool in_time = rt.arrive(OpKind::Lock, object_id(mutex), pc, Need::Mutex, mutex, deadline);
+  const bool in_time =
+      rt.arrive(unless_limited(OpKind::Lock, deadline), object_id(mutex), pc, Need::Mutex, mutex, deadline);
   check_alive(mutex, pc, "lock of a mutex that was destroyed");
   if (!in_time) {
     rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);

@@ -21,12 +21,13 @@
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
 inline constexpr uint32_t kMostModules = 64;
 inline constexpr uint32_t kMostHolders = 256;
+inline constexpr uint32_t kMostWatched = 2048;
 inline constexpr uint32_t kMostPlaces = 1024;
 inline constexpr uint32_t kMostFrames = 512;
 inline constexpr uint32_t kTextBytes = 4096;
@@ -65,6 +66,7 @@ enum class Uncontrolled : uint32_t {
   Timer = 8,          // of a kind, or in a number, that is not modelled
   LeakedThread = 32,  // neither joined nor detached, still there at the end
   Outside = 64,       // the program waits for another one
+  KernelIo = 128,     // asynchronous input and output in the kernel
 };
 
 struct Slot {
@@ -133,9 +135,12 @@ struct Channel {
     Last,  // an agent that is the only one left is not asked
     Only,  // nor one that is the only one that can run
   } skip;
+  uint32_t spurious;  // how often each agent may wake from a condition variable by itself
   uint64_t max_steps;
   uint64_t stop_at;           // the running agent's count of operations at which it must stop
   uint32_t value;             // the answer to a Data choice
+  uint32_t lease;             // so many stops the running agent passes unasked,
+  uint32_t lease_enabled;     // as long as so many agents can run
   uint32_t stop_at_accesses;  // every memory access is a choice point, not only atomic ones
   uint32_t debugged;          // a debugger is attached: slalom_failed() and slalom_switched() are called
   uint64_t show_at;           // the step after which the debugger is to look
@@ -154,7 +159,7 @@ struct Channel {
     uint32_t current;
     uint32_t arity;
   } choice;
-  uint32_t holder_count;
+  uint32_t holder_count, watched_count;
   Ending ending;
   int32_t child;  // its pid, for slalom to end it
   int32_t wait_status;
@@ -164,6 +169,11 @@ struct Channel {
   struct Holder {
     uint32_t waiting, holder;
   } holders[kMostHolders];  // of blocked operations, where somebody in particular could let them go on
+  // What agents wait for in calls that wait for one of several objects. `call`: for the target only.
+  struct Watched {
+    uint64_t object, call;
+    uint32_t agent;
+  } watched[kMostWatched];
   Record records[kMostRecords];
   char texts[kTextBytes];
   // Code of the user's own modules, and the functions in it that are parts of the language's library (inlined

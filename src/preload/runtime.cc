@@ -54,6 +54,14 @@ bool Runtime::goes_unasked() const {
   return true;
 }
 
+bool Runtime::has_lease() const {
+  if (unseen_ || slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps)
+    return false;
+  uint32_t enabled = 0;
+  for (uint32_t i = 0; i < agent_count(); ++i) enabled += slot(i).state == Slot::State::Enabled;
+  return enabled == channel_->lease_enabled;
+}
+
 // Inlined, so that records are made where they stay.
 [[gnu::always_inline]] inline void Runtime::add(const Record& record) {
   channel_->records[channel_->record_count] = record;
@@ -63,6 +71,10 @@ bool Runtime::goes_unasked() const {
 }
 
 void Runtime::stop(ChoiceKind kind, uint32_t arity) {
+  if (channel_->lease != 0 && kind == ChoiceKind::Running && has_lease()) {
+    --channel_->lease;
+    return;
+  }
   if (channel_->pass_lone_stops != 0 && goes_one_way(kind)) return;
   channel_->choice = {static_cast<uint32_t>(kind), self(), arity};
   unseen_ = false;
@@ -119,6 +131,8 @@ bool Runtime::goes_one_way(ChoiceKind kind) {
     }
     can = wait_for_turn(op, object, pc, need, at, deadline, count);
   }
+  // Not while it takes back the mutex of a condition variable: that is its own when it ends.
+  if (agent.asynchronous && agent.relock == nullptr) cancel_point(false);
   return can;
 }
 
@@ -174,6 +188,12 @@ void Runtime::wake(uint32_t other, uint64_t object) {
     slot.object = 0;
     agent.need = Need::Nothing;
   }
+}
+
+void Runtime::move(uint32_t other, const void* to) {
+  unseen_ = true;
+  agents_[other].object = to;
+  channel_->slots[other].object = object_id(to);
 }
 
 uint32_t Runtime::ask(uint32_t arity) {
@@ -300,6 +320,7 @@ void Runtime::process_ends(int status) {
   channel_->ending.kind = Ending::Kind::Exit;
   channel_->ending.agent = self();
   channel_->ending.status = static_cast<uint32_t>(status) & 0xff;
+  tell(OpKind::Exit, 0);  // of nobody in particular: of all
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (i != self() && i != 0 && !ended(i) && !agents_[i].detached) {
       note_uncontrolled(Uncontrolled::LeakedThread);
@@ -323,13 +344,18 @@ void Runtime::note_uncontrolled(Uncontrolled what) {
 }
 
 void Runtime::cancel_point(bool begins) {
+  me().at_cancel_point = begins;
+  if (begins) return;
+  tell(OpKind::CpuUse, agent_object(slot(self())));  // it depends on those who cancel it
+  end_if_cancelled();
+}
+
+void Runtime::end_if_cancelled() {
   Agent& agent = me();
-  if (agent.cancelled && agent.cancellable) {
-    agent.cancelled = false;
-    agent.result = PTHREAD_CANCELED;
-    SLALOM_REAL(pthread_exit)(PTHREAD_CANCELED);
-  }
-  agent.at_cancel_point = begins;
+  if (!agent.cancelled || !agent.cancellable) return;
+  agent.cancellable = false;  // it is ending already
+  agent.result = PTHREAD_CANCELED;
+  SLALOM_REAL(pthread_exit)(PTHREAD_CANCELED);
 }
 
 uint64_t Runtime::read_clock(uint64_t pc) {

@@ -36,10 +36,12 @@ enum class Need : uint8_t {
   Handler,      // a signal's handler has run
   Timer,        // its time comes
   Sleep,        // nothing, but a handler ends it
+  PiLock,       // a futex that is a lock and names its owner
   Wakeup,
 };
 
 inline constexpr uint64_t kNever = UINT64_MAX;
+inline constexpr int kPid = 4000;  // of the program; its threads count from there
 
 // What a handler that runs meanwhile does to a call that waits.
 enum class OnSignal : uint8_t {
@@ -63,8 +65,10 @@ struct Agent {
   uint64_t arrived = 0;                           // sent to it for its handlers
   uint64_t blocked = 0;                           // signals that it does not take now
   uint32_t count = 0;                             // of descriptors that `object` points to
+  uint32_t bits = 0;                              // of a wait on a futex
   uint32_t target = kNobody;                      // who is joined
   uint32_t spawned = 0;
+  uint32_t spurious = 0;  // wake-ups so far
   Need need = Need::Nothing;
   bool yielded = false;
   bool patient = false;  // its time runs out only when nothing else can run
@@ -77,6 +81,7 @@ struct Agent {
   bool joined = false;
   bool cancelled = false;        // another thread has asked it to end
   bool cancellable = true;       // it may be
+  bool asynchronous = false;     // anywhere, which is at its next operation
   bool at_cancel_point = false;  // what it waits in ends, then
 };
 
@@ -100,9 +105,16 @@ class Runtime {
               uint64_t deadline = kNever, uint32_t count = 0);
   // The agent has begun to wait for others to complete its operation. True: they did.
   bool park(OpKind op, const void* at, uint64_t pc, uint64_t deadline);
+  bool may_wake_alone() const { return agents_[self()].spurious < channel_->spurious; }
   // Ends the wait of another agent, which then does `relock`, or just goes on.
   void wake(uint32_t other, uint64_t object);
-  uint32_t ask(uint32_t arity);  // a value below arity: the search chooses
+  void move(uint32_t other, const void* to);  // it waits on, but on another object
+  uint32_t ask(uint32_t arity);               // a value below arity: the search chooses
+  // One of several objects that the running agent waits for in a call, which is named by any address of its
+  // own.
+  bool watch(uint64_t object, const void* call);  // false: it was one of them before
+  void tell_watched(OpKind op, uint64_t state, const void* call);
+  void unwatch(const void* call);
 
   void tell(OpKind op, uint64_t object, uint64_t state = 0, int64_t value = 0, uint32_t other = kNobody,
             const char* text = nullptr);
@@ -136,9 +148,10 @@ class Runtime {
   // Held by an agent that has ended, and of the kind that tells the next one so.
   bool is_abandoned(const pthread_mutex_t* mutex) const;
 
-  // Ends the running agent if it was cancelled. Every operation that POSIX calls a cancellation point begins
-  // and ends here.
+  // Every operation that POSIX calls a cancellation point begins and ends here: the running agent ends, if it
+  // was cancelled, when it is its turn.
   void cancel_point(bool begins);
+  void end_if_cancelled();
 
   // Virtual time, a function of what was executed, in nanoseconds since the program's start.
   uint64_t now() const { return clock_; }
@@ -201,6 +214,7 @@ class Runtime {
   [[noreturn]] void end_last();  // nobody is left
   uint32_t put_text(const char* text);
   void add(const Record& record);
+  bool has_lease() const;
   bool goes_one_way(ChoiceKind kind);
 
   Channel* channel_ = nullptr;
@@ -232,6 +246,11 @@ class Interruptible {
   Interruptible& operator=(const Interruptible&) = delete;
   bool ended() const { return runtime().me().interrupted; }
 };
+
+// What an operation is called before it is done: with a time limit it may also fail, at any moment.
+inline OpKind unless_limited(OpKind op, uint64_t deadline) {
+  return deadline == kNever ? op : OpKind::TryLock;
+}
 
 inline uint64_t object_id(const void* object) {
   return reinterpret_cast<uint64_t>(object);

@@ -32,10 +32,11 @@ void take(pthread_rwlock_t* lock, bool write) {
 
 int lock_for(pthread_rwlock_t* lock, bool write, uint64_t pc, uint64_t deadline) {
   Runtime& rt = runtime();
-  const bool in_time = rt.arrive(write ? OpKind::WriteLock : OpKind::ReadLock, object_id(lock), pc,
-                                 write ? Need::WriteLock : Need::ReadLock, lock, deadline);
+  const OpKind op = unless_limited(write ? OpKind::WriteLock : OpKind::ReadLock, deadline);
+  const bool in_time =
+      rt.arrive(op, object_id(lock), pc, write ? Need::WriteLock : Need::ReadLock, lock, deadline);
   if (!in_time) {
-    rt.tell(OpKind::TryLock, object_id(lock), 1, 0);
+    rt.tell(OpKind::TryLock, object_id(lock), state_of(lock), 0);
     rt.retire(true);
     return ETIMEDOUT;
   }

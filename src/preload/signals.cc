@@ -5,7 +5,8 @@
 //
 // What a handler does to the call in which its thread waits is as signal(7) says: it ends with EINTR, always
 // or without SA_RESTART, or goes on; a wait on a condition variable ends, which it may at any time. Not
-// controlled: signals from outside, and those of faults.
+// controlled: signals from outside, and those of faults. What the system does with signals that nobody
+// handles: preload/system_signals.h.
 #include "preload/signals.h"
 
 #include <errno.h>
@@ -16,23 +17,12 @@
 #include "preload/clocks.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
+#include "preload/system_signals.h"
 
 namespace slalom::preload {
 namespace {
 
-constexpr int kSignals = 64;
-
-struct Handler {
-  void (*function)(int);  // null: none that is controlled
-  void (*long_function)(int, siginfo_t*, void*);
-  uint64_t mask;
-  int flags;
-};
 constinit Handler handlers[kSignals + 1] = {};
-
-uint64_t bit(int signal) {
-  return uint64_t{1} << (signal - 1);
-}
 
 // Why each signal was sent that nobody has taken yet, in the order of sending. Without a place for it, a
 // signal still arrives, as from kill().
@@ -45,27 +35,8 @@ constexpr uint32_t kMostSent = 256;
 constinit Sent sent[kMostSent] = {};
 constinit uint32_t sent_count = 0;
 
-// Adds a signal to those that are `pending` for the agent. Only signals for real time queue.
-void post(uint64_t& pending, uint32_t agent, int signal, Cause cause) {
-  if (((pending & bit(signal)) == 0 || signal >= SIGRTMIN) && sent_count < kMostSent)
-    sent[sent_count++] = {agent, signal, cause};
-  pending |= bit(signal);
-}
-
-siginfo_t info_of(int signal, Cause cause) {
-  siginfo_t info = {};
-  info.si_signo = signal;
-  info.si_code = cause.code;
-  if (cause.code != SI_TIMER) {  // which has something else there
-    info.si_pid = getpid();
-    info.si_uid = getuid();
-  }
-  info.si_value = cause.value;
-  return info;
-}
-
 // The oldest of that number leaves those that are pending.
-siginfo_t take(uint64_t& pending, uint32_t agent, int signal) {
+Cause take(uint64_t& pending, uint32_t agent, int signal) {
   Cause cause;
   bool found = false;
   uint32_t kept = 0;
@@ -81,42 +52,21 @@ siginfo_t take(uint64_t& pending, uint32_t agent, int signal) {
     sent[kept++] = sent[i];
   }
   sent_count = kept;
-  return info_of(signal, cause);
+  return cause;
 }
 
-// Signal numbers as the kernel's set has them: bit 0 is signal 1.
-uint64_t bits_of(const sigset_t* set) {
-  uint64_t bits = 0;
-  __builtin_memcpy(&bits, set, sizeof bits);
-  return bits;
-}
-
-bool is_fault(int signal) {
-  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
-    if (signal == fault) return true;
-  return false;
-}
-
-void know_handler(int signal, const struct sigaction* action) {
-  if (action == nullptr || signal < 1 || signal > kSignals || is_fault(signal)) return;
-  Handler& handler = handlers[signal];
-  handler = {};
-  if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN) return;
-  if (action->sa_flags & SA_SIGINFO)
-    handler.long_function = action->sa_sigaction;
-  else
-    handler.function = action->sa_handler;
-  handler.mask = bits_of(&action->sa_mask);
-  handler.flags = action->sa_flags;
-}
-
-void run_handler(int signal, siginfo_t& info) {
+// True: an interrupted call goes on.
+bool run_handler(int signal, Cause cause) {
   Runtime& rt = runtime();
   Agent& agent = rt.me();
   const Handler handler = handlers[signal];
+  if (handler.function == nullptr) {  // no more, or it was sent to nobody in particular
+    signal_unhandled(rt.self(), signal, rt.slot(rt.self()).pc, cause);
+    return true;
+  }
   const uint64_t blocked = agent.blocked;
   agent.blocked |= handler.mask | (handler.flags & SA_NODEFER ? 0 : bit(signal));
-  if (handler.flags & SA_RESETHAND) handlers[signal] = {};
+  if (handler.flags & SA_RESETHAND) reset_handler(signal);
   // What the handler does itself must not be mistaken for what it interrupts.
   const Agent before = agent;
   agent.relock = nullptr;
@@ -125,9 +75,11 @@ void run_handler(int signal, siginfo_t& info) {
   const int error = errno;
   rt.tell(OpKind::SemWait, kSignalObject, 1, signal, kNobody, sigabbrev_np(signal));
   rt.retire();
-  if (handler.long_function != nullptr)
-    handler.long_function(signal, &info, nullptr);
-  else if (handler.function != nullptr)
+  siginfo_t info = info_of(signal, cause);
+  if (handler.flags & SA_SIGINFO)
+    reinterpret_cast<void (*)(int, siginfo_t*, void*)>(reinterpret_cast<void*>(handler.function))(
+        signal, &info, nullptr);
+  else
     handler.function(signal);
   errno = error;
   agent.relock = before.relock;
@@ -135,6 +87,7 @@ void run_handler(int signal, siginfo_t& info) {
   agent.on_signal = before.on_signal;
   agent.at_cancel_point = before.at_cancel_point;
   agent.blocked = blocked;
+  return (handler.flags & SA_RESTART) != 0;
 }
 
 void send(uint32_t index, int signal, uint64_t pc, Cause cause) {
@@ -147,14 +100,15 @@ void send(uint32_t index, int signal, uint64_t pc, Cause cause) {
 }
 
 int change_mask(int how, const sigset_t* set, sigset_t* before) {
-  uint64_t bits = set == nullptr ? 0 : bits_of(set);
-  const long result =
-      raw_syscall(SYS_rt_sigprocmask, how, reinterpret_cast<long>(set == nullptr ? nullptr : &bits),
-                  reinterpret_cast<long>(before), sizeof bits);
-  if (result != 0) return static_cast<int>(-result);
+  const uint64_t bits = set == nullptr ? 0 : bits_of(set);
+  const int error = change_system_mask(how, set == nullptr ? nullptr : &bits, before);
+  if (error != 0) return error;
   uint64_t& blocked = runtime().me().blocked;
   if (set != nullptr)
-    blocked = how == SIG_BLOCK ? blocked | bits : how == SIG_UNBLOCK ? blocked & ~bits : bits;
+    blocked = (how == SIG_BLOCK     ? blocked | bits
+               : how == SIG_UNBLOCK ? blocked & ~bits
+                                    : bits) &
+              ~(bit(SIGKILL) | bit(SIGSTOP));
   run_handlers();
   return 0;
 }
@@ -174,7 +128,8 @@ int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc, 
   const uint64_t wanted = bits_of(set);
   rt.cancel_point(true);
   const Interruptible call(how);
-  const bool in_time = rt.arrive(OpKind::SemWait, kSignalObject, pc, Need::Signal, &wanted, deadline);
+  const bool in_time = rt.arrive(unless_limited(OpKind::SemWait, deadline), kSignalObject, pc, Need::Signal,
+                                 &wanted, deadline);
   rt.cancel_point(false);
   if (call.ended()) return -1;
   int signal = 0;
@@ -182,7 +137,7 @@ int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc, 
     for (uint64_t* pending : {&rt.me().signals, &rt.me().arrived, &rt.arrived()}) {
       if ((*pending & wanted) == 0) continue;
       signal = __builtin_ctzll(*pending & wanted) + 1;
-      info = take(*pending, pending == &rt.arrived() ? kNobody : rt.self(), signal);
+      info = info_of(signal, take(*pending, pending == &rt.arrived() ? kNobody : rt.self(), signal));
       break;
     }
     if (signal == 0) {
@@ -218,41 +173,77 @@ int signal_us(int signal, uint64_t pc, Cause cause) {
   return 0;
 }
 
-// To a thread, for which libc has `otherwise`. An errno value.
-template <typename Otherwise>
-int signal_thread(pthread_t thread, int signal, uint64_t pc, Cause cause, Otherwise otherwise) {
+// To a thread. An errno value.
+int signal_thread(pthread_t thread, int signal, uint64_t pc, Cause cause) {
   Runtime& rt = runtime();
-  const uint32_t index = rt.controls() ? rt.find(thread) : kNobody;
-  if (index == kNobody || signal < 1 || signal > kSignals) return otherwise();
+  const uint32_t index = rt.find(thread);
+  if (index == kNobody) return signal_foreign(thread, signal, pc, cause);
+  if (signal < 0 || signal > kSignals) return EINVAL;
+  if (signal == 0 || rt.ended(index)) return 0;
   if (handles(signal)) {
     send(index, signal, pc, cause);
     return 0;
   }
-  if (rt.agent(index).need != Need::Signal) return otherwise();
   rt.arrive(OpKind::SemPost, kSignalObject, pc);
-  rt.tell(OpKind::SemPost, kSignalObject, 0);
-  post(rt.agent(index).signals, index, signal, cause);
+  rt.tell(OpKind::SemPost, kSignalObject, 0, signal, index, sigabbrev_np(signal));
   rt.retire();
+  Agent& agent = rt.agent(index);
+  if (agent.need == Need::Signal)
+    post(agent.signals, index, signal, cause);
+  else if (agent.blocked & bit(signal))
+    post(agent.arrived, index, signal, cause);
+  else
+    signal_unhandled(index, signal, pc, cause);
   return 0;
 }
 
 }  // namespace
 
 bool handles(int signal) {
-  return signal >= 1 && signal <= kSignals &&
-         (handlers[signal].function != nullptr || handlers[signal].long_function != nullptr);
+  return signal >= 1 && signal <= kSignals && handlers[signal].function != nullptr;
 }
 
-bool run_handlers() {
+Handler& handler(int signal) {
+  return handlers[signal];
+}
+
+uint64_t bits_of(const sigset_t* set) {
+  uint64_t bits = 0;
+  __builtin_memcpy(&bits, set, sizeof bits);
+  return bits;
+}
+
+siginfo_t info_of(int signal, Cause cause) {
+  siginfo_t info = {};
+  info.si_signo = signal;
+  info.si_code = cause.code;
+  if (cause.code != SI_TIMER) {  // which has something else there
+    info.si_pid = cause.pid == Cause::kOwn ? getpid() : cause.pid;
+    info.si_uid = cause.pid == Cause::kOwn ? getuid() : cause.uid;
+  }
+  info.si_value = cause.value;
+  return info;
+}
+
+void post(uint64_t& pending, uint32_t agent, int signal, Cause cause) {
+  if (((pending & bit(signal)) == 0 || signal >= SIGRTMIN) && sent_count < kMostSent)
+    sent[sent_count++] = {agent, signal, cause};
+  pending |= bit(signal);
+}
+
+void forget_sent_signals() {
+  sent_count = 0;
+}
+
+[[gnu::noinline]] bool run_handlers() {  // rare, and arrive() is hot
   Runtime& rt = runtime();
   Agent& agent = rt.me();
   bool restart = true;
   while (const uint64_t signals = rt.deliverable(agent)) {
     const int signal = __builtin_ctzll(signals) + 1;
     const bool own = (agent.arrived & bit(signal)) != 0;
-    siginfo_t info = own ? take(agent.arrived, rt.self(), signal) : take(rt.arrived(), kNobody, signal);
-    restart = restart && (handlers[signal].flags & SA_RESTART) != 0;
-    run_handler(signal, info);
+    const Cause cause = own ? take(agent.arrived, rt.self(), signal) : take(rt.arrived(), kNobody, signal);
+    restart = run_handler(signal, cause) && restart;
   }
   return restart;
 }
@@ -276,15 +267,23 @@ void signal_process(int signal, uint64_t pc, Cause cause) {
     rt.tell(OpKind::SemPost, kSignalObject, 0, signal, kNobody, sigabbrev_np(signal));
     rt.retire();
     if (handles(signal)) return post(rt.arrived(), kNobody, signal, cause);
-    const auto process = static_cast<pid_t>(raw_syscall(SYS_getpid));
-    const siginfo_t info = info_of(signal, cause);
-    if (cause.code >= 0)  // such a cause is the kernel's own to give
-      SLALOM_REAL(kill)(process, signal);
-    else
-      raw_syscall(SYS_rt_sigqueueinfo, process, signal, reinterpret_cast<long>(&info));
-    return;
+    return signal_unhandled(kNobody, signal, pc, cause);
   }
   send(takers[rt.ask(count)], signal, pc, cause);
+}
+
+int queue_signal(pid_t pid, int signal, uint64_t pc, Cause cause) {
+  const Whom receiver = whom(pid);
+  if (receiver == Whom::Another && pid > 0) return signal_another(pid, signal, pc, cause);
+  if (receiver != Whom::Us || pid <= 0) return errno = ESRCH, -1;  // not to groups
+  if (sent_count == kMostSent) return errno = EAGAIN, -1;
+  return signal_us(signal, pc, cause);
+}
+
+int queue_signal_to(uint32_t index, int signal, uint64_t pc, Cause cause) {
+  const int error = signal_thread(runtime().agent(index).thread, signal, pc, cause);
+  if (error != 0) errno = error;
+  return error == 0 ? 0 : -1;
 }
 
 }  // namespace slalom::preload
@@ -293,9 +292,7 @@ using namespace slalom;
 using namespace slalom::preload;
 
 SLALOM_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
-  const int result = SLALOM_REAL(sigaction)(signal, action, before);
-  if (result == 0 && runtime().connected()) know_handler(signal, action);
-  return result;
+  return set_handler(signal, action, before);
 }
 SLALOM_EXPORT sighandler_t signal(int number, sighandler_t handler) noexcept {
   struct sigaction action = {}, before = {};
@@ -312,6 +309,14 @@ SLALOM_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* before) no
   const int result = change_mask(how, set, before);
   if (result != 0) errno = result;
   return result == 0 ? 0 : -1;
+}
+SLALOM_EXPORT int sigpending(sigset_t* set) noexcept {
+  const int result = SLALOM_REAL(sigpending)(set);
+  if (result != 0 || !runtime().controls()) return result;
+  const Agent& me = runtime().me();
+  const uint64_t all = bits_of(set) | ((me.signals | me.arrived | runtime().arrived()) & me.blocked);
+  __builtin_memcpy(set, &all, sizeof all);
+  return 0;
 }
 SLALOM_EXPORT int pause() {
   if (!runtime().controls()) return SLALOM_REAL(pause)();
@@ -350,17 +355,18 @@ SLALOM_EXPORT int sigtimedwait(const sigset_t* set, siginfo_t* info, const times
 }
 
 SLALOM_EXPORT int pthread_kill(pthread_t thread, int signal) noexcept {
-  return signal_thread(thread, signal, SLALOM_PLACE(), {.code = SI_TKILL},
-                       [&] { return SLALOM_REAL(pthread_kill)(thread, signal); });
+  if (!runtime().controls()) return SLALOM_REAL(pthread_kill)(thread, signal);
+  return signal_thread(thread, signal, SLALOM_PLACE(), {.code = SI_TKILL});
 }
 SLALOM_EXPORT int pthread_sigqueue(pthread_t thread, int signal, sigval value) noexcept {
-  return signal_thread(thread, signal, SLALOM_PLACE(), {SI_QUEUE, value},
-                       [&] { return SLALOM_REAL(pthread_sigqueue)(thread, signal, value); });
+  if (!runtime().controls()) return SLALOM_REAL(pthread_sigqueue)(thread, signal, value);
+  return signal_thread(thread, signal, SLALOM_PLACE(), {.code = SI_QUEUE, .value = value});
 }
 SLALOM_EXPORT int raise(int signal) noexcept {
-  if (!runtime().controls() || !handles(signal)) return SLALOM_REAL(raise)(signal);
-  send(runtime().self(), signal, SLALOM_PLACE(), {.code = SI_TKILL});
-  return 0;
+  if (!runtime().controls()) return SLALOM_REAL(raise)(signal);
+  const int error = signal_thread(runtime().me().thread, signal, SLALOM_PLACE(), {.code = SI_TKILL});
+  if (error != 0) errno = error;
+  return error == 0 ? 0 : -1;
 }
 SLALOM_EXPORT int kill(pid_t pid, int signal) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(kill)(pid, signal);
@@ -372,18 +378,13 @@ SLALOM_EXPORT int kill(pid_t pid, int signal) noexcept {
     case Whom::Another:
       break;
   }
-  return SLALOM_REAL(kill)(pid, signal);
+  return signal_another(pid, signal, SLALOM_PLACE(), {});
 }
 SLALOM_EXPORT int killpg(pid_t group, int signal) noexcept {
   if (group < 0) return errno = EINVAL, -1;
   return kill(-group, signal);
 }
-// Not to groups.
 SLALOM_EXPORT int sigqueue(pid_t pid, int signal, const sigval value) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(sigqueue)(pid, signal, value);
-  const Whom receiver = whom(pid);
-  if (receiver == Whom::Another) return SLALOM_REAL(sigqueue)(pid, signal, value);
-  if (receiver == Whom::Nobody || pid <= 0) return errno = ESRCH, -1;
-  if (sent_count == kMostSent) return errno = EAGAIN, -1;
-  return signal_us(signal, SLALOM_PLACE(), {SI_QUEUE, value});
+  return queue_signal(pid, signal, SLALOM_PLACE(), {.code = SI_QUEUE, .value = value});
 }

@@ -1,6 +1,7 @@
 // Signals that the program sends to itself, for those who send some: timers, kill.
 #pragma once
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <cstdint>
@@ -9,14 +10,21 @@ namespace slalom::preload {
 
 // What a handler is told about a signal.
 struct Cause {
+  static constexpr pid_t kOwn = -1;  // the program itself
+
   int code = SI_USER;
   sigval value = {};
+  pid_t pid = kOwn;
+  uid_t uid = 0;  // of another one than kOwn
 };
 
 bool handles(int signal);  // the program has a handler for it, that is controlled
 // A whole operation: the signal is sent to the process. Which of the threads that do not block it takes it,
 // is a choice of the search.
 void signal_process(int signal, uint64_t pc, Cause cause = {});
+// As sigqueue and pthread_sigqueue, whatever the cause: 0, or -1 and errno.
+int queue_signal(pid_t pid, int signal, uint64_t pc, Cause cause);
+int queue_signal_to(uint32_t index, int signal, uint64_t pc, Cause cause);
 // In the running agent: the handlers of what was sent to it. True: all of them have SA_RESTART.
 bool run_handlers();
 

@@ -1,6 +1,6 @@
-// System calls made through syscall(): futexes, which C++20's waiting operations and std::future are made of,
-// and what names the process. Also what a program could see differently from run to run: pids, and the number
-// of processors.
+// System calls made through syscall(): futexes, which C++20's waiting operations and std::future are made of
+// (preload/futexes.h), and what names the process. Also what a program could see differently from run to run:
+// pids, and the number of processors.
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,37 +10,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "preload/clocks.h"
+#include "preload/futexes.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
-#include "preload/waits.h"
+#include "preload/signals.h"
 
 namespace slalom::preload {
 namespace {
 
-constexpr pid_t kPid = 4000;  // of the program; its threads count from there
 constexpr int kProcessors = 4;
 
-long futex_model(const long (&a)[6], uint64_t pc) {
-  auto* word = reinterpret_cast<uint32_t*>(a[0]);
-  const auto operation = static_cast<int>(a[1]);
-  const auto* limit = reinterpret_cast<const timespec*>(a[3]);
-  const clockid_t clock = operation & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
-  switch (operation & FUTEX_CMD_MASK) {
-    case FUTEX_WAIT:
-      if (limit != nullptr && !valid(limit)) return -EINVAL;
-      return wait_on_word(word, static_cast<uint32_t>(a[2]), limit == nullptr ? kNever : after(*limit), pc);
-    case FUTEX_WAIT_BITSET:
-      if (limit != nullptr && !valid(limit)) return -EINVAL;
-      return wait_on_word(word, static_cast<uint32_t>(a[2]),
-                          limit == nullptr ? kNever : from_clock(clock, *limit), pc);
-    case FUTEX_WAKE:
-    case FUTEX_WAKE_BITSET:
-      return wake_waiters(word, static_cast<uint32_t>(a[2]), pc);
-    default:
-      runtime().note_uncontrolled(Uncontrolled::Blocking);
-      return raw_syscall(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
-  }
+// The kernel's own asynchronous input and output.
+bool is_kernel_io(long number) {
+  for (long call : {SYS_io_setup, SYS_io_submit, SYS_io_getevents, SYS_io_pgetevents, SYS_io_cancel,
+                    SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register})
+    if (number == call) return true;
+  return false;
 }
 
 uint32_t agent_of(pid_t thread) {  // kNobody: there is none, or no more
@@ -55,25 +40,30 @@ bool sends_signal(long number) {
 }
 
 // As the function that libc has for it: -1 and errno, or 0.
-int send_signal(long number, const long (&a)[6]) {
+int send_signal(long number, const long (&a)[6], uint64_t pc) {
   const auto pid = static_cast<pid_t>(a[0]);
   const auto thread = static_cast<pid_t>(number == SYS_tkill ? a[0] : a[1]);
   if (number == SYS_kill) return kill(pid, static_cast<int>(a[1]));
   if (number == SYS_tkill) return tgkill(kPid, thread, static_cast<int>(a[1]));
   if (number == SYS_tgkill) return tgkill(pid, thread, static_cast<int>(a[2]));
-  const auto* info = reinterpret_cast<const siginfo_t*>(number == SYS_rt_sigqueueinfo ? a[2] : a[3]);
+  const bool to_thread = number == SYS_rt_tgsigqueueinfo;
+  const auto* info = reinterpret_cast<const siginfo_t*>(to_thread ? a[3] : a[2]);
   if (info == nullptr) return errno = EFAULT, -1;
-  if (number == SYS_rt_sigqueueinfo) return sigqueue(pid, static_cast<int>(a[1]), info->si_value);
+  // To others nobody may pretend to be the kernel.
+  const pid_t receiver = to_thread ? thread : pid;
+  if ((info->si_code >= 0 || info->si_code == SI_TKILL) && receiver != gettid()) return errno = EPERM, -1;
+  const Cause cause{info->si_code, info->si_value, info->si_pid, info->si_uid};
+  if (!to_thread) return queue_signal(pid, static_cast<int>(a[1]), pc, cause);
   const uint32_t index = pid == kPid ? agent_of(thread) : kNobody;
   if (index == kNobody) return errno = ESRCH, -1;
-  const int result = pthread_sigqueue(runtime().agent(index).thread, static_cast<int>(a[2]), info->si_value);
-  if (result != 0) errno = result;
-  return result == 0 ? 0 : -1;
+  return queue_signal_to(index, static_cast<int>(a[2]), pc, cause);
 }
 
+// The child of a check's body would be a second test framework.
 template <typename Fork>
-pid_t forked(Fork fork) {
+pid_t forked(Fork fork, void* from) {
   const bool ours = runtime().controls();
+  if (ours && !runtime().connected()) runtime().misuse(runtime().place(from), "the body of the test forks");
   if (ours) runtime().note_uncontrolled(Uncontrolled::Fork);
   const pid_t child = fork();
   if (ours && child == 0) runtime().leave();
@@ -95,15 +85,17 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
   long result = 0;
   const bool ours = runtime().controls();
   if (ours && number == SYS_futex)
-    result = futex_model(a, SLALOM_PLACE());
+    result = futex(a, SLALOM_PLACE());
   else if (ours && number == SYS_getpid)
     result = kPid;
   else if (ours && number == SYS_gettid)
     result = kPid + static_cast<pid_t>(runtime().self());
   else if (ours && sends_signal(number))
-    return send_signal(number, a);
-  else
+    return send_signal(number, a, SLALOM_PLACE());
+  else {
+    if (ours && is_kernel_io(number)) runtime().note_uncontrolled(Uncontrolled::KernelIo);
     result = raw_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  }
   if (result < 0 && result > -4096) {
     errno = static_cast<int>(-result);
     return -1;
@@ -133,11 +125,11 @@ SLALOM_EXPORT int tgkill(pid_t pid, pid_t thread, int signal) noexcept {
 }
 
 SLALOM_EXPORT pid_t fork() noexcept {
-  return forked(SLALOM_REAL(fork));
+  return forked(SLALOM_REAL(fork), __builtin_return_address(0));
 }
 // The child of a vfork may do nothing but exec; as a fork it does no harm.
 SLALOM_EXPORT pid_t vfork() noexcept {
-  return forked(SLALOM_REAL(fork));
+  return forked(SLALOM_REAL(fork), __builtin_return_address(0));
 }
 
 // One core carries all threads: which one is nobody's business, and how many there are should invite a

@@ -82,8 +82,14 @@ int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool t
   rt.me().target = index;
   if (!try_only) rt.cancel_point(true);
   const bool done = try_only ? (rt.arrive(OpKind::TryLock, object, pc), rt.ended(index))
-                             : rt.arrive(OpKind::Join, object, pc, Need::AgentEnd, nullptr, deadline);
-  if (!try_only) rt.cancel_point(false);
+                             : rt.arrive(unless_limited(OpKind::Join, deadline), object, pc, Need::AgentEnd,
+                                         nullptr, deadline);
+  // Nobody cancels main while it joins, as far as reduction is concerned: most executions end with these.
+  if (!try_only && rt.self() != 0) rt.cancel_point(false);
+  if (!try_only && rt.self() == 0) {
+    rt.me().at_cancel_point = false;
+    rt.end_if_cancelled();
+  }
   if (!done) {
     rt.tell(OpKind::TryLock, object, 1, 0);
     rt.retire(true);
@@ -94,6 +100,12 @@ int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool t
   agent.joined = true;
   if (result != nullptr) *result = agent.result;
   return 0;
+}
+
+// Where a thread stops being cancelled at any place, it could have been until then.
+void leave_asynchronous(uint64_t pc) {
+  const Agent& me = runtime().me();
+  if (me.asynchronous && me.cancellable) runtime().pass(OpKind::GoOn, pc, false);
 }
 
 }  // namespace
@@ -126,6 +138,7 @@ void forget_keys() {
 }
 
 void finish_agent() {
+  runtime().me().cancellable = false;
   run_destructors();
   runtime().end_agent();
 }
@@ -190,12 +203,17 @@ SLALOM_EXPORT int pthread_detach(pthread_t thread) noexcept {
   return 0;
 }
 SLALOM_EXPORT void pthread_exit(void* result) {
-  if (runtime().controls()) runtime().me().result = result;
+  if (runtime().controls()) {
+    runtime().me().result = result;
+    runtime().me().cancellable = false;
+  }
   SLALOM_REAL(pthread_exit)(result);
   __builtin_unreachable();
 }
 
-// Deferred cancellation: the thread ends at its next cancellation point. What it waits in there ends.
+// The thread ends at its next cancellation point, or at its next operation of any kind if its type is
+// asynchronous: what it does between two operations happens at once, so that is as good as anywhere. What it
+// waits in there ends.
 SLALOM_EXPORT int pthread_cancel(pthread_t thread) {
   if (!runtime().controls()) return SLALOM_REAL(pthread_cancel)(thread);
   Runtime& rt = runtime();
@@ -209,15 +227,31 @@ SLALOM_EXPORT int pthread_cancel(pthread_t thread) {
 }
 SLALOM_EXPORT int pthread_setcancelstate(int state, int* before) {
   if (!runtime().controls()) return SLALOM_REAL(pthread_setcancelstate)(state, before);
-  bool& cancellable = runtime().me().cancellable;
-  if (before != nullptr) *before = cancellable ? PTHREAD_CANCEL_ENABLE : PTHREAD_CANCEL_DISABLE;
-  cancellable = state == PTHREAD_CANCEL_ENABLE;
+  if (state != PTHREAD_CANCEL_ENABLE && state != PTHREAD_CANCEL_DISABLE) return EINVAL;
+  leave_asynchronous(SLALOM_PLACE());
+  Agent& me = runtime().me();
+  if (before != nullptr) *before = me.cancellable ? PTHREAD_CANCEL_ENABLE : PTHREAD_CANCEL_DISABLE;
+  me.cancellable = state == PTHREAD_CANCEL_ENABLE;
+  if (me.asynchronous) runtime().cancel_point(false);
+  return 0;
+}
+SLALOM_EXPORT int pthread_setcanceltype(int type, int* before) {
+  if (!runtime().controls()) return SLALOM_REAL(pthread_setcanceltype)(type, before);
+  if (type != PTHREAD_CANCEL_DEFERRED && type != PTHREAD_CANCEL_ASYNCHRONOUS) return EINVAL;
+  leave_asynchronous(SLALOM_PLACE());
+  Agent& me = runtime().me();
+  if (before != nullptr) *before = me.asynchronous ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED;
+  me.asynchronous = type == PTHREAD_CANCEL_ASYNCHRONOUS;
+  if (me.asynchronous) runtime().cancel_point(false);
   return 0;
 }
 SLALOM_EXPORT void pthread_testcancel() {
   if (!runtime().controls()) return SLALOM_REAL(pthread_testcancel)();
-  runtime().pass(OpKind::GoOn, SLALOM_PLACE(), false);
-  runtime().cancel_point(false);
+  Runtime& rt = runtime();
+  rt.arrive(OpKind::GoOn, 0, SLALOM_PLACE());
+  rt.cancel_point(false);
+  rt.tell(OpKind::GoOn, 0);
+  rt.retire();
 }
 
 SLALOM_EXPORT int pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {

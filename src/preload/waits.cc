@@ -24,11 +24,12 @@ void check_alive(const pthread_cond_t* condition, uint64_t pc, const char* what)
 
 // All that wait on the object, in the order of their ids, so that a choice among them means the same in
 // every execution.
-uint32_t waiters(const void* object, uint32_t (&found)[kMostAgents]) {
+uint32_t waiters(const void* object, uint32_t (&found)[kMostAgents], uint32_t bits = 0) {
   Runtime& rt = runtime();
   uint32_t count = 0;
   for (uint32_t i = 0; i < rt.agent_count(); ++i) {
     if (rt.ended(i) || rt.agent(i).need != Need::Wakeup || rt.agent(i).object != object) continue;
+    if (bits != 0 && (rt.agent(i).bits & bits) == 0) continue;
     uint32_t at = count++;
     for (; at > 0 && rt.slot(found[at - 1]).id > rt.slot(i).id; --at) found[at] = found[at - 1];
     found[at] = i;
@@ -38,40 +39,52 @@ uint32_t waiters(const void* object, uint32_t (&found)[kMostAgents]) {
 
 int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc, uint64_t deadline) {
   Runtime& rt = runtime();
-  rt.cancel_point(false);
   rt.arrive(OpKind::Wait, object_id(condition), pc);
+  rt.cancel_point(false);
   check_alive(condition, pc, "wait on a condition variable that was destroyed");
   rt.tell(OpKind::Wait, object_id(condition));
   release_mutex_to_wait(mutex, pc);
   rt.retire();
   rt.me().relock = mutex;
   rt.me().at_cancel_point = true;
-  const bool woken = rt.park(OpKind::Wait, condition, pc, deadline);
-  rt.me().relock = nullptr;
+  // Waking by itself is a limit that is over at any moment, and that nobody is told about.
+  const bool spurious = deadline == kNever && rt.may_wake_alone();
+  const bool woken = rt.park(OpKind::Wait, condition, pc, spurious ? rt.now() : deadline);
   rt.me().at_cancel_point = false;
   if (!woken) {
+    if (rt.me().cancelled) rt.tell(OpKind::CpuUse, agent_object(rt.slot(rt.self())));  // that is why, perhaps
     rt.tell(OpKind::TimerFire, object_id(condition), 1);
-    rt.retire(true);
+    if (spurious) {
+      ++rt.me().spurious;
+      rt.tell(OpKind::Note, object_id(condition), 0, 0, kNobody, "a spurious wake-up");
+    }
+    rt.retire(!spurious);  // which happens so often and no more: there is no loop to be fair in
     rt.arrive(OpKind::Lock, object_id(mutex), pc, Need::Mutex, mutex);
   }
+  rt.me().relock = nullptr;
   take_mutex(mutex);
   rt.cancel_point(false);
-  return woken ? 0 : ETIMEDOUT;
+  return woken || spurious ? 0 : ETIMEDOUT;
 }
 
-// At its turn: `most` of those who wait go on.
-uint32_t wake_now(OpKind op, const void* object, uint32_t most) {
-  Runtime& rt = runtime();
-  uint32_t found[kMostAgents];
-  uint32_t count = waiters(object, found);
-  if (most == 1 && count > 1) {
-    found[0] = found[rt.ask(count)];
-    count = 1;
+// Of `count` that were found, `most` come first then, both parts in their order: the search chooses. Gives
+// how many these are.
+uint32_t choose_some(uint32_t (&found)[kMostAgents], uint32_t count, uint32_t most) {
+  if (count <= most) return count;
+  uint32_t next = 0;
+  for (uint32_t chosen = 0; chosen < most; ++chosen, ++next) {
+    next += runtime().ask(count - next - (most - chosen) + 1);
+    const uint32_t taken = found[next];
+    for (uint32_t i = next; i > chosen; --i) found[i] = found[i - 1];
+    found[chosen] = taken;
   }
-  if (count > most) count = most;
-  rt.tell(op, object_id(object), 0, count);
-  for (uint32_t i = 0; i < count; ++i) rt.wake(found[i], object_id(object));
-  rt.retire();
+  return most;
+}
+
+// At its turn, a whole operation.
+uint32_t wake_now(OpKind op, const void* object, uint32_t most) {
+  const uint32_t count = wake_some(op, object, most, 0);
+  runtime().retire();
   return count;
 }
 
@@ -97,8 +110,8 @@ int wait_for(sem_t* semaphore, uint64_t pc, uint64_t deadline) {
   Runtime& rt = runtime();
   rt.cancel_point(true);
   const Interruptible call(OnSignal::EndsOrRestarts);
-  const bool in_time =
-      rt.arrive(OpKind::SemWait, object_id(semaphore), pc, Need::Semaphore, semaphore, deadline);
+  const bool in_time = rt.arrive(unless_limited(OpKind::SemWait, deadline), object_id(semaphore), pc,
+                                 Need::Semaphore, semaphore, deadline);
   rt.cancel_point(false);
   if (call.ended()) return errno = EINTR, -1;
   if (!in_time) {
@@ -144,13 +157,24 @@ int run_once(int* control, void (*function)(), uint64_t pc) {
 
 }  // namespace
 
-uint32_t wake_waiters(const void* object, uint32_t most, uint64_t pc) {
-  const OpKind op = most == 1 ? OpKind::Signal : OpKind::Broadcast;
-  runtime().arrive(op, object_id(object), pc);
-  return wake_now(op, object, most);
+uint32_t wake_some(OpKind op, const void* object, uint32_t most, uint32_t bits) {
+  Runtime& rt = runtime();
+  uint32_t found[kMostAgents];
+  const uint32_t count = choose_some(found, waiters(object, found, bits), most);
+  rt.tell(op, object_id(object), 0, count);
+  for (uint32_t i = 0; i < count; ++i) rt.wake(found[i], object_id(object));
+  return count;
 }
 
-long wait_on_word(uint32_t* word, uint32_t expected, uint64_t deadline, uint64_t pc) {
+uint32_t wake_waiters(const void* object, uint32_t most, uint64_t pc, uint32_t bits) {
+  const OpKind op = most == 1 ? OpKind::Signal : OpKind::Broadcast;
+  runtime().arrive(op, object_id(object), pc);
+  const uint32_t count = wake_some(op, object, most, bits);
+  runtime().retire();
+  return count;
+}
+
+long wait_on_word(uint32_t* word, uint32_t expected, uint64_t deadline, uint64_t pc, uint32_t bits) {
   Runtime& rt = runtime();
   rt.arrive(OpKind::Wait, object_id(word), pc);
   const uint32_t value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
@@ -161,14 +185,38 @@ long wait_on_word(uint32_t* word, uint32_t expected, uint64_t deadline, uint64_t
   }
   rt.tell(OpKind::Wait, object_id(word));
   rt.retire();
+  rt.me().bits = bits;
   const bool woken = rt.park(OpKind::Wait, word, pc, deadline);
   if (!woken && rt.me().on_signal != OnSignal::GoesOn && rt.me().interrupted) return -EINTR;
   if (woken)
     rt.tell(OpKind::GoOn, 0);
   else
-    rt.tell(OpKind::TimerFire, object_id(word), 1);
+    rt.tell(OpKind::TimerFire, object_id(rt.me().object), 1);  // it may have been moved
   rt.retire(!woken);
   return woken ? 0 : -ETIMEDOUT;
+}
+
+long move_waiters(const uint32_t* word, uint32_t most_woken, const uint32_t* second, uint32_t most_moved,
+                  const uint32_t* expected, uint64_t pc) {
+  Runtime& rt = runtime();
+  rt.arrive(OpKind::Broadcast, object_id(word), pc);
+  const uint32_t value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+  if (expected != nullptr && value != *expected) {
+    rt.tell_access(OpKind::AtomicLoad, word, 4, value, false);
+    rt.retire();
+    return -EAGAIN;
+  }
+  uint32_t found[kMostAgents], rest[kMostAgents];
+  const uint32_t count = waiters(word, found);
+  const uint32_t woken = choose_some(found, count, most_woken);
+  for (uint32_t i = woken; i < count; ++i) rest[i - woken] = found[i];
+  const uint32_t moved = choose_some(rest, count - woken, most_moved);
+  rt.tell(OpKind::Broadcast, object_id(word), 0, woken + moved);
+  if (moved > 0 && second != word) rt.tell(OpKind::Broadcast, object_id(second), 0, moved);
+  for (uint32_t i = 0; i < woken; ++i) rt.wake(found[i], object_id(word));
+  for (uint32_t i = 0; i < moved; ++i) rt.move(rest[i], second);
+  rt.retire();
+  return woken + moved;
 }
 
 }  // namespace slalom::preload

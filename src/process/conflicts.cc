@@ -9,7 +9,7 @@ void Conflicts::learn(uint64_t pc) {
   if (at == feedback_.places.end() || at->raw != pc) feedback_.places.insert(at, Place{pc});
 }
 
-void Conflicts::add_event(const preload::Record& event) {
+void Conflicts::begin_or_end(const preload::Record& event) {
   if (event.op == OpKind::Spawn && event.other != preload::kNobody) life(event.other).born = event.step;
   if (event.op == OpKind::Exit) life(event.agent).ended = true;
 }

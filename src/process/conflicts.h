@@ -16,7 +16,9 @@ class Conflicts {
     feedback_.places.clear();
   }
   void add(const preload::Record& access);  // its pc is what will be a place
-  void add_event(const preload::Record& event);
+  void add_event(const preload::Record& event) {
+    if (event.op == OpKind::Spawn || event.op == OpKind::Exit) begin_or_end(event);
+  }
   const Feedback& feedback() const { return feedback_; }
 
  private:
@@ -30,6 +32,7 @@ class Conflicts {
     uint64_t born = 0;
     bool ended = false;
   };
+  void begin_or_end(const preload::Record& event);  // a thread's life
   void learn(uint64_t pc);
   Life& life(uint32_t agent) {
     if (agent >= lives_.size()) lives_.resize(agent + 1);

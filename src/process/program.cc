@@ -113,6 +113,7 @@ std::string to_text(const Program& program) {
   json["timeouts"] = program.timeouts == Program::Timeouts::Any ? "any" : "idle";
   json["statuses"] = program.statuses == Program::Statuses::ZeroOnly ? "zero" : "any";
   if (!program.scratch.empty()) json["scratch"] = program.scratch;
+  if (program.spurious != 0) json["spurious"] = program.spurious;
   // Arguments may be any bytes; what is no text cannot be kept as such.
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -139,6 +140,11 @@ Result<Program> parse_program(const std::string& text) {
   }
   if (string("timeouts") == "idle") program.timeouts = Program::Timeouts::Idle;
   if (string("statuses") == "any") program.statuses = Program::Statuses::AnyGood;
+  const auto spurious = json.find("spurious");
+  if (spurious != json.end()) {
+    if (!spurious->is_number_unsigned() || spurious->get<uint64_t>() > UINT32_MAX) return malformed();
+    program.spurious = spurious->get<uint32_t>();
+  }
   return program;
 }
 

@@ -22,6 +22,7 @@ struct Program {
     Any,   // at any moment: the schedule decides
     Idle,  // only when nothing else can run
   } timeouts = Timeouts::Any;
+  uint32_t spurious = 0;  // how often each thread may wake from a condition variable by itself
   // Which exit statuses are failures of the program.
   enum class Statuses : uint8_t { ZeroOnly, AnyGood } statuses = Statuses::ZeroOnly;
 

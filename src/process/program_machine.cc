@@ -45,6 +45,7 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   inputs_ = inputs;
   if (!zygote_) TRY(launch());
   preload::Channel& channel = zygote_->channel();
+  channel.spurious = program_.spurious;
   channel.timeouts =
       program_.timeouts == Program::Timeouts::Any ? preload::Timeouts::Any : preload::Timeouts::Idle;
   channel.skip = inputs.policy.where == ChoicePolicy::Where::Everywhere ? preload::Channel::Skip::Nothing
@@ -59,7 +60,8 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   channel.show_at = channel.debugged != 0 ? options_.debugger->show_at() : 0;
   channel.max_steps = inputs.max_steps;
   channel.stop_at = UINT64_MAX;
-  channel.agent_count = channel.record_count = channel.text_used = channel.holder_count = 0;
+  channel.agent_count = channel.record_count = channel.text_used = 0;
+  channel.holder_count = channel.watched_count = 0;
   channel.steps = 0;
   channel.ending = {};
   channel.uncontrolled = 0;
@@ -224,10 +226,19 @@ void ProgramMachine::end_execution() {
 }
 
 std::vector<Option> ProgramMachine::blocked() const {
+  const preload::Channel& channel = zygote_->channel();
+  const uint32_t watched = std::min(channel.watched_count, preload::kMostWatched);
   std::vector<Option> blocked;
-  for (uint32_t index : order_)
-    if (agents_[index].state == State::Disabled)
-      blocked.push_back({agents_[index].id, agents_[index].pending});
+  for (uint32_t index : order_) {
+    if (agents_[index].state != State::Disabled) continue;
+    const PendingOp& pending = agents_[index].pending;
+    blocked.push_back({agents_[index].id, pending});
+    for (uint32_t i = 0; i < watched; ++i) {
+      const ObjectId object{channel.watched[i].object};
+      if (channel.watched[i].agent == index && object != pending.object)
+        blocked.push_back({agents_[index].id, {pending.kind, object, pending.pc}});
+    }
+  }
   return blocked;
 }
 

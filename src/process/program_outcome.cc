@@ -76,7 +76,9 @@ Deadlocked ProgramMachine::deadlock() const {
   for (uint32_t index : order_) {
     const Seen& agent = agents_[index];
     if (agent.state == State::Ended) continue;
-    Deadlocked::Waiting waiting{agent.id, agent.pending.kind, agent.pending.object, agent.pending.pc, {}};
+    // For one of several: of these, the first one is told.
+    const OpKind op = agent.pending.kind == OpKind::TryLock ? OpKind::SemWait : agent.pending.kind;
+    Deadlocked::Waiting waiting{agent.id, op, agent.pending.object, agent.pending.pc, {}};
     for (uint32_t i = 0; i < std::min(channel.holder_count, preload::kMostHolders); ++i)
       if (channel.holders[i].waiting == index && channel.holders[i].holder < agents_.size())
         waiting.held_by.push_back(agents_[channel.holders[i].holder].id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -50,11 +51,22 @@ constexpr std::string_view kPrefixes[] = {
     "sprint_", "string", "symbol_", "uart_", "univ8250", "unwind_", "vprintk", "vscnprintf", "vsnprintf",
     "wait_for_lsr", "warn", "wake_up_klogd"};
 
+// How CPUs ask each other to call a function: which one is worth a row, how it gets there is not.
+constexpr std::string_view kCrossCalls[] = {"call_function_single", "csd_",
+                                            "flush_smp_call",       "generic_exec_single",
+                                            "generic_smp_call",     "smp_call_function"};
+
+bool begins_with_any(std::string_view function, std::span<const std::string_view> prefixes) {
+  function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return function.starts_with(prefix); });
+}
+
 // A piece of memory of two bytes: kernels put fields that have nothing to do with each other side by side.
 struct Word {
   AgentId user;  // the first
   bool several = false, written = false, atomic = false, set_by_others = false;
-  AgentId holder;  // who changed it atomically last
+  bool carries_calls = false;  // from one CPU to another
+  AgentId holder;              // who changed it atomically last
   size_t last_write = kNobody, last_read = kNobody;
   std::array<uint32_t, kMostFunctions> functions{};
   size_t function_count = 0;  // more than fit: many
@@ -83,7 +95,7 @@ class Finder {
  private:
   struct Function {
     uint32_t number = 0;
-    bool infrastructure = false, module = false;
+    bool infrastructure = false, module = false, cross_call = false;
   };
 
   static bool is_memory_access(const KernelOperation& operation) {
@@ -98,6 +110,7 @@ class Finder {
       known->second.number = numbers_.try_emplace(name, static_cast<uint32_t>(numbers_.size())).first->second;
       known->second.infrastructure = is_infrastructure(name);
       known->second.module = name.find(':') != std::string::npos;
+      known->second.cross_call = !known->second.module && begins_with_any(name, kCrossCalls);
     }
     return known->second;
   }
@@ -116,6 +129,7 @@ class Finder {
       if (!word.user) word.user = operation.agent;
       word.several |= word.user != operation.agent;
       word.written |= operation.writes();
+      word.carries_calls |= by.cross_call;
       if (is_atomic(access.op())) {
         word.atomic = true;
         word.holder = operation.agent;
@@ -138,7 +152,8 @@ class Finder {
       if (!word.is_shared()) return;
       const bool writes = operation.writes();
       // A module's own atomics are what its author wants to see.
-      if (!by.infrastructure && !is_bookkeeping(operation.access->address()) &&
+      if (!by.infrastructure && (!word.carries_calls || asks_for_a_call(operation)) &&
+          !is_bookkeeping(operation.access->address()) &&
           (by.module || (!word.is_lock() && word.function_count <= kMostFunctions))) {
         result_[i] = std::max(result_[i], Relevance::Shared);
         neighbours(i, word.last_write);
@@ -148,14 +163,16 @@ class Finder {
     });
   }
 
+  // Gives another CPU a module's function to call.
+  bool asks_for_a_call(const KernelOperation& operation) const {
+    return operation.writes() && operation.access->size == 8 &&
+           names_.place(Place{operation.access->value}).find(':') != std::string::npos;
+  }
+
   // What a CPU keeps of itself: an interrupt on it uses that, too.
   bool is_bookkeeping(ObjectId address) {
     const auto [known, added] = bookkeeping_.try_emplace(address.raw, false);
-    if (added) {
-      const std::string name = names_.object(address);
-      known->second =
-          std::ranges::any_of(kBookkeeping, [&](auto prefix) { return name.starts_with(prefix); });
-    }
+    if (added) known->second = slalom::is_bookkeeping(names_.object(address));
     return known->second;
   }
 
@@ -181,10 +198,11 @@ std::string_view function_of(std::string_view place) {
 }
 
 bool is_infrastructure(std::string_view function) {
-  if (function.find(':') != std::string_view::npos) return false;
-  function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));
-  return std::ranges::any_of(kPrefixes,
-                             [&](std::string_view prefix) { return function.starts_with(prefix); });
+  return function.find(':') == std::string_view::npos && begins_with_any(function, kPrefixes);
+}
+
+bool is_bookkeeping(std::string_view variable) {
+  return std::ranges::any_of(kBookkeeping, [&](auto prefix) { return variable.starts_with(prefix); });
 }
 
 std::vector<Relevance> find_relevance(const KernelTrace& trace, const Names& names) {

@@ -27,6 +27,9 @@ std::vector<Relevance> find_relevance(const KernelTrace& trace, const Names& nam
 // Does a function belong to what runs beneath everything? "module:function" never does.
 bool is_infrastructure(std::string_view function);
 
+// Is a variable, by its name, one that every CPU keeps of itself: preemption count, current task, stacks?
+bool is_bookkeeping(std::string_view variable);
+
 // "shmem_write_end+0x54" -> "shmem_write_end"
 std::string_view function_of(std::string_view place);
 

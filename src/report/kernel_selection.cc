@@ -46,6 +46,7 @@ class Selector {
   bool has_its_places() const {
     switch (finding_.verdict.kind) {
       case BugKind::DataRace:
+      case BugKind::WeakMemory:
       case BugKind::UseAfterFree:
       case BugKind::DoubleFree:
       case BugKind::Deadlock:

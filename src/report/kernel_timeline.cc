@@ -16,10 +16,10 @@ constexpr size_t kMostRuns = 24;  // a longer schedule is shown by its ends
 constexpr size_t kTurns = 3;      // so many runs that only wait become one row
 constexpr size_t kColumns = 3;    // with more, interrupts that do nothing of interest have none
 
-class Maker {
+class KernelTimelineMaker {
  public:
-  Maker(const KernelTrace& trace, const Interleaving& switches, const Finding& finding,
-        const Outcome& outcome, const Names& names, TimelineDetail detail, const Glyphs& glyphs)
+  KernelTimelineMaker(const KernelTrace& trace, const Interleaving& switches, const Finding& finding,
+                      const Outcome& outcome, const Names& names, TimelineDetail detail, const Glyphs& glyphs)
       : trace_(trace),
         switches_(switches),
         finding_(finding),
@@ -326,7 +326,7 @@ class Maker {
 Timeline make_kernel_timeline(const KernelTrace& trace, const Interleaving& switches, const Finding& finding,
                               const Outcome& outcome, const Names& names, TimelineDetail detail,
                               const Glyphs& glyphs) {
-  return Maker(trace, switches, finding, outcome, names, detail, glyphs).make();
+  return KernelTimelineMaker(trace, switches, finding, outcome, names, detail, glyphs).make();
 }
 
 }  // namespace slalom

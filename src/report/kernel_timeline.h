@@ -22,8 +22,12 @@ Timeline make_kernel_timeline(const KernelTrace& trace, const Interleaving& swit
                               const Glyphs& glyphs);
 
 // An order that the bug needs, in two parts: "writer's store to x at f+0x54", "reader's load of x at g+0x1c".
-std::pair<std::string, std::string> kernel_order(const OrderConstraint& constraint, const KernelTrace& trace,
-                                                 const Names& names);
+struct KernelOrder {
+  std::string before, after;
+  bool is_bookkeeping = false;  // of what a CPU keeps of itself: it explains little
+  auto operator<=>(const KernelOrder&) const = default;
+};
+KernelOrder kernel_order(const OrderConstraint& constraint, const KernelTrace& trace, const Names& names);
 
 // Of a report on the console, what names the bug: its title, where it happened, and the innermost calls.
 // Anything else stays as it is.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 
+#include "report/kernel_relevance.h"
 #include "report/kernel_timeline.h"
 
 namespace slalom {
@@ -79,8 +80,7 @@ std::string access_text(const Access& access, const Access* after, const Names& 
   return fmt::format("{}: {} {}", object, operation.writes() ? "wrote" : "read", value_of(access, names));
 }
 
-std::pair<std::string, std::string> kernel_order(const OrderConstraint& constraint, const KernelTrace& trace,
-                                                 const Names& names) {
+KernelOrder kernel_order(const OrderConstraint& constraint, const KernelTrace& trace, const Names& names) {
   // Places are met many times: the nearest two in this order are meant, and of those first the ones that
   // meet in memory.
   struct Pair {
@@ -109,8 +109,13 @@ std::pair<std::string, std::string> kernel_order(const OrderConstraint& constrai
     if (!best || pair.meet > best->meet || (pair.meet == best->meet && pair.distance < best->distance))
       best = pair;
   }
-  return {point_words(constraint.before, best ? best->before : before_alone, names),
-          point_words(constraint.after, best ? best->after : after_alone, names)};
+  const KernelOperation* first = best ? best->before : before_alone;
+  const KernelOperation* second = best ? best->after : after_alone;
+  const auto is_own = [&](const KernelOperation* operation) {
+    return operation != nullptr && is_bookkeeping(names.object(operation->access->address()));
+  };
+  return {point_words(constraint.before, first, names), point_words(constraint.after, second, names),
+          is_own(first) || is_own(second)};
 }
 
 std::string console_summary(const std::string& text) {

@@ -13,7 +13,7 @@ namespace slalom {
 namespace {
 
 constexpr size_t kIndent = 2;
-constexpr size_t kMostSwitches = 16;  // a longer schedule is cut in the middle
+constexpr size_t kMostListed = 16;  // a longer schedule is cut in the middle
 constexpr size_t kFirstSwitches = 10;
 constexpr size_t kProse = 100;    // wider lines of text are hard to read
 constexpr size_t kLongText = 60;  // of an operation outside the timeline
@@ -240,11 +240,21 @@ class Report {
         "The bug needs this order of what the CPUs do from these places on, up to where they could be "
         "stopped "
         "next; turned round, it is gone:");
-    std::set<std::pair<std::string, std::string>> told;
+    std::set<KernelOrder> told;
+    size_t folded = 0;
     for (const OrderConstraint& constraint : finding_.constraints) {
-      const auto words = kernel_order(constraint, kernel_, names_);
-      if (told.insert(words).second) order(words.first, words.second);
+      const KernelOrder words = kernel_order(constraint, kernel_, names_);
+      if (!told.insert(words).second) continue;
+      if (words.is_bookkeeping && options_.detail == TimelineDetail::Essential)
+        ++folded;
+      else
+        order(words.before, words.after);
     }
+    if (folded > 0)
+      paragraph(fmt::format(
+          "{} {}of what a CPU keeps of itself (--full shows {})", glyphs_.ellipsis,
+          told.size() > folded ? fmt::format("and {} more, ", folded) : plural(folded, "order") + " ",
+          folded == 1 ? "it" : "them"));
   }
 
   std::string_view operation_word() const { return is_kernel() ? "instruction" : "operation"; }
@@ -274,19 +284,19 @@ class Report {
     heading("Schedule");
     const auto& switches = finding_.schedule.switches;
     const bool follows = log_follows_schedule();
-    const bool cut = switches.size() > kMostSwitches && options_.detail == TimelineDetail::Essential;
+    const bool cut = switches.size() > kMostListed && options_.detail == TimelineDetail::Essential;
     if (is_kernel() && follows && options_.detail == TimelineDetail::Essential) return kernel_schedule();
     std::vector<std::string> parts;
     for (size_t i = 0; i < switches.size(); ++i) {
       if (cut && i == kFirstSwitches) {
-        const size_t left_out = switches.size() - kMostSwitches;
+        const size_t left_out = switches.size() - kMostListed;
         parts.push_back(fmt::format("{} {} {}", glyphs_.ellipsis, plural(left_out, "switch", "switches"),
                                     glyphs_.ellipsis));
         i += left_out;
       }
       if (i == 0) {
         parts.push_back(fmt::format("Start {}", agent(switches[0].to)));
-      } else if (cut && i == kFirstSwitches + switches.size() - kMostSwitches) {
+      } else if (cut && i == kFirstSwitches + switches.size() - kMostListed) {
         parts.push_back(fmt::format("{} {}", agent(switches[i].from), switch_text(i, follows)));
       } else {
         parts.push_back(switch_text(i, follows));
@@ -315,10 +325,10 @@ class Report {
         continue;
       }
       const bool decided = end == i;
-      if (decided && all > kMostSwitches && told >= kFirstSwitches &&
-          told + (kMostSwitches - kFirstSwitches) < all) {
+      if (decided && all > kMostListed && told >= kFirstSwitches &&
+          told + (kMostListed - kFirstSwitches) < all) {
         if (told == kFirstSwitches)
-          parts.push_back(fmt::format("{} {} {}", glyphs_.ellipsis, plural(all - kMostSwitches, "preemption"),
+          parts.push_back(fmt::format("{} {} {}", glyphs_.ellipsis, plural(all - kMostListed, "preemption"),
                                       glyphs_.ellipsis));
         named = false;
       } else {
@@ -343,7 +353,7 @@ class Report {
     const auto& data = finding_.schedule.data;
     if (data.empty()) return;
     const size_t shown =
-        options_.detail == TimelineDetail::Everything ? data.size() : std::min(data.size(), kMostSwitches);
+        options_.detail == TimelineDetail::Everything ? data.size() : std::min(data.size(), kMostListed);
     std::vector<std::string> parts;
     for (size_t i = 0; i < shown; ++i)
       parts.push_back(fmt::format("{} chooses {} in its {} {}", agent(data[i].agent), data[i].value,
@@ -365,7 +375,7 @@ class Report {
     if (!follows) text = plural(finding_.schedule.switches.size(), "switch", "switches");
     switch (finding_.minimality) {
       case Minimality::Unshrunk:
-        text += "; not shrunk";
+        text += options_.interrupted ? "; not shrunk to the end" : "; not shrunk";
         break;
       case Minimality::Minimal:
         text += "; minimal: each switch was proved necessary";
@@ -403,8 +413,9 @@ class Report {
   }
 
   void replays() {
-    if (finding_.replays_tried == 0) return paragraph("Not replayed yet.");
-    const std::string count = fmt::format("{}/{}", finding_.replays_same, finding_.replays_tried);
+    const std::string_view early = options_.interrupted ? " (interrupted)" : "";
+    if (finding_.replays_tried == 0) return paragraph(fmt::format("Not replayed yet{}.", early));
+    const std::string count = fmt::format("{}/{}{}", finding_.replays_same, finding_.replays_tried, early);
     if (finding_.replays_same == finding_.replays_tried)
       return paragraph(
           fmt::format("{} the same bug every time.", style_.paint(Ink::Green, "Replayed " + count + ":")));

@@ -32,10 +32,10 @@ bool is_life(OpKind kind) {
   return kind == OpKind::Spawn || kind == OpKind::Join || kind == OpKind::Exit;
 }
 
-class Maker {
+class TimelineMaker {
  public:
-  Maker(const Interleaving& all, const Finding& finding, const Outcome& outcome, const Names& names,
-        TimelineDetail detail, const Glyphs& glyphs)
+  TimelineMaker(const Interleaving& all, const Finding& finding, const Outcome& outcome, const Names& names,
+                TimelineDetail detail, const Glyphs& glyphs)
       : all_(all),
         finding_(finding),
         outcome_(outcome),
@@ -387,7 +387,7 @@ class Maker {
 
 Timeline make_timeline(const Interleaving& all, const Finding& finding, const Outcome& outcome,
                        const Names& names, TimelineDetail detail, const Glyphs& glyphs) {
-  return Maker(all, finding, outcome, names, detail, glyphs).make();
+  return TimelineMaker(all, finding, outcome, names, detail, glyphs).make();
 }
 
 }  // namespace slalom

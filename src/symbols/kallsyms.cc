@@ -10,12 +10,12 @@
 namespace slalom {
 namespace {
 
-using Bytes = std::span<const uint8_t>;
+using ByteView = std::span<const uint8_t>;
 
 constexpr size_t kTokens = 256;
 constexpr size_t kTokenIndexSize = kTokens * 2;
 constexpr uint64_t kNamesPerMarker = 256;
-constexpr uint64_t kMaxNameLength = 1024;             // KSYM_NAME_LEN is 512 today
+constexpr uint64_t kMaxSymbolName = 1024;             // KSYM_NAME_LEN is 512 today
 constexpr uint64_t kMinName = 2, kMaxName = 1 + 512;  // bytes that a packed name takes
 constexpr uint64_t kFewestMarkers = 3;                // fewer are no structure to be sure of
 // An image made to look like many tables ends the search instead of prolonging it.
@@ -27,13 +27,13 @@ constexpr uint64_t align(uint64_t value, uint64_t to) {
 }
 
 // Reads outside of the data give zeros: every structure is checked for what it must hold anyway.
-uint32_t u16(Bytes data, uint64_t at) {
+uint32_t u16(ByteView data, uint64_t at) {
   return get_le<uint16_t>(data, at).value_or(0);
 }
-uint32_t u32(Bytes data, uint64_t at) {
+uint32_t u32(ByteView data, uint64_t at) {
   return get_le<uint32_t>(data, at).value_or(0);
 }
-uint64_t u64(Bytes data, uint64_t at) {
+uint64_t u64(ByteView data, uint64_t at) {
   return get_le<uint64_t>(data, at).value_or(0);
 }
 
@@ -43,16 +43,16 @@ struct Tokens {
 };
 
 // Is there a token index at this place, with its table before it?
-std::optional<Tokens> tokens_at(Bytes data, uint64_t index) {
+std::optional<Tokens> tokens_at(ByteView data, uint64_t index) {
   if (u16(data, index) != 0) return std::nullopt;
   for (size_t i = 1; i < kTokens; ++i) {
     const uint32_t previous = u16(data, index + 2 * i - 2), next = u16(data, index + 2 * i);
     // A token is at least one character and its zero.
-    if (next < previous + 2 || next > previous + kMaxNameLength) return std::nullopt;
+    if (next < previous + 2 || next > previous + kMaxSymbolName) return std::nullopt;
   }
   const uint64_t last = u16(data, index + kTokenIndexSize - 2);
   // The table ends with the last token and up to seven bytes that align the index.
-  for (uint64_t size = last + 2; size < last + kMaxNameLength && size <= index; ++size) {
+  for (uint64_t size = last + 2; size < last + kMaxSymbolName && size <= index; ++size) {
     const uint64_t table = index - size;
     Tokens tokens{.table = table, .index = index, .end = index + kTokenIndexSize};
     bool fits = true;
@@ -72,7 +72,7 @@ std::optional<Tokens> tokens_at(Bytes data, uint64_t index) {
   return std::nullopt;
 }
 
-std::optional<Tokens> find_tokens(Bytes data, uint64_t from) {
+std::optional<Tokens> find_tokens(ByteView data, uint64_t from) {
   for (uint64_t at = align(from, 4); at + kTokenIndexSize <= data.size(); at += 4) {
     if (data[at] != 0 || data[at + 1] != 0 || data[at + 3] != 0) continue;
     if (std::optional<Tokens> tokens = tokens_at(data, at)) return tokens;
@@ -81,7 +81,7 @@ std::optional<Tokens> find_tokens(Bytes data, uint64_t from) {
 }
 
 // One packed name: token numbers, after their count in one byte, or two when there are more than 127.
-std::optional<Bytes> packed_name(Bytes data, uint64_t& at, uint64_t end) {
+std::optional<ByteView> packed_name(ByteView data, uint64_t& at, uint64_t end) {
   if (at >= end) return std::nullopt;
   uint64_t length = data[at++];
   if ((length & 0x80) != 0) {
@@ -89,7 +89,7 @@ std::optional<Bytes> packed_name(Bytes data, uint64_t& at, uint64_t end) {
     length = (length & 0x7f) | static_cast<uint64_t>(data[at++]) << 7;
   }
   if (length == 0 || length > end - at) return std::nullopt;
-  const Bytes name = data.subspan(at, length);
+  const ByteView name = data.subspan(at, length);
   at += length;
   return name;
 }
@@ -100,7 +100,7 @@ struct Names {
 };
 
 // Names that end where the markers begin, aligned, and agree with the last of them.
-bool last_names_fit(Bytes data, const Names& names) {
+bool last_names_fit(ByteView data, const Names& names) {
   const uint64_t markers = (names.count + kNamesPerMarker - 1) / kNamesPerMarker;
   uint64_t at = names.start + u32(data, names.markers + 4 * (markers - 1));
   for (uint64_t i = (markers - 1) * kNamesPerMarker; i < names.count; ++i)
@@ -109,7 +109,7 @@ bool last_names_fit(Bytes data, const Names& names) {
 }
 
 // `longest`: how many numbers from `markers` on could be markers.
-std::optional<Names> names_before(Bytes data, uint64_t markers, uint64_t longest) {
+std::optional<Names> names_before(ByteView data, uint64_t markers, uint64_t longest) {
   const auto try_count = [&](uint64_t count_at, uint64_t start) -> std::optional<Names> {
     const uint64_t count = u32(data, count_at);
     const uint64_t needed = (count + kNamesPerMarker - 1) / kNamesPerMarker;
@@ -130,7 +130,7 @@ std::optional<Names> names_before(Bytes data, uint64_t markers, uint64_t longest
   return std::nullopt;
 }
 
-std::optional<Names> find_names(Bytes data, const Tokens& tokens) {
+std::optional<Names> find_names(ByteView data, const Tokens& tokens) {
   uint64_t run = 0;  // how many numbers from here on rise as markers do
   int tries = 0;
   for (uint64_t at = tokens.table - tokens.table % 4; at >= 4;) {
@@ -147,17 +147,17 @@ std::optional<Names> find_names(Bytes data, const Tokens& tokens) {
 }
 
 // A name with its type before it, for each symbol; nothing if a marker disagrees.
-std::optional<std::vector<Symbol>> unpack_names(Bytes data, const Tokens& tokens, const Names& names) {
+std::optional<std::vector<Symbol>> unpack_names(ByteView data, const Tokens& tokens, const Names& names) {
   std::vector<Symbol> symbols;
   uint64_t at = names.start;
   for (uint64_t i = 0; i < names.count; ++i) {
     const uint64_t marker = names.markers + i / kNamesPerMarker * 4;
     if (i % kNamesPerMarker == 0 && at - names.start != u32(data, marker)) return std::nullopt;
-    const std::optional<Bytes> packed = packed_name(data, at, names.markers);
+    const std::optional<ByteView> packed = packed_name(data, at, names.markers);
     if (!packed) return std::nullopt;
     Symbol& symbol = symbols.emplace_back();
     for (const uint8_t token : *packed) symbol.name += tokens.text[token];
-    if (symbol.name.size() < 2 || symbol.name.size() > kMaxNameLength) return std::nullopt;
+    if (symbol.name.size() < 2 || symbol.name.size() > kMaxSymbolName) return std::nullopt;
     symbol.type = symbol.name.front();
     symbol.name.erase(0, 1);
   }
@@ -171,7 +171,7 @@ enum class OffsetKind {
   FromSelf,  // each counts from where it lies itself
 };
 
-bool set_addresses(Bytes data, uint64_t address, uint64_t offsets, uint64_t base, OffsetKind kind,
+bool set_addresses(ByteView data, uint64_t address, uint64_t offsets, uint64_t base, OffsetKind kind,
                    std::vector<Symbol>& symbols) {
   if (offsets > data.size() || (data.size() - offsets) / 4 < symbols.size()) return false;
   if (kind != OffsetKind::FromSelf && base < kKernelHalf) return false;
@@ -201,7 +201,7 @@ bool set_addresses(Bytes data, uint64_t address, uint64_t offsets, uint64_t base
   return in_kernel > symbols.size() / 2;
 }
 
-bool find_addresses(Bytes data, uint64_t address, const Tokens& tokens, const Names& names,
+bool find_addresses(ByteView data, uint64_t address, const Tokens& tokens, const Names& names,
                     std::vector<Symbol>& symbols) {
   const uint64_t size = align(4 * names.count, 8);
   // Up to 6.3: before the names.

@@ -16,7 +16,7 @@ constexpr uint64_t kMaxModules = 4096;
 constexpr uint64_t kMaxRegions = 16;
 constexpr uint64_t kMaxSymbols = 1 << 19;  // of all modules together
 constexpr uint64_t kMaxRegionSize = uint64_t{1} << 31;
-constexpr uint64_t kMaxNameLength = 512;
+constexpr uint64_t kMaxModuleName = 512;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kElfSymbolSize = 24;
 
@@ -59,7 +59,7 @@ Result<Layout> layout_of(const Btf& types) {
   }
   if (!missing.empty())
     return error("this kernel's types have no {}: slalom does not know how it keeps its modules", missing);
-  layout.name_size = std::min(types.field("module.name")->size, kMaxNameLength);
+  layout.name_size = std::min(types.field("module.name")->size, kMaxModuleName);
   return layout;
 }
 
@@ -130,7 +130,7 @@ Result<std::vector<Symbol>> read_symbols(Reader& memory, uint64_t module, const 
     if (!memory.bytes(*entries + i * kElfSymbolSize, entry))
       return damaged(name, "its symbol table is not in memory");
     const std::optional<std::string> text =
-        memory.text(*strings + *get_le<uint32_t>(entry, 0), kMaxNameLength);
+        memory.text(*strings + *get_le<uint32_t>(entry, 0), kMaxModuleName);
     const std::optional<uint64_t> letter = memory.number(*letters + i, 1);
     if (!text || !letter) return damaged(name, "a symbol has no name");
     if (text->empty()) continue;

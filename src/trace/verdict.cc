@@ -26,6 +26,8 @@ std::string_view name(BugKind kind) {
       return "leak";
     case BugKind::DataRace:
       return "data-race";
+    case BugKind::WeakMemory:
+      return "weak-memory";
   }
   CHECK(false, "bug kind {}", static_cast<int>(kind));
   return {};

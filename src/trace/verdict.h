@@ -22,8 +22,9 @@ enum class BugKind : uint8_t {
   DoubleFree,
   Leak,
   DataRace,
+  WeakMemory,  // a processor may take it another way than any interleaving
 };
-inline constexpr int kBugKinds = static_cast<int>(BugKind::DataRace) + 1;
+inline constexpr int kBugKinds = static_cast<int>(BugKind::WeakMemory) + 1;
 std::string_view name(BugKind kind);  // "assertion", "data-race": as in JSON
 
 enum class Severity : uint8_t { Failure, Race, Suspicion };

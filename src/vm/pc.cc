@@ -96,7 +96,7 @@ bool Pc::attention(unsigned cpu, bool interrupts_enabled) const {
   return (interrupts_enabled && devices_.interrupt_pending(cpu)) ||
          (devices_.nmi_pending(cpu) && !system_.cpus[cpu]->regs.nmi_blocked) ||
          devices_.signal_pending(cpu) || devices_.next_deadline() < planned_ || power_.has_value() ||
-         (deliverable_ && deliverable() != *deliverable_);
+         (others_deliverable_ && others_deliverable(cpu) != *others_deliverable_);
 }
 
 bool Pc::runnable(unsigned id) const {
@@ -171,9 +171,15 @@ bool Pc::can_deliver(unsigned id) const {
                                  (devices_.nmi_pending(id) && !r.nmi_blocked));
 }
 
-uint32_t Pc::deliverable() const {
+std::optional<uint8_t> Pc::next_vector(unsigned id) const {
+  const std::optional<PendingInterrupt> next = devices_.next_interrupt(id);
+  return next ? std::optional(next->vector) : std::nullopt;
+}
+
+uint32_t Pc::others_deliverable(unsigned id) const {
   uint32_t all = 0;
-  for (unsigned cpu = 0; cpu < cpu_count(); ++cpu) all |= static_cast<uint32_t>(can_deliver(cpu)) << cpu;
+  for (unsigned cpu = 0; cpu < cpu_count(); ++cpu)
+    if (cpu != id) all |= static_cast<uint32_t>(can_deliver(cpu)) << cpu;
   return all;
 }
 
@@ -321,22 +327,32 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
       options.instructions > ~state_.executed ? ~uint64_t{0} : state_.executed + options.instructions;
   cpu.passes = options.passes;
   const uint64_t places = options.passes + (cpu.at_place ? 1 : 0);  // with the one at which it stands
-  if (options.stop_at_window) deliverable_ = deliverable();
+  if (options.stop_at_window) others_deliverable_ = others_deliverable(id);
   cpu.stop_on = options.stop_on | Cpu::kHypercall;
   PcStop why = PcStop::Budget;
+  // May something have become deliverable to this CPU? Where that is asked, and where it was not just before,
+  // depends on what the CPU and the devices do, never on where a run began: a replay begins elsewhere. What
+  // others can be delivered is changed only by what this CPU does, or by time, and noticed at once.
+  bool look = false;
   while (true) {
-    if (devices_.next_deadline() <= state_.time) devices_.advance(state_.time);
+    if (devices_.next_deadline() <= state_.time) {
+      devices_.advance(state_.time);
+      look = true;
+    }
     take_signals();
     if (power_) {
       why = stop_for_power();
       break;
     }
-    if (deliverable_ && deliverable() != *deliverable_) {
+    if (others_deliverable_ && ((look && can_deliver(id) && next_vector(id) != options.offered) ||
+                                others_deliverable(id) != *others_deliverable_)) {
       why = PcStop::Window;
       break;
     }
     if (state_.executed >= target) break;
+    const bool shadow = cpu.regs.interrupt_shadow;
     const Exit exit = run_slice(cpu, target - state_.executed);
+    look = exit == Exit::Window || shadow;
     if (const auto stop = stop_for(cpu, exit)) {
       why = *stop;
       break;
@@ -352,7 +368,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   }
   cpu.stop_on = Cpu::kHypercall;
   passed_ = places - std::exchange(cpu.passes, 0);
-  deliverable_.reset();
+  others_deliverable_.reset();
   if (system_.tap != nullptr) system_.tap->flush();
   return why;
 }

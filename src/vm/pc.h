@@ -56,9 +56,10 @@ class Hypercalls {
 // What ends a controlled run besides its budget.
 struct RunOptions {
   uint64_t instructions = ~uint64_t{0};
-  uint64_t passes = 0;          // places that are passed before one stops
-  uint8_t stop_on = 0;          // of Cpu::kIret, kFault
-  bool stop_at_window = false;  // when interrupts become, or cease to be, deliverable to any CPU
+  uint64_t passes = 0;             // places that are passed before one stops
+  uint8_t stop_on = 0;             // of Cpu::kIret, kFault
+  bool stop_at_window = false;     // where interrupts may have become deliverable to any CPU, and are
+  std::optional<uint8_t> offered;  // the one that waits for this CPU is no reason to stop, if it is this
 };
 
 class Pc final : public Bus {
@@ -75,6 +76,7 @@ class Pc final : public Bus {
   PcStop run_cpu(unsigned cpu, const RunOptions& options);
   bool runnable(unsigned cpu) const;     // runs, or has an interrupt that would wake it
   bool can_deliver(unsigned cpu) const;  // IF, priority and the shadow of STI allow some interrupt
+  std::optional<uint8_t> next_vector(unsigned cpu) const;  // of those that wait; the first by priority
   // Delivers a pending interrupt, or the one that a CPU would take first. False: not now.
   bool deliver(unsigned cpu, uint8_t vector);
   bool deliver(unsigned cpu);
@@ -160,14 +162,15 @@ class Pc final : public Bus {
 
  private:
   Pc(const PcOptions& options, std::unique_ptr<Ram> ram);
-  bool next_turn();  // false: nobody can run
+  Result<void> put_rest(const Rest& rest);  // without forgetting translations
+  bool next_turn();                         // false: nobody can run
   void take_signals();
   PcStop stop_for_power();
   void deliver_interrupts(Cpu& cpu);
   bool enter_interrupt(Cpu& cpu, uint8_t vector);
   Exit run_slice(Cpu& cpu, uint64_t instructions);
   std::optional<PcStop> stop_for(Cpu& cpu, Exit exit);
-  uint32_t deliverable() const;
+  uint32_t others_deliverable(unsigned id) const;  // CPUs to which interrupts could be
   std::string describe_trouble(Cpu& cpu) const;
 
   std::unique_ptr<Ram> ram_;
@@ -181,8 +184,8 @@ class Pc final : public Bus {
   int exit_code_ = 0;
   Hypercalls* hypercalls_ = nullptr;
   uint64_t passed_ = 0;
-  std::optional<uint32_t> deliverable_;       // CPUs to which interrupts could be, if that is watched
-  std::vector<std::unique_ptr<Rest>> saved_;  // by Ram::Checkpoint
+  std::optional<uint32_t> others_deliverable_;  // when the run began, if that is watched
+  std::vector<std::unique_ptr<Rest>> saved_;    // by Ram::Checkpoint
 };
 
 }  // namespace slalom::vm

@@ -8,8 +8,7 @@ namespace slalom::vm {
 
 uint64_t Pc::state_hash() {
   const uint64_t hash = combine(hash_state(rest()), ram_->hash());
-  // From here on the first write to each page must be noticed again.
-  forget_all(system_);
+  forget_writes(system_);
   return hash;
 }
 
@@ -23,6 +22,12 @@ Pc::Rest Pc::rest() const {
 }
 
 Result<void> Pc::set_rest(const Rest& rest) {
+  TRY(put_rest(rest));
+  forget_all(system_);
+  return {};
+}
+
+Result<void> Pc::put_rest(const Rest& rest) {
   if (rest.cpus.size() != cpu_count() || rest.privileges.size() != cpu_count())
     return error("the saved machine has {} CPUs, this one {}", rest.cpus.size(), cpu_count());
   if (rest.turns.current >= cpu_count() || (rest.turns.parked >> cpu_count()) != 0)
@@ -41,7 +46,6 @@ Result<void> Pc::set_rest(const Rest& rest) {
     cpu.set_rflags(cpu.regs.rflags);
     cpu.set_cpl(rest.privileges[i]);
     cpu.registers_changed();
-    cpu.forget_translations();
     cpu.leave = Leave::Block;
     cpu.moved();
     cpu.transfer = 0;
@@ -54,7 +58,7 @@ Result<void> Pc::set_rest(const Rest& rest) {
 
 Pc::Checkpoint Pc::take() {
   const Ram::Checkpoint id = ram_->take();
-  forget_all(system_);  // the first write to each page must be noticed again
+  forget_writes(system_);
   if (saved_.size() <= id) saved_.resize(id + 1);
   saved_[id] = std::make_unique<Rest>(rest());
   return id;
@@ -62,12 +66,15 @@ Pc::Checkpoint Pc::take() {
 
 void Pc::restore(Checkpoint id) {
   CHECK(id < saved_.size() && saved_[id] != nullptr, "no checkpoint {}", id);
+  std::vector<UpperHalf> before;
+  for (const auto& cpu : system_.cpus) before.emplace_back(*cpu);
   std::vector<uint32_t> changed;
   ram_->restore(id, changed);
   for (uint32_t page : changed)
     if (ram_->flags(page) & Ram::kCode) system_.blocks->drop_page(system_, page);
-  const Result<void> result = set_rest(*saved_[id]);
+  const Result<void> result = put_rest(*saved_[id]);
   CHECK(result.ok(), "{}", result.error().message);
+  forget_restored(system_, before, changed);
 }
 
 void Pc::drop(Checkpoint id) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <semaphore.h>
 #include <slalom/check.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cassert>
@@ -60,6 +62,18 @@ TEST(Check, SeesAllOutcomes) {
   EXPECT_EQ(result.executions, 500u);
   for (const int outcome : {2, 3, 4}) EXPECT_GT(unseen_times(outcome), 0) << outcome;
   EXPECT_EQ(unseen_times(1), 0);
+}
+
+// The machine passes choice points without asking, as a random walk has drawn ahead. The shares are those of
+// a walk that was asked at every one of them (46,191, 84,417 and 69,399 of 200,000 executions).
+TEST(Check, WhatARandomWalkDrawsAheadIsNoBias) {
+  unseen_forget();
+  constexpr int kExecutions = 20'000;
+  ASSERT_TRUE(check(options("random", kExecutions), count_without_lock).ok);
+  const double shares[] = {0.231, 0.422, 0.347};
+  for (int counted = 2; counted <= 4; ++counted)
+    EXPECT_NEAR(static_cast<double>(unseen_times(counted)) / kExecutions, shares[counted - 2], 0.015)
+        << counted;
 }
 
 // 34 is what GenMC and Nidhugg count for this program.
@@ -170,6 +184,47 @@ TEST(Check, ALostWakeup) {
   EXPECT_TRUE(found(broken, "lost-wakeup") || found(broken, "deadlock")) << broken.report;
   const CheckResult fixed = check(options(), [&] { body(true); });
   EXPECT_TRUE(fixed.ok) << fixed.report;
+}
+
+// There is one signal and one waiter: only a wake-up that nobody caused makes a difference.
+TEST(Check, AnIfInsteadOfAWhile) {
+  const auto body = [](bool again) {
+    std::mutex lock;
+    std::condition_variable ready;
+    bool is_ready = false;
+    std::thread waiter([&] {
+      std::unique_lock guard(lock);
+      if (!is_ready) ready.wait(guard);
+      while (again && !is_ready) ready.wait(guard);
+      slalom::expect(is_ready, "woken too early");
+    });
+    {
+      std::lock_guard guard(lock);
+      is_ready = true;
+    }
+    ready.notify_one();
+    waiter.join();
+  };
+  CheckOptions alone = options("dfs:limit=2");
+  EXPECT_TRUE(check(alone, [&] { body(false); }).ok);
+  alone.spurious = 1;
+  alone.findings = ::testing::TempDir() + "spurious-findings";
+  const CheckResult broken = check(alone, [&] { body(false); });
+  ASSERT_TRUE(found(broken, "assertion")) << broken.report;
+  EXPECT_NE(broken.report.find("10/10"), std::string::npos) << broken.report;
+  EXPECT_NE(broken.findings[0].title.find("woken too early"), std::string::npos) << broken.report;
+  for (const char* strategy : {"portfolio", "dfs:limit=2", "dpor:coarse"}) {
+    CheckOptions twin = options(strategy);
+    twin.spurious = 3;
+    const CheckResult fixed = check(twin, [&] { body(true); });
+    EXPECT_TRUE(fixed.ok) << strategy << fixed.report;
+  }
+  // The capsule knows it, whatever the options say by then.
+  CheckOptions again = options();
+  again.replay = broken.findings[0].capsule;
+  const CheckResult same = check(again, [&] { body(false); });
+  EXPECT_TRUE(found(same, "assertion")) << same.report;
+  std::filesystem::remove_all(alone.findings);
 }
 
 TEST(Check, ALivelock) {
@@ -307,6 +362,12 @@ TEST(Check, SaysThatTheBodyIsNotTheSameEveryTime) {
   EXPECT_NE(broken.report.find("Something outlives an execution"), std::string::npos) << broken.report;
   EXPECT_NE(broken.report.find("calls"), std::string::npos) << broken.report;
   EXPECT_TRUE(check(options(), [&] { body(true); }).ok);
+}
+
+TEST(Check, NamesWhatIsNotControlled) {
+  const CheckResult result = check(options("random", 10), [] { syscall(SYS_io_uring_setup, 1, nullptr); });
+  EXPECT_FALSE(result.ok);
+  EXPECT_NE(result.report.find("io_uring"), std::string::npos) << result.report;
 }
 
 TEST(Check, RefusesWhatItCannotDo) {

@@ -22,7 +22,9 @@ class New(Case):
 
     def test_wrong_names_are_refused(self):
         self.assertIn("is kernel-test or fs-test, not \"kernel\"", self.expect(2, "new", "kernel", "x").stderr)
-        self.assertIn("is no name for a file", self.expect(2, "new", "kernel-test", "a\"b").stderr)
+        for name in ("a\"b", "\u00e9t\u00e9", "a\\b"):
+            self.assertIn("is no name for a test", self.expect(2, "new", "kernel-test", name).stderr)
+        self.assertIn("--kernel \"a\"b\" is no kernel", self.expect(2, "new", "fs-test", "disk", "--kernel", "a\"b").stderr)
         self.expect(2, "new", "kernel-test")
 
 

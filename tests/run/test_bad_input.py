@@ -77,7 +77,7 @@ class BadInput(unittest.TestCase):
         result, output, errors = self.slalom(*arguments, "--", program)
         self.assertEqual(result, 0, output + errors)
         self.assertIn("nothing found", output)
-        return errors
+        return output
 
     def fails(self, program, title, *arguments):
         result, output, errors = self.slalom(*arguments, "--", program)
@@ -134,8 +134,8 @@ class BadInput(unittest.TestCase):
         self.refused([self.build("while (number == 0) {}")], "without an operation", options=["--patience", "1"])
 
     def test_forks(self):
-        errors = self.clean(self.build("pid_t child = fork(); if (child == 0) _exit(3); waitpid(child, NULL, 0);"))
-        self.assertIn("the program forks", errors)
+        output = self.clean(self.build("pid_t child = fork(); if (child == 0) _exit(3); waitpid(child, NULL, 0);"))
+        self.assertIn("warning: the program forks", output)
 
     def test_leaves_children(self):
         self.clean(self.build("if (fork() == 0) { sleep(1000); _exit(0); }"))
@@ -170,6 +170,7 @@ class BadInput(unittest.TestCase):
 
     def test_kills_itself(self):
         self.fails(self.build("kill(getpid(), SIGKILL);"), "killed by signal KILL")
+        self.fails(self.build("raise(SIGSTOP);"), "stopped by a signal")
 
     def test_exit_status(self):
         program = self.build("return 3;")

@@ -101,6 +101,8 @@ static siginfo_t with(int number) {
   siginfo_t info;
   memset(&info, 0, sizeof info);
   info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_uid = getuid();
   info.si_value.sival_int = number;
   return info;
 }
@@ -175,6 +177,60 @@ int main(void) {
 }
 """
 
+# A signal that its receiver blocks, and waits for only later, with others that run meanwhile; one with a cause of its own.
+KEPT = r"""
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sigset_t set;
+static void *wait_late(void *unused) {
+  int signal;
+  sigset_t pending;
+  pthread_mutex_lock(&lock);
+  pthread_mutex_unlock(&lock);
+  assert(sigwait(&set, &signal) == 0 && signal == SIGUSR1);
+  sigpending(&pending);
+  assert(!sigismember(&pending, SIGUSR1));
+  return unused;
+}
+static void *other(void *unused) {
+  pthread_mutex_lock(&lock);
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+static volatile int code, sender;
+static void on(int signal, siginfo_t *info, void *unused) {
+  (void)signal, (void)unused;
+  code = info->si_code;
+  sender = info->si_pid;
+}
+int main(void) {
+  struct sigaction action = {.sa_sigaction = on, .sa_flags = SA_SIGINFO | SA_RESETHAND};
+  sigaction(SIGUSR2, &action, 0);
+  siginfo_t info;
+  memset(&info, 0, sizeof info);
+  info.si_code = SI_MESGQ;
+  info.si_pid = 17;
+  assert(syscall(SYS_rt_sigqueueinfo, getpid(), SIGUSR2, &info) == 0 && code == SI_MESGQ && sender == 17);
+  sigaction(SIGUSR2, 0, &action);
+  assert(action.sa_handler == SIG_DFL);
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &set, 0);
+  pthread_t a, b;
+  pthread_create(&a, 0, wait_late, 0);
+  pthread_create(&b, 0, other, 0);
+  pthread_kill(a, SIGUSR1);
+  pthread_join(b, 0);
+  pthread_join(a, 0);
+  return 0;
+}
+"""
+
 # A watchdog: it may end a program that hangs, not one that works.
 WATCHDOG = r"""
 #include <pthread.h>
@@ -231,6 +287,11 @@ class Signals(ProgramTest):
 
     def test_all_ways_to_send_itself_signals(self):
         self.assertEqual(self.search(self.build(TO_ITSELF), "--strategy", "random", "--run-twice"), [])
+
+    def test_a_signal_is_kept_for_its_receiver(self):
+        program = self.build(KEPT)
+        self.assertEqual(self.search(program, "--strategy", "random", "--run-twice"), [])
+        self.assertEqual(self.search(program, "--strategy", "dfs:limit=1"), [])
 
     def test_a_watchdog_waits_for_a_hang(self):
         self.assertEqual(self.search(self.build(WATCHDOG, flags=["-DHANG(x)="])), [])

@@ -372,30 +372,58 @@ int main(void) {
 }
 """
 
-# One thing that is not controlled, by its number.
-UNCONTROLLED = r"""
-#include <linux/futex.h>
+# There is one signal and one waiter: only a wake-up that nobody caused makes the difference between if and while.
+BY_ITSELF = r"""
+#include <assert.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static int word, other;
-static void *nothing(void *unused) { return unused; }
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
+static int done;
+static void *work(void *unused) {
+  pthread_mutex_lock(&lock);
+  done = 1;
+  SIGNAL(pthread_cond_signal(&ready);)
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
 int main(void) {
-  struct itimerval later = {{0, 0}, {1000, 0}};
   pthread_t thread;
-  pthread_create(&thread, 0, nothing, 0);
-  if (WHICH == 0) syscall(SYS_futex, &word, FUTEX_REQUEUE, 1, 1, &other, 0);
-  if (WHICH == 1) setitimer(ITIMER_PROF, &later, 0);
-  if (WHICH == 2 && fork() == 0) _exit(0);
-  if (WHICH == 2) wait(0);
-  if (WHICH != 3) pthread_join(thread, 0);
+  pthread_create(&thread, 0, work, 0);
+  pthread_mutex_lock(&lock);
+  LOOP (!done) pthread_cond_wait(&ready, &lock);
+  assert(done);
+  pthread_mutex_unlock(&lock);
+  pthread_join(thread, 0);
   return 0;
 }
 """
-NAMES = ("system calls that slalom does not model", "timers of its processor time", "forks",
-         "neither joined nor detached")
+
+# It is signalled once, and so the loop goes round twice only if it wakes by itself before that.
+TWICE = r"""
+#include <assert.h>
+#include <pthread.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
+static int done;
+static void *work(void *unused) {
+  int times = 0;
+  pthread_mutex_lock(&lock);
+  for (; !done; ++times) pthread_cond_wait(&ready, &lock);
+  pthread_mutex_unlock(&lock);
+  assert(times < 2);
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, work, 0);
+  pthread_mutex_lock(&lock);
+  done = 1;
+  pthread_mutex_unlock(&lock);
+  pthread_cond_signal(&ready);
+  pthread_join(thread, 0);
+  return 0;
+}
+"""
 
 
 class Waits(ProgramTest):
@@ -424,13 +452,23 @@ class Waits(ProgramTest):
             options = ("--strategy", "random", "--schedules", 40, "--timeouts", timeouts, "--run-twice")
             self.assertEqual(self.search(CLOCKS, *options), [], timeouts)
 
-    def test_what_is_not_controlled_is_named(self):
-        for which, name in enumerate(NAMES):
-            program = self.build(UNCONTROLLED, flags=[f"-DWHICH={which}"])
-            done = self.slalom("run", "--schedules", 5, "--out", "", "--", program, codes=(0,))
-            self.assertIn("warning: ", done.stderr, name)
-            self.assertIn(name, done.stderr)
-            self.assertEqual(done.stderr.count("warning: "), 1, done.stderr)
+    def test_wakes_by_itself_if_asked(self):
+        signals, forgets = "-DSIGNAL(x)=x", "-DSIGNAL(x)="
+        once = ("--spurious", 1)
+        self.assertEqual(self.search(BY_ITSELF, flags=["-DLOOP=if", signals]), [])
+        self.assertEqual(self.search(BY_ITSELF, *once, flags=["-DLOOP=while", signals]), [])
+        self.assertRegex(self.search(BY_ITSELF, *once, flags=["-DLOOP=if", signals])[0], "^assertion failed .*done")
+        self.assertRegex(self.search(BY_ITSELF, *once, flags=["-DLOOP=while", forgets])[0], "deadlock|lost wakeup")
+        # Even if nobody else has to wait for anything meanwhile.
+        for strategy in ("dfs:limit=2", "random"):
+            titles = self.search(TWICE, *once, "--strategy", strategy, "--schedules", 200)
+            self.assertRegex(titles[0], "^assertion failed .*times < 2")
+            self.assertEqual(self.search(TWICE, "--strategy", strategy, "--schedules", 200), [])
+        # The capsule knows it, too.
+        program = self.build(BY_ITSELF, flags=["-DLOOP=if", signals])
+        self.slalom("run", *once, "--out", "kept", "--", program, codes=(1,))
+        capsule = next((self.folder / "kept").rglob("*.slalom"))
+        self.assertIn("a spurious wake-up", self.slalom("replay", "--trace", capsule, codes=(1,)).stdout)
 
     def test_random_numbers_are_the_same(self):
         first, second = (self.search(RANDOM, "--schedules", 2, "--no-shrink") for _ in range(2))

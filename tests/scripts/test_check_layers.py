@@ -98,6 +98,25 @@ class CheckLayers(unittest.TestCase):
             self.write(name, include)
         self.assertEqual(self.offences(), ["src/campaign/worker.cc:1", "src/explore/runner.cc:1"])
 
+    def test_local_names_differ_within_a_folder(self):
+        local = "\n".join((
+            "namespace slalom {", "namespace {", "", "constexpr int kSize = 1, kRoom = 2;", "using Bytes = std::vector<int>;",
+            "enum Register : unsigned {", "  kData,", "};", "struct Piece {", "  int kInner = 1;", "};",
+            "bool is_digit(char c) {", "  return c == 0;", "}", "", "}  // namespace", "int kOutside = 1;", "}  // namespace slalom",
+            ""))
+        self.write("src/base/a.cc", local)
+        for name in ("src/trace/a.cc", "tests/unit/base/a.cc", "tests/vm/a.cc", "tests/vm/b.cc"):
+            self.write(name, local)  # other folders, and some whose files are compiled alone
+        self.write("src/base/a.h", local)  # a header is not compiled for itself
+        self.assertEqual(self.offences(), [])
+        self.write("src/base/b.cc", local)
+        self.assertEqual(self.offences(), [f"src/base/b.cc:{line}" for line in (4, 4, 6, 7, 9, 12)])
+        self.write("src/base/b.cc", local.replace("vector", "span"))
+        self.assertEqual(self.offences(), [f"src/base/b.cc:{line}" for line in (4, 4, 5, 6, 7, 9, 12)])
+        self.write("tests/unit/base/sub/b.cc", "namespace {\nstruct Piece {\n")
+        self.write("src/base/b.cc", "namespace {\n\nbool is_digit(int d) {\n}\n\n}  // namespace\n")  # overloads
+        self.assertEqual(self.offences(), ["tests/unit/base/sub/b.cc:2"])
+
     def test_tabs(self):
         for name in ("src/base/a.cc", "tests/unit/base/a.cc", "bench/bench_a.cc"):
             self.write(name, "int x;\n\tint y;\n")

@@ -13,7 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SLALOM = os.environ.get("SLALOM", str(ROOT / "build" / "slalom"))
-SCHEDULES = 400
+SCHEDULES = 8000  # at most: the search ends with the first finding, after some hundreds
 FIXED_SCHEDULES = 2000
 RACE_SCHEDULES = 200
 REPLAYS = 5
@@ -54,12 +54,10 @@ class Module(unittest.TestCase):
         self.addCleanup(self.scratch.cleanup)
 
     def test_the_bug_is_found_and_comes_back(self):
-        expected = expectation()
-        done = explore("test.toml", SCHEDULES, self.scratch.name, "--first")
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        done = explore("test.toml", SCHEDULES, self.scratch.name, "--first", "--expect")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         found = [f for f in json.loads(done.stdout)["findings"] if f["severity"] == "failure"]
-        failures = [one for one in zip(expected["kinds"], expected["titles"]) if one[0] != "data-race"]
-        self.assertEqual(sorted((f["kind"], f["title"]) for f in found), sorted(failures))
+        self.assertLessEqual({(f["kind"], f["title"]) for f in found}, set(zip(expectation()["kinds"], expectation()["titles"])))
         self.assertIn(found[0]["minimality"], ("minimal", "minimum"))
         self.assertEqual(found[0]["replayed"], "10/10")
         for _ in range(REPLAYS):

@@ -2,7 +2,6 @@
 // read while it runs, for functions and variables of the kernel and of loaded modules; libbpf for all types.
 #include <bpf/btf.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <map>
@@ -16,36 +15,10 @@
 #include "vm/boot/image.h"
 #include "vm/boot/kernel_cache.h"
 #include "vm/memory/guest_memory.h"
+#include "vm/test/hypercall.h"
 
 namespace slalom::vm {
 namespace {
-
-std::vector<uint8_t> from_base64(std::string_view text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<uint8_t> bytes;
-  uint32_t bits = 0, count = 0;
-  for (const char c : text) {
-    const size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos) continue;  // ends of lines, and of the text
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    if ((count += 6) >= 8) bytes.push_back(static_cast<uint8_t>(bits >> (count -= 8)));
-  }
-  return bytes;
-}
-
-std::string gunzip(std::vector<uint8_t> packed) {
-  std::string text(64 << 20, '\0');
-  z_stream stream = {};
-  CHECK(inflateInit2(&stream, 16 + MAX_WBITS) == Z_OK, "zlib");
-  stream.next_in = packed.data();
-  stream.avail_in = static_cast<uInt>(packed.size());
-  stream.next_out = reinterpret_cast<Bytef*>(text.data());
-  stream.avail_out = static_cast<uInt>(text.size());
-  EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
-  text.resize(stream.total_out);
-  inflateEnd(&stream);
-  return text;
-}
 
 std::string line(const Symbol& symbol) {
   std::string text = fmt::format("{:016x} {} {}", symbol.address, symbol.type, symbol.name);
@@ -53,24 +26,44 @@ std::string line(const Symbol& symbol) {
   return text;
 }
 
-// A guest that has loaded modules, said its symbols, and sleeps. What ends them is no base64.
+// A guest that has loaded modules, told its symbols by way of tell.c, and sleeps.
 struct Guest {
   Booted machine;
-  std::string said;
+  std::string symbols;
 };
-Guest run_guest(const std::string& kernel) {
-  Result<Booted> machine =
-      boot({.kernel = kernel,
-            .run = "dmesg -n 1; echo BEGIN; gzip -1 < /proc/kallsyms | base64; echo -E''ND-; sleep 1000",
-            .modules = {"loop", "veth", "xfs", "btrfs"}});
-  CHECK(machine.ok(), "{}", machine.error().message);
-  Guest guest{.machine = *std::move(machine), .said = {}};
-  Pc& pc = *guest.machine.pc;
-  while (guest.said.find("-END-") == std::string::npos) {
-    CHECK(pc.run(5'000'000) == PcStop::Budget, "it stopped early: {}", guest.said);
-    guest.said += pc.devices().take_console_output();
+
+class Listener final : public Hypercalls {
+ public:
+  bool on_hypercall(Cpu& cpu) override {
+    const Hypercall call = hypercall_of(cpu);
+    if (call.number != SLALOM_OUTPUT) return true;
+    const auto bytes = read_buffer(cpu, call.b, call.c, 1 << 20);
+    CHECK(bytes.has_value(), "a buffer of {} bytes is not in memory", call.c);
+    heard.append(bytes->begin(), bytes->end());
+    ended = bytes->empty();
+    answer(cpu, 0);
+    return true;
   }
-  return guest;
+  std::string heard;
+  bool ended = false;
+};
+
+Guest run_guest(const std::string& kernel) {
+  Result<Booted> machine = boot({.kernel = kernel,
+                                 .run = "/bin/tell < /proc/kallsyms; sleep 1000",
+                                 .modules = {"loop", "veth", "xfs", "btrfs"},
+                                 .files = {{.host = TELL_PROGRAM, .guest = "/bin/tell"}}});
+  CHECK(machine.ok(), "{}", machine.error().message);
+  Pc& pc = *machine->pc;
+  Listener listener;
+  pc.set_hypercalls(&listener);
+  std::string console;
+  while (!listener.ended) {
+    CHECK(pc.run(5'000'000) == PcStop::Budget, "it stopped early: {}", console);
+    console += pc.devices().take_console_output();
+  }
+  pc.set_hypercalls(nullptr);
+  return {.machine = *std::move(machine), .symbols = std::move(listener.heard)};
 }
 
 class Symbols : public testing::TestWithParam<std::string> {
@@ -103,13 +96,10 @@ TEST_P(Symbols, AreThoseThatTheGuestItselfKnows) {
   for (const Symbol& symbol : kernel->symbols()) own += line(symbol) + "\n";
 
   Guest guest = run_guest(GetParam());
-  const size_t begin = guest.said.find("BEGIN\r\n") + 7;
-  const std::string text =
-      gunzip(from_base64(std::string_view(guest.said).substr(begin, guest.said.find("-END-") - begin)));
 
   std::string of_kernel;
   std::set<std::string> of_modules;
-  std::istringstream lines(text);
+  std::istringstream lines(guest.symbols);
   for (std::string line; std::getline(lines, line);) {
     const size_t module = line.find("\t[");
     if (module == std::string::npos) {

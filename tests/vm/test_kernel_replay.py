@@ -12,6 +12,14 @@ from guest import DEADLINE, KERNEL, NOTHING_TO_DO, ROOT, SLALOM, Guest, cached_k
 MODULE = ROOT / "examples/kernel-modules/torn_read"
 STATE = ("monitor position", "monitor hash")
 
+CHECKED = """
+check = "exit 7"
+[[flow]]
+calls = "getpid()"
+[[flow]]
+calls = "getppid()"
+"""
+
 
 def slalom(*arguments):
     return subprocess.run([SLALOM, *map(str, arguments)], capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=DEADLINE,
@@ -19,16 +27,16 @@ def slalom(*arguments):
 
 
 class KernelReplay(Guest):
-    def find(self, name, *arguments, test=MODULE / "test.toml"):
-        """The first finding, as its JSON."""
-        done = slalom("explore", test, "--first", "--workers", 1, "--out", self.directory / name, "--json", *arguments)
+    def find(self, name, *arguments, test=MODULE / "test.toml", of=""):
+        """The first finding with that in its title, as its JSON."""
+        done = slalom("explore", test, *([] if of else ["--first"]), "--workers", 1, "--out", self.directory / name, "--json", *arguments)
         if "scripts/build-modules" in done.stderr:
             self.skipTest(done.stderr)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        return json.loads(done.stdout)["findings"][0]
+        return next(one for one in json.loads(done.stdout)["findings"] if of in one["title"])
 
     def race(self):
-        return self.find("race", "--detectors", "kernel-race", "--fail-on", "race", "--no-shrink")
+        return self.find("race", "--detectors", "kernel-race", "--fail-on", "race", "--no-shrink", "--schedules", 200, of="card_")
 
     def gdb(self, capsule, *commands, start=False):
         """What gdb says, cut at the echoes: commands that begin with @ name the part that follows."""
@@ -101,6 +109,31 @@ class KernelReplay(Guest):
         self.assertIn("before the instruction that failed", said["first"])
         self.assertRegex(said["here"], rf"^{place[1]} \+ {int(place[2], 16)} in section")
         self.assertIn("exc_page_fault", said["fault"])
+
+    def test_the_check_can_be_traced(self):
+        test = self.directory / "checked.toml"
+        test.write_text(CHECKED)
+        found = self.find("checked", "--no-shrink", test=test)
+        self.assertEqual(found["title"], "assertion failed: the check failed with status 7")
+        flows = slalom("replay", found["capsule"], "--trace").stdout.splitlines()
+        self.assertRegex(flows[-2], r"^# the flows are done; the check after them has \d+ instructions, which --trace-check shows, too$")
+        announced = int(re.search(r"has (\d+) instructions", flows[-2])[1])
+        of_flows = int(re.fullmatch(r"# (\d+) instructions; the same again", flows[-1])[1])
+        with subprocess.Popen([SLALOM, "replay", found["capsule"], "--trace-check"], stdout=subprocess.PIPE, text=True) as done:
+            count, begins, ended, line = 0, 0, False, ""
+            for number, line in enumerate(done.stdout):
+                if number < len(flows) - 2:
+                    self.assertEqual(line.rstrip("\n"), flows[number])
+                if " insn " in line:
+                    self.assertEqual(int(line.split()[0]), count)
+                    count += 1
+                elif line.startswith("# the flows are done"):
+                    begins = number
+                elif " syscall 231 0x7 " in line:  # exit_group(7), by the shell
+                    ended = True
+        self.assertEqual(line, f"# {count} instructions; the same again\n")
+        self.assertEqual((done.returncode, begins, count), (1, len(flows) - 2, of_flows + announced))
+        self.assertTrue(ended)
 
     def test_the_trace_of_instructions_has_the_accesses_that_the_search_saw(self):
         found = self.find("found", "--detectors", "failure")

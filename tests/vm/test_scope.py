@@ -76,11 +76,30 @@ class Scope(unittest.TestCase):
                       " ".join(told.split()))
 
     def test_a_scope_that_is_nobodys_is_an_error(self):
-        for scope, words in (("module:torn_reed", "is no module that is loaded; these are: torn_read"),
-                             ("function:no_such_*", "is no function of this kernel"), ("torn_read", "a scope is \"module:NAME\"")):
-            done = slalom("explore", MODULES / "torn_read" / "test.toml", "--scope", scope)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(words, " ".join(done.stderr.split()))
+        text = (MODULES / "torn_read" / "test.toml").read_text()
+        for scope, words in (("module:torn_reed", "the scope \"module:torn_reed\" is no module that is loaded; these are: torn_read"),
+                             ("function:no_such_*", "the scope \"function:no_such_*\" is no function of this kernel"),
+                             ("torn_read", "a scope is \"module:NAME\"")):
+            given = slalom("explore", MODULES / "torn_read" / "test.toml", "--scope", scope)
+            self.assertEqual(given.returncode, 2)
+            self.assertTrue(given.stderr.startswith("slalom: --scope"), given.stderr)
+            self.assertIn(words, " ".join(given.stderr.split()))
+            with tempfile.TemporaryDirectory() as folder:
+                test = pathlib.Path(folder) / "test.toml"
+                test.write_text(f'\nscope = "{scope}"\n{text}')
+                written = slalom("explore", test)
+                self.assertEqual(written.returncode, 2)
+                self.assertTrue(written.stderr.startswith(f"slalom: {test}:2: "), written.stderr)
+                self.assertIn(words, " ".join(written.stderr.split()))
+
+    def test_lines_of_the_file_are_its_own(self):
+        """Also where something is said on the command line that could stand there."""
+        with tempfile.TemporaryDirectory() as folder:
+            test = pathlib.Path(folder) / "test.toml"
+            test.write_text((MODULES / "torn_read" / "test.toml").read_text() + "\nsurprise = 1\n")
+            line = test.read_text().count("\n")
+            told = slalom("explore", test, "--scope", "module:torn_read").stderr
+            self.assertTrue(told.startswith(f"slalom: {test}:{line}: unknown key `surprise`"), told)
 
 
 class Contexts(unittest.TestCase):
@@ -94,6 +113,38 @@ class Contexts(unittest.TestCase):
                 result = json.loads(slalom("explore", test, "--strategy", "dfs", "--workers", 1, "--json", *SCOPED).stdout)
                 self.assertEqual((result["exhausted"], result["executions"]), (True, executions))
                 self.assertEqual(len(failures(result)) > 0, executions > 1)
+
+    def test_what_is_not_listed_is_in_no_schedule(self):
+        """A bug that needs an interrupt: decided about, or coming by itself."""
+        text = (MODULES / "irq_context" / "test.toml").read_text()
+        ipi, timer = "irq43", "irq28"  # vectors 0xfb and 0xec, counted from 0xd0
+        for contexts, may, must in (('["cpu0", "cpu1", "ipi"]', {ipi}, {ipi}), ('["cpu0", "cpu1", "timer"]', {timer}, set()),
+                                    ('["cpu0", "cpu1"]', set(), set())):
+            with self.subTest(contexts=contexts), tempfile.TemporaryDirectory() as folder:
+                test = pathlib.Path(folder) / "test.toml"
+                test.write_text(f"contexts = {contexts}\n{text}")
+                done = slalom("explore", test, "--first", "--workers", 1, "--out", folder, "--json", "--detectors", "deadlock",
+                              "--strategy", "random", "--schedules", 1000)
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                result = json.loads(done.stdout)
+                self.assertEqual(failures(result), ["deadlock: adder waits in irq_context:fold_here"])
+                decided = {one["to"].split(".")[1] for one in result["findings"][0]["schedule"]["switches"] if "." in one["to"]}
+                self.assertLessEqual(decided, may)
+                self.assertGreaterEqual(decided, must)
+                self.assertEqual(slalom("replay", result["findings"][0]["capsule"]).returncode, 1)
+
+    def test_threads_that_cannot_be_pinned_are_named(self):
+        """Rescuers of work queues are such; what can be pinned is not among them, nor what the kernel has bound."""
+        test = MODULES / "torn_read" / "fixed.toml"
+        result = json.loads(slalom("explore", test, "--schedules", 1, "--out", "", "--json").stdout)
+        threads = result["unpinned_threads"]
+        self.assertIn("netns", threads)
+        self.assertFalse([name for name in threads if name.startswith(("kswapd", "kthreadd", "ksoftirqd", "migration", "cpuhp"))])
+        told = slalom("explore", test, "--schedules", 1, "--out", "").stdout
+        self.assertIn(f"not controlled: when {len(threads)} threads of the kernel run, which cannot be pinned to a CPU: such as {threads[0]} ",
+                      " ".join(told.split()))
+        told = slalom("explore", test, "--schedules", 1, "--out", "", "--full").stdout
+        self.assertIn(", ".join(threads), " ".join(told.split()))
 
 
 if __name__ == "__main__":

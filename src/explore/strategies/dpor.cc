@@ -3,75 +3,10 @@
 #include <algorithm>
 
 #include "explore/save.h"
+#include "explore/strategies/dpor_walk.h"
 
 namespace slalom {
 namespace {
-
-constexpr const char* kElsewhere = "explored elsewhere";
-
-// Takes the leaf's transition, then goes on in the default order among those who do not sleep.
-class DporWalk : public Walker {
- public:
-  explicit DporWalk(const Task& task)
-      : sleepers_(task.sleepers), leaf_(task.parameters), foreseen_(task.number != 0) {}
-
-  std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
-                                           const Execution& so_far) override {
-    if (point.kind == ChoiceKind::Data) {
-      const bool fixed = transitions_ == 1 && values_ + 1 < leaf_.size();
-      const uint32_t value = fixed ? static_cast<uint32_t>(leaf_[++values_]) : 0;
-      if (value >= point.arity) return Abandoned{"not possible"};
-      return Decision{point.current, value, 0};
-    }
-    if (transitions_++ > 0) wake(so_far);
-    if (foreseen_ && transitions_ == 2 &&
-        std::any_of(sleepers_.begin(), sleepers_.end(), [](const Sleeper& s) { return !s.fatal; }))
-      return Abandoned{kElsewhere};
-    first_choice_ = so_far.choices.size() - 1;
-    if (transitions_ == 1 && !leaf_.empty()) {
-      const AgentId agent{leaf_[0]};
-      for (const Option& option : options)
-        if (option.agent == agent) return Decision{agent, 0, 0};
-      return Abandoned{"not possible"};
-    }
-    awake_.clear();
-    for (const Option& option : options)
-      if (!sleeps(option.agent)) awake_.push_back(option);
-    if (awake_.empty()) return Abandoned{"all that could run sleeps"};
-    return Decision{next_in_order(point, awake_).agent, 0, 0};
-  }
-
- private:
-  bool sleeps(AgentId agent) const {
-    return std::any_of(sleepers_.begin(), sleepers_.end(),
-                       [&](const Sleeper& s) { return s.agent == agent; });
-  }
-  // Whoever depends on the transition that was just made must be looked at again.
-  void wake(const Execution& so_far) {
-    if (sleepers_.empty()) return;
-    const size_t begin = so_far.choices[first_choice_].first_touch;
-    const auto touches = std::span(so_far.touches).subspan(begin);
-    const AgentId ran = so_far.choices[first_choice_].taken.agent;
-    // An agent may sleep with several values of a data choice: what wakes one of them wakes the agent.
-    for (size_t i = 0; i < sleepers_.size();) {
-      const AgentId agent = sleepers_[i].agent;
-      if (agent == ran || conflict(sleepers_[i].touches, touches)) {
-        std::erase_if(sleepers_, [&](const Sleeper& s) { return s.agent == agent; });
-        i = 0;
-      } else {
-        ++i;
-      }
-    }
-  }
-
-  std::vector<Sleeper> sleepers_;
-  std::vector<uint64_t> leaf_;  // its agent and data values; empty for the root
-  bool foreseen_;               // if the leaf does not wake all it should, it is not needed
-  size_t transitions_ = 0;
-  size_t values_ = 0;
-  size_t first_choice_ = 0;
-  std::vector<Option> awake_;
-};
 
 // All branches of a node are taken at one choice point: those that were executed know its digest.
 uint64_t digest_below(const TreeNode& node) {
@@ -245,7 +180,7 @@ void Dpor::take_in(TreeNode& leaf, const Execution& execution) {
   }
   order_.build(execution);
   const auto* abandoned = std::get_if<Abandoned>(&execution.outcome);
-  if (abandoned != nullptr && abandoned->why == kElsewhere) {
+  if (abandoned != nullptr && abandoned->why == DporWalk::kElsewhere) {
     withdraw(leaf);
     return;
   }
@@ -267,18 +202,12 @@ void Dpor::take_in(TreeNode& leaf, const Execution& execution) {
   for (size_t j = 1; j < order_.with_blocked(); ++j) {
     order_.races(j, ancestors, races_);
     if (options_.defect == DporOptions::Defect::ForgottenAncestor && races_.size() > 1) races_.resize(1);
-    for (uint32_t e : races_) {
-      if (options_.defect == DporOptions::Defect::MissedRace && (e + j) % 3 == 0) continue;
-      if (mode_ == DporOptions::Mode::Fine)
-        reverse_optimal(e, j);
-      else if (mode_ == DporOptions::Mode::Coarse)
-        reverse_coarse(e, j);
-      else
-        reverse_bounded(e, order_[j].agent, execution);
-    }
+    for (uint32_t e : races_)
+      if (options_.defect != DporOptions::Defect::MissedRace || (e + j) % 3 != 0) reverse(e, j, execution);
   }
+  for (const HappensBefore::Overtaken& overtaken : order_.overtaken())
+    reverse(overtaken.by, overtaken.limit, execution);
   if (ends_early(execution)) branch_at_end(execution);
-  note_overtaken(execution);
   double share = 1;
   for (size_t i = 0; i < order_.size(); ++i)
     share /= static_cast<double>(std::max<size_t>(1, path_[i]->children.size()));
@@ -354,26 +283,18 @@ bool Dpor::ends_early(const Execution& execution) const {
                              [&](const Option& option) { return option.agent != last.agent; });
 }
 
-// A time limit that had not come when another agent ended the wait: the order in which it comes first is not
-// one of the races that are seen, so nothing is exhausted then.
-void Dpor::note_overtaken(const Execution& execution) {
-  std::vector<AgentId> waiting;
-  for (const ChoiceRecord& choice : execution.choices) {
-    if (choice.kind == ChoiceKind::Data) continue;
-    for (const Option& option :
-         execution.options_at(static_cast<size_t>(&choice - execution.choices.data()))) {
-      const auto at = std::ranges::find(waiting, option.agent);
-      const bool limited = option.op.kind == OpKind::TimerFire;
-      if (limited && at == waiting.end()) waiting.push_back(option.agent);
-      if (!limited && at != waiting.end()) overtaken_ = true;
-    }
-    std::erase(waiting, choice.taken.agent);
-  }
-}
-
 // Nothing can follow an early end, so it cannot be part of what comes before another transition.
 size_t Dpor::before_end() const {
   return order_.size() - (path_.back()->fatal ? 1 : 0);
+}
+
+void Dpor::reverse(size_t e, size_t j, const Execution& execution) {
+  if (mode_ == DporOptions::Mode::Fine)
+    reverse_optimal(e, j);
+  else if (mode_ == DporOptions::Mode::Coarse)
+    reverse_coarse(e, j);
+  else
+    reverse_bounded(e, order_[j].agent, execution);
 }
 
 // Explore, in place of e, all that does not depend on e, and then j.
@@ -384,8 +305,9 @@ void Dpor::reverse_optimal(size_t e, size_t j) {
   // In its new place it may do what it did not do in its old one.
   foreseen_.assign(order_.touches(j).begin(), order_.touches(j).end());
   Footprint footprint = j < order_.size() ? Footprint::Known : Footprint::Partial;
+  const bool may_fail = order_.pending(j) == OpKind::TryLock;
   for (Touch& touch : foreseen_)
-    if (may_only_read(touch.op)) {
+    if ((may_fail && !of_context(touch.op)) || may_only_read(touch.op)) {
       touch.effect = Effect::Write;
       footprint = Footprint::Foreseen;
     }
@@ -481,12 +403,6 @@ Coverage Dpor::coverage() const {
     else if (bound_ > 0)
       coverage.completed = bound_ - 1;
   }
-  if (overtaken_ && coverage.exhausted) {
-    coverage.exhausted = false;
-    coverage.completed.reset();
-    coverage.statement = "not every order: time limits of waits that others ended first (dfs tries those)";
-    return coverage;
-  }
   if (coverage.exhausted && tree_.finished())
     coverage.statement = mode_ == DporOptions::Mode::Coarse
                              ? "every order of dependent transitions between the choice points was executed"
@@ -506,7 +422,6 @@ void Dpor::save(ByteWriter& out) const {
   out.fixed64(std::bit_cast<uint64_t>(explored_));
   out.u64(bound_);
   out.u8(static_cast<uint8_t>(mode_));
-  out.u8(overtaken_);
   tree_.save(out);
 }
 
@@ -516,7 +431,6 @@ bool Dpor::load(ByteReader& in) {
   explored_ = std::bit_cast<double>(in.fixed64());
   decode_u32(in, bound_);
   decode_enum(in, mode_, 3);
-  overtaken_ = in.u8() != 0;
   if (!tree_.load(in)) return false;
   // A search is saved when no more can be taken in: it goes on with an execution, or it is finished.
   const TreeNode* leaf = tree_.leftmost_leaf();

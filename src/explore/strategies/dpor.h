@@ -57,10 +57,10 @@ class Dpor : public Strategy {
   void ask_again(TreeNode& parent, const std::vector<WakeupTree::Steps>& sequences);
   void enter_path(TreeNode& leaf, const Execution& execution);
   void add_values(TreeNode& node, const Execution& execution, size_t transition);
+  void reverse(size_t e, size_t j, const Execution& execution);
   void reverse_optimal(size_t e, size_t j);
   void reverse_coarse(size_t e, size_t j);
   bool ends_early(const Execution& execution) const;
-  void note_overtaken(const Execution& execution);
   size_t before_end() const;
   void reverse_bounded(size_t e, AgentId agent, const Execution& execution);
   void branch_bounded(size_t at, AgentId agent, const Execution& execution);
@@ -77,7 +77,6 @@ class Dpor : public Strategy {
   size_t window_ = 64;             // how many leaves may be executed ahead
   uint64_t tasks_ = 0;
   uint64_t executions_ = 0;
-  bool overtaken_ = false;  // a time limit, by what ended its wait
   double explored_ = 0;
   uint32_t bound_ = 0;
 

@@ -19,6 +19,7 @@ class ScheduleWalker : public Walker {
   explicit ScheduleWalker(const Schedule& schedule) : schedule_(schedule) {}
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution& so_far) override;
+  bool fair() const override { return false; }
   // What first differed, if anything did. To be asked when the execution has ended.
   std::optional<std::string> divergence() const;
 

@@ -15,7 +15,7 @@ extern char** environ;
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMaxOutput = size_t{64} << 20;
+constexpr size_t kMaxChildOutput = size_t{64} << 20;
 
 class Pipe {
  public:
@@ -74,7 +74,7 @@ void collect(Pipe& output, Pipe& errors, ChildOutput& into) {
       if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (got <= 0)
         streams[i].first->close_end(0);
-      else if (streams[i].second->size() < kMaxOutput)
+      else if (streams[i].second->size() < kMaxChildOutput)
         streams[i].second->append(piece.data(), static_cast<size_t>(got));
     }
   }

@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kNoBits = 8;  // a section without contents in the file
 constexpr uint32_t kBuildIdNote = 3;
 constexpr uint64_t kMaxBuildId = 64;
-constexpr size_t kMaxName = 256;
+constexpr size_t kMaxSectionName = 256;
 
 // Reads fields whose place and width depend on the class of the file. One that is missing makes it not ok.
 class Fields {
@@ -70,7 +70,7 @@ Result<void> read_segments(std::span<const uint8_t> bytes, Fields& in, ElfFile& 
 std::string name_at(std::span<const uint8_t> names, uint32_t offset) {
   std::string name;
   // Bounded: thousands of sections could share one long name.
-  for (uint64_t i = offset; i < names.size() && names[i] != 0 && name.size() < kMaxName; ++i)
+  for (uint64_t i = offset; i < names.size() && names[i] != 0 && name.size() < kMaxSectionName; ++i)
     name += static_cast<char>(names[i]);
   return name;
 }

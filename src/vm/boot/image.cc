@@ -17,10 +17,10 @@ namespace {
 
 // Offsets in a bzImage, from the kernel's Documentation/arch/x86/boot.rst.
 constexpr uint64_t kSetupSectors = 0x1f1;
-constexpr uint64_t kBootFlag = 0x1fe;
+constexpr uint64_t kImageBootFlag = 0x1fe;
 constexpr uint64_t kHeaderEnd = 0x201;  // where the header ends, counted from 0x202
 constexpr uint64_t kMagic = 0x202;
-constexpr uint64_t kProtocol = 0x206;
+constexpr uint64_t kImageProtocol = 0x206;
 constexpr uint64_t kInitrdLimit = 0x22c;
 constexpr uint64_t kLoadFlags64 = 0x236;
 constexpr uint64_t kCommandLineSize = 0x238;
@@ -41,7 +41,7 @@ std::string identity_of(const ElfFile& elf, std::span<const uint8_t> bytes) {
 }
 
 bool is_bzimage(std::span<const uint8_t> file) {
-  return get_le<uint16_t>(file, kBootFlag) == 0xaa55 && get_le<uint32_t>(file, kMagic) == 0x53726448u;
+  return get_le<uint16_t>(file, kImageBootFlag) == 0xaa55 && get_le<uint32_t>(file, kMagic) == 0x53726448u;
 }
 
 bool names_linux(std::span<const uint8_t> bytes) {
@@ -68,7 +68,7 @@ Result<Image> linux_elf(std::vector<uint8_t> bytes, LinuxHeader header) {
 
 Result<Image> bzimage(std::vector<uint8_t> file, uint64_t limit) {
   const auto truncated = [] { return error("it is cut short or damaged; fetch or build it again"); };
-  const std::optional<uint16_t> protocol = get_le<uint16_t>(file, kProtocol);
+  const std::optional<uint16_t> protocol = get_le<uint16_t>(file, kImageProtocol);
   const std::optional<uint16_t> load_flags = get_le<uint16_t>(file, kLoadFlags64);
   const auto initrd_limit = get_le<uint32_t>(file, kInitrdLimit);
   const auto command_line = get_le<uint32_t>(file, kCommandLineSize);

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kMain = "linux-image-cloud-amd64";
 
 // Where a kernel may be, best place first: security suites have the newest build and the shortest list.
-struct Place {
+struct PackagePlace {
   std::string suite;
   std::string package;
 };
@@ -27,7 +27,7 @@ struct Place {
 struct Recipe {
   std::string name;
   std::string version;  // what the version starts with
-  std::vector<Place> places;
+  std::vector<PackagePlace> places;
 };
 
 const std::vector<Recipe>& recipes() {
@@ -49,35 +49,36 @@ const std::vector<Recipe>& recipes() {
 constexpr const char* kArchive = "http://archive.debian.org/debian";
 constexpr const char* kSecurityArchive = "http://archive.debian.org/debian-security";
 
-std::vector<std::pair<Place, AptSource>> places_to_look(const Recipe& recipe, const FetchOptions& options) {
-  std::vector<std::pair<Place, AptSource>> all;
+std::vector<std::pair<PackagePlace, AptSource>> places_to_look(const Recipe& recipe,
+                                                               const FetchOptions& options) {
+  std::vector<std::pair<PackagePlace, AptSource>> all;
   if (!options.mirror.empty()) {
-    for (const Place& place : recipe.places)
+    for (const PackagePlace& place : recipe.places)
       all.push_back({place, {options.mirror, place.suite, options.trust == FetchOptions::Trust::Anyone}});
     return all;
   }
   const DebianMirrors mirrors = configured_mirrors(options.apt_configuration);
-  for (const Place& place : recipe.places) {
+  for (const PackagePlace& place : recipe.places) {
     const bool security = place.suite.ends_with("-security");
     for (const std::string& uri : security ? mirrors.security : mirrors.main)
       all.push_back({place, {uri, place.suite}});
   }
   if (recipe.name == "debian:sid") return all;  // sid never leaves the mirrors
-  for (const Place& place : recipe.places)
+  for (const PackagePlace& place : recipe.places)
     all.push_back({place, {place.suite.ends_with("-security") ? kSecurityArchive : kArchive, place.suite}});
   return all;
 }
 
 // A scratch directory that is gone when the work is, however it ends.
-class Scratch {
+class FetchFolder {
  public:
-  explicit Scratch(std::filesystem::path path) : path_(std::move(path)) {}
-  ~Scratch() {
+  explicit FetchFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  ~FetchFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  FetchFolder(const FetchFolder&) = delete;
+  FetchFolder& operator=(const FetchFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -248,7 +249,7 @@ Result<void> fetch_from(const KernelCache& cache, const Workshop& at, const std:
 }
 
 Result<void> try_place(const KernelCache& cache, const Workshop& at, const Recipe& recipe,
-                       const Place& place) {
+                       const PackagePlace& place) {
   TRY_ASSIGN(const std::vector<Stanza> versions, at.apt.show(place.package));
   // A list may name packages that were already taken away, as those of old releases are: then an older one
   // may still be there, and what is nowhere here may be at the next place.
@@ -309,8 +310,8 @@ Result<void> fetch_headers_from(const std::filesystem::path& into, const Worksho
 
 Result<void> search(const KernelCache& cache, const Recipe& recipe, const std::string& what,
                     const FetchOptions& options,
-                    const std::function<Result<void>(const Workshop&, const Place&)>& try_it) {
-  const Scratch scratch(cache.directory() / fmt::format(".fetch-{}", ::getpid()));
+                    const std::function<Result<void>(const Workshop&, const PackagePlace&)>& try_it) {
+  const FetchFolder scratch(cache.directory() / fmt::format(".fetch-{}", ::getpid()));
   TRY_ASSIGN(const AptRoot apt, AptRoot::make(scratch.path() / "apt"));
   std::string failures;
   for (const auto& [place, source] : places_to_look(recipe, options)) {
@@ -326,7 +327,7 @@ Result<void> search(const KernelCache& cache, const Recipe& recipe, const std::s
 // Fetches what is not `there` yet. One at a time: another process may just be doing the same.
 Result<void> fetch_once(const KernelCache& cache, const Recipe& recipe, const std::string& what,
                         const FetchOptions& options, const std::function<bool()>& there,
-                        const std::function<Result<void>(const Workshop&, const Place&)>& try_it) {
+                        const std::function<Result<void>(const Workshop&, const PackagePlace&)>& try_it) {
   std::error_code trouble;
   std::filesystem::create_directories(cache.directory(), trouble);
   if (trouble)
@@ -359,7 +360,7 @@ Result<Kernel> fetch_kernel(const KernelCache& cache, const std::string& name, c
   if (recipe == nullptr || there()) return cache.load(name);
   const Result<void> done = fetch_once(
       cache, *recipe, name, options, there,
-      [&](const Workshop& at, const Place& place) { return try_place(cache, at, *recipe, place); });
+      [&](const Workshop& at, const PackagePlace& place) { return try_place(cache, at, *recipe, place); });
   if (!done.ok())
     return error("{}; or give a mirror that has it: slalom kernel get {} --mirror URL", done.error().message,
                  name);
@@ -378,9 +379,9 @@ Result<std::filesystem::path> fetch_headers(const KernelCache& cache, const Kern
                  into.string());
   const auto there = [&] { return std::filesystem::exists(into); };
   if (!there()) {
-    const Result<void> done =
-        fetch_once(cache, *recipe, "linux-headers-" + kernel.release, options, there,
-                   [&](const Workshop& at, const Place&) { return fetch_headers_from(into, at, kernel); });
+    const Result<void> done = fetch_once(
+        cache, *recipe, "linux-headers-" + kernel.release, options, there,
+        [&](const Workshop& at, const PackagePlace&) { return fetch_headers_from(into, at, kernel); });
     if (!done.ok())
       return error(
           "{}; or, if Debian has a newer {} by now, take that: slalom kernel remove {}, and get it again",

@@ -9,26 +9,26 @@
 namespace slalom::vm {
 namespace {
 
-constexpr uint32_t kHeaderMagic = 0x1badb002;
+constexpr uint32_t kMultibootMagic = 0x1badb002;
 constexpr uint32_t kLoaderMagic = 0x2badb002;
 constexpr uint64_t kSearched = 8192;
 constexpr uint64_t kAddressLimit = uint64_t{1} << 32;  // a kernel is entered with 32-bit addresses
 constexpr uint32_t kDemands = 0xffff;                  // flags a loader must know to go on
 
 // Where the loader's own data lies.
-constexpr Physical kGdt = 0x1000;
+constexpr Physical kMultibootGdt = 0x1000;
 constexpr Physical kInfo = 0x2000;
 constexpr uint64_t kInfoRoom = 0x6000;
-constexpr Physical kStackTop =
+constexpr Physical kMultibootStackTop =
     0x9000;  // the specification gives none; some kernels push before they have their own
 
-constexpr uint16_t kCodeSelector = 0x08;
-constexpr uint16_t kDataSelector = 0x10;
+constexpr uint16_t kMultibootCode = 0x08;
+constexpr uint16_t kMultibootData = 0x10;
 
 constexpr uint32_t kInfoMemory = 1, kInfoCommandLine = 4, kInfoModules = 8, kInfoMemoryMap = 1 << 6,
                    kInfoLoaderName = 1 << 9, kInfoFramebuffer = 1 << 12;
 
-Error truncated() {
+Error truncated_multiboot() {
   return error("it is cut short or damaged: its multiboot header names parts that it does not have");
 }
 
@@ -37,20 +37,20 @@ Result<MultibootLayout> layout_by_addresses(std::span<const uint8_t> file, uint6
   const auto field = [&](uint64_t offset) { return get_le<uint32_t>(file, header_offset + offset); };
   const auto header = field(12), load = field(16), load_end = field(20), bss_end = field(24),
              entry = field(28);
-  if (!entry) return truncated();
-  if (*header < *load || header_offset < *header - *load) return truncated();
+  if (!entry) return truncated_multiboot();
+  if (*header < *load || header_offset < *header - *load) return truncated_multiboot();
   const uint64_t start = header_offset - (*header - *load);
   uint64_t size = file.size() - start;
   if (*load_end != 0) {
-    if (*load_end < *load || *load_end - *load > size) return truncated();
+    if (*load_end < *load || *load_end - *load > size) return truncated_multiboot();
     size = *load_end - *load;
   }
   uint64_t memory = size;
   if (*bss_end != 0) {
-    if (*bss_end < *load || *bss_end - *load < size) return truncated();
+    if (*bss_end < *load || *bss_end - *load < size) return truncated_multiboot();
     memory = *bss_end - *load;
   }
-  if (memory > kAddressLimit - *load) return truncated();
+  if (memory > kAddressLimit - *load) return truncated_multiboot();
   MultibootLayout layout;
   layout.segments.push_back({*load, start, size, memory});
   layout.entry = *entry;
@@ -84,7 +84,7 @@ Result<MultibootLayout> layout_by_elf(std::span<const uint8_t> file) {
   return layout;
 }
 
-std::vector<uint8_t> gdt() {
+std::vector<uint8_t> multiboot_gdt() {
   std::vector<uint8_t> table;
   append_le<uint64_t>(table, 0);
   append_le<uint64_t>(table, 0x00cf9b000000ffff);  // 32-bit code
@@ -150,9 +150,9 @@ void add_text_screen(Info& info) {
 std::optional<uint64_t> find_multiboot_header(std::span<const uint8_t> file) {
   const std::span<const uint8_t> searched = file.first(std::min<size_t>(file.size(), kSearched));
   for (uint64_t at = 0; at + 12 <= searched.size(); at += 4) {
-    if (*get_le<uint32_t>(searched, at) != kHeaderMagic) continue;
+    if (*get_le<uint32_t>(searched, at) != kMultibootMagic) continue;
     const uint32_t sum =
-        kHeaderMagic + *get_le<uint32_t>(searched, at + 4) + *get_le<uint32_t>(searched, at + 8);
+        kMultibootMagic + *get_le<uint32_t>(searched, at + 4) + *get_le<uint32_t>(searched, at + 8);
     if (sum == 0) return at;
   }
   return std::nullopt;
@@ -169,7 +169,7 @@ Result<MultibootLayout> multiboot_layout(std::span<const uint8_t> file) {
                  header.flags);
   if ((header.flags & MultibootHeader::kVideo) != 0) {
     const std::optional<uint32_t> mode = get_le<uint32_t>(file, *at + 32);
-    if (!mode) return truncated();
+    if (!mode) return truncated_multiboot();
     header.video_mode = *mode;
     if (*mode != 1)
       return error("its multiboot header asks for a graphics mode; slalom has text mode only (mode_type 1)");
@@ -185,7 +185,7 @@ Result<EntryState> load_multiboot(Ram& ram, const Image& image, const MultibootO
   CHECK(image.kind == ImageKind::Multiboot, "this is no multiboot kernel");
   if (ram.low_size() <= kHighMemory) return error("a multiboot kernel needs more than 1 MiB of memory");
   Placement placement(ram);
-  TRY(placement.reserve("the loader's data", 0, kStackTop));
+  TRY(placement.reserve("the loader's data", 0, kMultibootStackTop));
   TRY(placement.put("the ACPI tables", kPlatformTables, options.acpi_tables));
   for (const ImageSegment& segment : image.segments)
     TRY(placement.put("the kernel", segment.address, image.bytes_of(segment), segment.memory_size));
@@ -214,18 +214,18 @@ Result<EntryState> load_multiboot(Ram& ram, const Image& image, const MultibootO
   if (bytes.size() > kInfoRoom)
     return error("the command lines of kernel and modules have more than {} bytes: shorten them", kInfoRoom);
   Placement low(ram);
-  TRY(low.put("the GDT", kGdt, gdt()));
+  TRY(low.put("the GDT", kMultibootGdt, multiboot_gdt()));
   TRY(low.put("the multiboot information", kInfo, bytes));
 
   return EntryState{.mode = EntryState::Mode::Protected32,
                     .rip = image.entry,
-                    .rsp = kStackTop,
+                    .rsp = kMultibootStackTop,
                     .rax = kLoaderMagic,
                     .rbx = kInfo,
-                    .gdt_base = kGdt,
-                    .gdt_limit = static_cast<uint16_t>(gdt().size() - 1),
-                    .code_selector = kCodeSelector,
-                    .data_selector = kDataSelector};
+                    .gdt_base = kMultibootGdt,
+                    .gdt_limit = static_cast<uint16_t>(multiboot_gdt().size() - 1),
+                    .code_selector = kMultibootCode,
+                    .data_selector = kMultibootData};
 }
 
 }  // namespace slalom::vm

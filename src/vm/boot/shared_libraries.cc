@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kDynamic = 2;
 constexpr uint64_t kNeeded = 1, kStringTable = 5;
-constexpr size_t kMaxName = 4096;
+constexpr size_t kMaxLibraryName = 4096;
 constexpr size_t kMaxNeeded = 1024;
 
 constexpr const char* kDirectories[] = {
@@ -20,7 +20,7 @@ constexpr const char* kDirectories[] = {
 
 std::string text_at(std::span<const uint8_t> bytes, uint64_t offset) {
   std::string text;
-  for (uint64_t i = offset; i < bytes.size() && bytes[i] != 0 && text.size() < kMaxName; ++i)
+  for (uint64_t i = offset; i < bytes.size() && bytes[i] != 0 && text.size() < kMaxLibraryName; ++i)
     text += static_cast<char>(bytes[i]);
   return text;
 }

@@ -92,7 +92,7 @@ enum class Exit : uint8_t {
 };
 
 struct JumpCache {
-  static constexpr unsigned kEntries = 2048;
+  static constexpr unsigned kEntries = 8192;
   struct Entry {
     uint64_t tag = 0;  // rip with the salt in its upper bits
     Block* block = nullptr;
@@ -101,7 +101,7 @@ struct JumpCache {
   uint64_t salt = uint64_t{1} << 48;
   bool has_low = false;  // addresses below the middle, which go when the address space changes
 
-  Entry& at(uint64_t rip) { return entries[(rip ^ (rip >> 11)) & (kEntries - 1)]; }
+  Entry& at(uint64_t rip) { return entries[(rip ^ (rip >> 13)) & (kEntries - 1)]; }
   void forget() {
     has_low = false;
     salt += uint64_t{1} << 48;
@@ -197,6 +197,7 @@ struct Cpu {
   uint64_t linear = 0;                           // what legacy_address() found
   alignas(16) std::array<std::byte, 16> buffer;  // what the slow accesses read or write
   int64_t slice = 0;                             // what `left` was when run began
+  int64_t withheld = 0;                          // of `left`: see end_with_block()
 
   System& system;
   const unsigned id;
@@ -217,6 +218,14 @@ struct Cpu {
   Exit run(uint64_t instructions);
   // Instructions since run() began. While a handler runs that ends its block, its own one is included.
   uint64_t executed() const { return static_cast<uint64_t>(slice - left); }
+
+  // The end of the running block enters no other one, whichever are remembered: the run loop looks first.
+  void end_with_block() {
+    if (block == nullptr) return;
+    withheld += left;
+    slice -= left;
+    left = 0;
+  }
 
   uint64_t rflags() const { return (regs.rflags & ~flag::kArithmetic) | flags.arithmetic(); }
   void set_rflags(uint64_t value);  // all of it; whoever may change what has been decided

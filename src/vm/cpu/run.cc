@@ -284,6 +284,11 @@ Exit Cpu::run(uint64_t instructions) {
 #else
       while (op != nullptr) op = op->handler(*this, op);
 #endif
+      if (withheld != 0) {
+        left += withheld;
+        slice += withheld;
+        withheld = 0;
+      }
       if (leave != Leave::Block) {
         left += block->count - stopped_at->number;
         if (leave >= Leave::Replay && tap != nullptr) tap->take_back(*this, tap->base_step + executed());

@@ -4,7 +4,7 @@ namespace slalom::vm {
 
 namespace {
 
-constexpr AbsentPorts kTable[] = {
+constexpr AbsentPorts kAbsent[] = {
     {0x000, 0x00f, "DMA controller 1 (old kernels reset it)"},
     {0x02e, 0x02f, "super I/O (serial and sensor drivers probe it)"},
     {0x04e, 0x04f, "super I/O, second address"},
@@ -38,7 +38,7 @@ constexpr AbsentPorts kTable[] = {
 }  // namespace
 
 const AbsentPorts* find_absent(uint16_t port) {
-  for (const AbsentPorts& entry : kTable)
+  for (const AbsentPorts& entry : kAbsent)
     if (port >= entry.first && port <= entry.last) return &entry;
   return nullptr;
 }

@@ -1,6 +1,7 @@
 #include "vm/devices/interrupts.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 
@@ -221,9 +222,13 @@ std::vector<PendingInterrupt> Interrupts::pending(unsigned cpu) const {
   std::vector<PendingInterrupt> all;
   const LocalApic& local = local_[cpu];
   if (local.state().nmi) all.push_back({PendingInterrupt::Source::Nmi, 2, 0, true});
-  for (unsigned vector = 256; vector-- > 0;)
-    if (local.is_requested(static_cast<uint8_t>(vector)))
-      all.push_back(describe(cpu, static_cast<uint8_t>(vector)));
+  const auto& request = local.state().request;
+  for (size_t word = request.size(); word-- > 0;)
+    for (uint32_t left = request[word]; left != 0;) {
+      const unsigned bit = 31u - static_cast<unsigned>(std::countl_zero(left));
+      left &= ~(1u << bit);
+      all.push_back(describe(cpu, static_cast<uint8_t>(word * 32 + bit)));
+    }
   if (external_waits(cpu)) all.push_back({PendingInterrupt::Source::Pic, pic_.next_vector(), 0, true});
   return all;
 }

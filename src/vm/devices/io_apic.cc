@@ -13,7 +13,7 @@ constexpr uint64_t kWritable = 0xff0000000001ffff & ~(kDeliveryStatus | kRemoteI
 constexpr unsigned kIndexOffset = 0x00;
 constexpr unsigned kDataOffset = 0x10;
 constexpr uint8_t kIdRegister = 0, kVersionRegister = 1, kArbitrationRegister = 2, kFirstEntry = 0x10;
-constexpr uint32_t kVersion = 0x11 | (IoApic::kPins - 1) << 16;
+constexpr uint32_t kIoApicVersion = 0x11 | (IoApic::kPins - 1) << 16;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ bool IoApic::read(unsigned offset, uint32_t& value) const {
   if (index == kIdRegister || index == kArbitrationRegister)
     value = uint32_t{state_.id} << 24;
   else if (index == kVersionRegister)
-    value = kVersion;
+    value = kIoApicVersion;
   else if (index >= kFirstEntry && index < kFirstEntry + 2 * kPins)
     value = static_cast<uint32_t>(state_.entries[(index - kFirstEntry) / 2] >> (index % 2 == 0 ? 0 : 32));
   return true;  // reserved registers read as zero

@@ -4,7 +4,7 @@ namespace slalom::vm {
 
 namespace {
 
-constexpr uint16_t kDataPort = 0x60, kCommandPort = 0x64;
+constexpr uint16_t kKeyboardData = 0x60, kKeyboardCommand = 0x64;
 constexpr uint8_t kTranslates = 0x40, kKeyboardOff = 0x10;  // configuration
 constexpr uint8_t kAcknowledge = 0xfa, kResend = 0xfe, kTestPassed = 0xaa;
 constexpr uint8_t kAddressLine20 = 0x02;  // output port
@@ -33,13 +33,13 @@ bool Keyboard::push_keys(std::span<const uint8_t> scan_codes) {
 }
 
 bool Keyboard::read(uint16_t port, uint8_t& value) {
-  if (port == kCommandPort) {
+  if (port == kKeyboardCommand) {
     // Not locked; self test passed; what was written last; output waits.
     value = static_cast<uint8_t>(0x10 | (state_.configuration & 0x04) | (state_.last_was_command ? 0x08 : 0) |
                                  (has_output() ? 0x01 : 0));
     return true;
   }
-  if (port != kDataPort) return false;
+  if (port != kKeyboardData) return false;
   std::deque<uint8_t>& source = !state_.replies.empty() || !keys_flow() ? state_.replies : state_.keys;
   value = state_.last_sent;
   if (source.empty()) return true;
@@ -50,12 +50,12 @@ bool Keyboard::read(uint16_t port, uint8_t& value) {
 }
 
 bool Keyboard::write(uint16_t port, uint8_t value) {
-  if (port == kCommandPort) {
+  if (port == kKeyboardCommand) {
     state_.last_was_command = true;
     state_.controller_command = 0;
     return controller_command(value);
   }
-  if (port != kDataPort) return false;
+  if (port != kKeyboardData) return false;
   state_.last_was_command = false;
   if (const uint8_t command = state_.controller_command; command != 0) {
     state_.controller_command = 0;

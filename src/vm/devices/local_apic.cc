@@ -6,7 +6,7 @@ namespace slalom::vm {
 
 namespace {
 
-enum Register : unsigned {
+enum ApicRegister : unsigned {
   kId = 0x020,
   kVersion = 0x030,
   kTaskPriority = 0x080,

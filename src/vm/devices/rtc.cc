@@ -6,8 +6,8 @@ namespace slalom::vm {
 
 namespace {
 
-constexpr uint16_t kIndexPort = 0x70, kDataPort = 0x71;
-enum Register : unsigned {
+constexpr uint16_t kRtcIndex = 0x70, kRtcData = 0x71;
+enum RtcRegister : unsigned {
   kSeconds = 0,
   kSecondsAlarm = 1,
   kMinutes = 2,
@@ -15,7 +15,7 @@ enum Register : unsigned {
   kHours = 4,
   kHoursAlarm = 5,
   kWeekday = 6,
-  kDay = 7,
+  kDayOfMonth = 7,
   kMonth = 8,
   kYear = 9,
   kA = 10,
@@ -113,7 +113,7 @@ uint8_t Rtc::time_register(const Date& date, unsigned index) const {
       return encode_hour(date.hour);
     case kWeekday:
       return encode(date.weekday);
-    case kDay:
+    case kDayOfMonth:
       return encode(date.day);
     case kMonth:
       return encode(date.month);
@@ -134,7 +134,7 @@ Date Rtc::stored_date() const {
   Date date;
   date.year = decode(bytes[kCentury]) * 100 + decode(bytes[kYear]);
   date.month = decode(bytes[kMonth]);
-  date.day = decode(bytes[kDay]);
+  date.day = decode(bytes[kDayOfMonth]);
   date.hour = decode_hour(bytes[kHours]);
   date.minute = decode(bytes[kMinutes]);
   date.second = decode(bytes[kSeconds]);
@@ -142,8 +142,8 @@ Date Rtc::stored_date() const {
 }
 
 bool Rtc::read(Time now, uint16_t port, uint8_t& value) {
-  if (port == kIndexPort) return value = 0xff, true;  // write-only
-  if (port != kDataPort) return false;
+  if (port == kRtcIndex) return value = 0xff, true;  // write-only
+  if (port != kRtcData) return false;
   const unsigned index = state_.index;
   value = state_.bytes[index];
   if (is_time_register(index) && !stopped()) value = time_register(date(now), index);
@@ -158,11 +158,11 @@ bool Rtc::read(Time now, uint16_t port, uint8_t& value) {
 }
 
 bool Rtc::write(Time now, uint16_t port, uint8_t value) {
-  if (port == kIndexPort) {
+  if (port == kRtcIndex) {
     state_.index = value & 0x7f;  // the highest bit masks NMIs, which nothing here sends
     return true;
   }
-  if (port != kDataPort) return false;
+  if (port != kRtcData) return false;
   latch(now);
   write_register(now, value);
   latch(now);  // a source that was flagged already may just have been enabled

@@ -6,7 +6,7 @@ namespace slalom::vm {
 
 namespace {
 
-enum Register : unsigned {
+enum UartRegister : unsigned {
   kData,
   kInterruptEnable,
   kIdentification,

@@ -33,6 +33,8 @@ class Finder {
     switch (verdict.kind) {
       case BugKind::DataRace:
         return latest(verdict, "before the second access of the race");
+      case BugKind::WeakMemory:
+        return latest(verdict, "before the last access that could come in another order");
       case BugKind::UseAfterFree:
         return latest(verdict, "before the use of freed memory");
       case BugKind::DoubleFree:

@@ -48,6 +48,11 @@ std::optional<unsigned> ScheduledRun::next_cpu() {
   return std::nullopt;
 }
 
+uint64_t ScheduledRun::check_left() const {
+  if (next_ == end_ || course_.legs[next_].kind != Course::Leg::Kind::Natural) return 0;
+  return course_.legs[next_].value - std::min(course_.legs[next_].value, machine_.pc().executed());
+}
+
 // Goes on with the leg; when it is finished, the next one is up. A stop: as forward() gives it.
 std::optional<PcStop> ScheduledRun::go(uint64_t most) {
   const Course::Leg& leg = course_.legs[next_];

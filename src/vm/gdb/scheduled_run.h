@@ -23,6 +23,9 @@ class ScheduledRun final : public Execution {
   PcStop forward(uint64_t instructions) override;  // its end is PcStop::Exit
   // Goes on to where the next instruction is executed, and says by which CPU. None: the flows are done.
   std::optional<unsigned> next_cpu();
+  // How many instructions there still are of the check after the flows, once these are done: all CPUs take
+  // turns.
+  uint64_t check_left() const;
   Pc::Checkpoint take() override;
   void restore(Pc::Checkpoint id) override;
   void drop(Pc::Checkpoint id) override;

@@ -19,7 +19,7 @@ constexpr LinuxFunction from_cache(std::string_view name, std::string_view group
 
 // Names that only call another one of the table (mutex_lock_io, kvmalloc, kfree_sensitive ...) are not in it,
 // so that each lock and allocation is told once.
-constexpr LinuxFunction kTable[] = {
+constexpr LinuxFunction kFunctions[] = {
     // spin locks; argument 0 is the lock
     {"_raw_spin_lock", "spin_lock", Acquire, OpKind::Lock},
     {"_raw_spin_lock_bh", "spin_lock_bh", Acquire, OpKind::Lock},
@@ -170,8 +170,8 @@ std::vector<uint64_t> find(const SymbolTable& symbols, std::string_view name) {
 
 LinuxFunctions::LinuxFunctions(const SymbolTable& symbols, uint8_t kinds) {
   std::vector<std::string> groups, present;
-  for (uint16_t i = 0; i < std::size(kTable); ++i) {
-    const LinuxFunction& function = kTable[i];
+  for (uint16_t i = 0; i < std::size(kFunctions); ++i) {
+    const LinuxFunction& function = kFunctions[i];
     if ((kinds & kind_of(function.role)) == 0) continue;
     const std::string group(function.group);
     if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
@@ -191,7 +191,7 @@ LinuxFunctions::LinuxFunctions(const SymbolTable& symbols, uint8_t kinds) {
 
 const LinuxFunction* LinuxFunctions::at(uint64_t entry) const {
   const uint16_t* found = index_.find(entry);
-  return found == nullptr ? nullptr : &kTable[*found - 1];
+  return found == nullptr ? nullptr : &kFunctions[*found - 1];
 }
 
 }  // namespace slalom::vm

@@ -11,7 +11,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMostText = 48;  // bytes of a text that are shown
+constexpr size_t kMostShown = 48;  // bytes of a text that are shown
 
 // How the arguments of a call are shown, a letter each: d a number with a sign, x one in hexadecimal, o one
 // in octal, s a text, b bytes as many as the next argument says.
@@ -166,7 +166,7 @@ std::string quoted(std::string_view bytes, bool more) {
 }
 
 std::string bytes_at(const Cpu& cpu, uint64_t address, uint64_t size) {
-  std::string bytes(std::min<uint64_t>(size, kMostText), 0);
+  std::string bytes(std::min<uint64_t>(size, kMostShown), 0);
   if (!read_all(cpu, address, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}))
     return fmt::format("{:#x}", address);
   return quoted(bytes, size > bytes.size());
@@ -175,8 +175,8 @@ std::string bytes_at(const Cpu& cpu, uint64_t address, uint64_t size) {
 std::string text_at(const Cpu& cpu, uint64_t address) {
   uint8_t first;
   if (!read_all(cpu, address, {&first, 1})) return fmt::format("{:#x}", address);
-  const std::string text = read_string(cpu, address, kMostText);
-  return quoted(text, text.size() == kMostText);
+  const std::string text = read_string(cpu, address, kMostShown);
+  return quoted(text, text.size() == kMostShown);
 }
 
 std::string shown(const Cpu& cpu, char how, uint64_t value, uint64_t next) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/hash.h"
+
 namespace slalom::vm {
 
 void Communication::add(unsigned cpu, std::span<const Access> accesses) {
@@ -13,13 +15,13 @@ void Communication::add(unsigned cpu, std::span<const Access> accesses) {
   }
 }
 
-void Communication::use(uint64_t granule, unsigned cpu, const Access& access) {
-  // Mostly the same instruction has done the same there before. Two that meet under one key would hide one
-  // point of an execution from a search that sees thousands.
-  uint16_t& seen = seen_[granule * 0x9e3779b97f4a7c15u ^ access.pc_bits];
-  const auto bit = static_cast<uint16_t>(1u << (cpu + (access.wrote ? 8 : 0)));
-  if (seen & bit) return;
-  seen |= bit;
+inline void Communication::use(uint64_t granule, unsigned cpu, const Access& access) {
+  // Two that meet under one hash would hide one point of an execution from a search that sees thousands.
+  const uint64_t what = fold(granule, access.pc_bits << 16 | cpu << 1 | access.wrote);
+  uint32_t& noted = noted_[what % noted_.size()];
+  const auto mark = static_cast<uint32_t>(what >> 32);
+  if (noted == mark) return;
+  noted = mark;
   uint32_t& index = index_[granule];
   if (index == 0) {
     cells_.emplace_back();
@@ -27,15 +29,11 @@ void Communication::use(uint64_t granule, unsigned cpu, const Access& access) {
   }
   Cell& cell = cells_[index - 1];
   (access.wrote ? cell.writers : cell.readers) |= static_cast<uint8_t>(1u << cpu);
-  const uint64_t pc = access.pc().raw;
-  for (uint32_t at = cell.last_pc; at != 0; at = users_[at - 1].before)
-    if (users_[at - 1].pc == pc) return;
-  users_.push_back({pc, cell.last_pc});
-  cell.last_pc = static_cast<uint32_t>(users_.size());
+  users_.push_back({access.pc().raw, index - 1});
 }
 
 void Communication::clear() {
-  seen_.clear();
+  noted_.fill(0);
   index_.clear();
   cells_.clear();
   users_.clear();
@@ -43,10 +41,10 @@ void Communication::clear() {
 
 std::vector<Place> Communication::points() const {
   std::vector<Place> points;
-  for (const Cell& cell : cells_) {
-    if (cell.writers == 0 || std::popcount(static_cast<unsigned>(cell.readers | cell.writers)) < 2) continue;
-    for (uint32_t at = cell.last_pc; at != 0; at = users_[at - 1].before)
-      points.push_back(Place{users_[at - 1].pc});
+  for (const User& user : users_) {
+    const Cell cell = cells_[user.cell];
+    if (cell.writers != 0 && std::popcount(static_cast<unsigned>(cell.readers | cell.writers)) >= 2)
+      points.push_back(Place{user.pc});
   }
   std::ranges::sort(points);
   points.erase(std::unique(points.begin(), points.end()), points.end());

@@ -5,6 +5,7 @@
 // communicating, which makes too many points but misses none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -24,15 +25,16 @@ class Communication {
  private:
   struct Cell {
     uint8_t readers = 0, writers = 0;  // a bit for each CPU
-    uint32_t last_pc = 0;              // index + 1 into users_, the latest
   };
   struct User {
     uint64_t pc;
-    uint32_t before;  // the one that came before it in its cell
+    uint32_t cell;  // index into cells_
   };
   void use(uint64_t granule, unsigned cpu, const Access& access);
 
-  FlatMap<uint16_t> seen_;   // by granule and instruction: which CPUs have read, and written
+  // What was noted last, by a hash of who did what where: mostly the same is done again soon. Small, so that
+  // it stays in the processor's cache; what it has forgotten is noted twice, which does no harm.
+  std::array<uint32_t, 4096> noted_{};
   FlatMap<uint32_t> index_;  // of a granule: into cells_, plus one
   std::vector<Cell> cells_;
   std::vector<User> users_;

@@ -66,7 +66,8 @@ InstructionTrace::InstructionTrace(ScheduledRun& run, const Names& names, std::F
     : run_(run),
       names_(names),
       out_(out),
-      tap_(*this, {.rings = 1 << 0 | 1 << 3, .own_stack = true, .calls = true}) {
+      tap_(*this, {.rings = 1 << 0 | 1 << 3, .own_stack = true, .calls = true}),
+      cpus_(run.pc().cpu_count()) {
   run_.pc().attach(&tap_);
 }
 
@@ -116,7 +117,7 @@ void InstructionTrace::on_batch(const Cpu& cpu, std::span<const Access> accesses
     } else if (access.op() == OpKind::Return) {
       add(before_, cpu.id, "return",
           fmt::format("{:#x} {} rax={:#x}", access.address().raw, place(access.address().raw),
-                      registers_.gpr[kRax]));
+                      cpus_[cpu.id].gpr[kRax]));
     } else {
       add(after_, cpu.id, access_name(access),
           fmt::format("{:#x} {} {}{}{}", access.address().raw, uint64_t{access.size}, value_of(access),
@@ -130,13 +131,13 @@ void InstructionTrace::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t)
     case CpuEvent::Kind::Interrupt:
       add(before_, cpu.id, "irq",
           fmt::format("{:#x} {} at {:#x}", event.number, vector_name(event.number), event.pc));
-      rip_ = cpu.regs.gpr[kRip];
+      leads_to(cpu);
       break;
     case CpuEvent::Kind::Exception:
       add(before_, cpu.id, "fault",
           fmt::format("{:#x} {} at {:#x} code={:#x} cr2={:#x}", event.number, vector_name(event.number),
                       event.pc, event.value, cpu.regs.cr2));
-      rip_ = cpu.regs.gpr[kRip];
+      leads_to(cpu);
       break;
     case CpuEvent::Kind::InterruptReturn:
       add(after_, cpu.id, "iret", fmt::format("{:#x}", event.pc));
@@ -162,30 +163,51 @@ void InstructionTrace::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t)
   }
 }
 
-void InstructionTrace::instruction(unsigned id) {
-  Cpu& cpu = run_.pc().cpu(id);
-  rip_ = cpu.gpr(kRip);
-  std::copy_n(cpu.regs.gpr.begin(), registers_.gpr.size(), registers_.gpr.begin());
-  registers_.flags = cpu.rflags();
-  // Decoded before it runs: it may change itself. What a fault leads to is decoded afterwards.
-  const Decoded* decoded = &decode(cpu, rip_);
-  const uint64_t expected = rip_;
-  run_.forward(1);
-  if (rip_ != expected) decoded = &decode(cpu, rip_);
+// What comes next is not what was expected: it is decoded when it has been executed.
+void InstructionTrace::leads_to(const Cpu& cpu) {
+  cpus_[cpu.id].rip = cpu.regs.gpr[kRip];
+  cpus_[cpu.id].decoded = nullptr;
+}
 
+void InstructionTrace::look(unsigned id) {
+  Cpu& cpu = run_.pc().cpu(id);
+  Before& before = cpus_[id];
+  before = {.rip = cpu.gpr(kRip), .retired = cpu.regs.retired, .flags = cpu.rflags()};
+  std::copy_n(cpu.regs.gpr.begin(), before.gpr.size(), before.gpr.begin());
+  // Before it runs: it may change itself.
+  if (cpu.regs.activity == Activity::Running) before.decoded = &decode(cpu, before.rip);
+}
+
+bool InstructionTrace::instruction(std::span<const unsigned> cpus) {
+  for (const unsigned cpu : cpus) look(cpu);
+  run_.forward(1);
+  const auto found = std::ranges::find_if(
+      cpus, [&](unsigned cpu) { return run_.pc().cpu(cpu).regs.retired != cpus_[cpu].retired; });
+  if (found == cpus.end()) return false;
+  const unsigned id = *found;
+  Cpu& cpu = run_.pc().cpu(id);
+  const Before& before = cpus_[id];
+  const Decoded& decoded = before.decoded != nullptr ? *before.decoded : decode(cpu, before.rip);
+
+  if (id != last_)
+    add(buffer_, id, "switch",
+        last_ ? fmt::format("from cpu{}", *last_) : names_.agent(KernelMachine::cpu_agent(id)));
+  last_ = id;
   buffer_ += before_;
   std::string changed;
-  for (size_t i = 0; i < registers_.gpr.size(); ++i)
-    if (cpu.regs.gpr[i] != registers_.gpr[i])
+  for (size_t i = 0; i < before.gpr.size(); ++i)
+    if (cpu.regs.gpr[i] != before.gpr[i])
       fmt::format_to(std::back_inserter(changed), " {}={:#x}", kRegisters[i], cpu.regs.gpr[i]);
-  if (cpu.rflags() != registers_.flags)
-    fmt::format_to(std::back_inserter(changed), " flags={:#x}", cpu.rflags());
+  if (cpu.rflags() != before.flags) fmt::format_to(std::back_inserter(changed), " flags={:#x}", cpu.rflags());
   add(buffer_, id, "insn",
-      fmt::format("{}{}{}{}{}", decoded->text, changed.empty() ? "" : "  ;", changed,
-                  decoded->line.empty() ? "" : "  // ", decoded->line));
+      fmt::format("{}{}{}{}{}", decoded.text, changed.empty() ? "" : "  ;", changed,
+                  decoded.line.empty() ? "" : "  // ", decoded.line));
   buffer_ += after_;
   before_.clear();
   after_.clear();
+  ++step_;
+  flush(kBuffer);
+  return true;
 }
 
 void InstructionTrace::flush(size_t keep) {
@@ -194,18 +216,19 @@ void InstructionTrace::flush(size_t keep) {
   buffer_.clear();
 }
 
-bool InstructionTrace::write_all() {
-  std::optional<unsigned> last;
+bool InstructionTrace::write_flows() {
   while (!failed_) {
     const std::optional<unsigned> cpu = run_.next_cpu();
-    if (!cpu) break;
-    if (cpu != last)
-      add(buffer_, *cpu, "switch",
-          last ? fmt::format("from cpu{}", *last) : names_.agent(KernelMachine::cpu_agent(*cpu)));
-    last = cpu;
-    instruction(*cpu);
-    ++step_;
-    flush(kBuffer);
+    if (!cpu || !instruction({&*cpu, 1})) break;
+  }
+  flush(0);
+  return !failed_ && std::fflush(out_) == 0;
+}
+
+bool InstructionTrace::write_check() {
+  std::vector<unsigned> all(cpus_.size());
+  std::ranges::generate(all, [next = 0u]() mutable { return next++; });
+  while (!failed_ && run_.check_left() > 0 && instruction(all)) {
   }
   flush(0);
   return !failed_ && std::fflush(out_) == 0;

@@ -13,8 +13,6 @@ namespace {
 // So long nothing but idle CPUs: nobody will ever wake up. In virtual nanoseconds.
 constexpr uint64_t kForever = 3'000'000'000;
 constexpr uint64_t kMostRevivals = 20;
-// What a kernel may still do after it has reported its end.
-constexpr uint64_t kLastWords = 3'000'000;
 constexpr uint64_t kCheckLimit = 2'000'000'000;
 
 // "name+0x12" of the kernel's own that is there to wait for something.
@@ -211,7 +209,8 @@ Stop KernelMachine::end_of_test() {
   if (options_.judge)
     if (std::string wrong = options_.judge(state_.results); !wrong.empty())
       return finish(Faulted{Faulted::Kind::Assertion, {}, {}, std::move(wrong)});
-  if (!options_.has_check) return finish(Exited{});
+  // What serial orders give is known before the check, which may fail after any of them.
+  if (!options_.has_check || !explores_) return finish(Exited{});
   Pc& pc = *machine_.pc;
   natural_ = true;
   tap_.watches.clear();
@@ -243,6 +242,7 @@ Stop KernelMachine::finish(Outcome outcome) {
   }
   if (!state_.line.empty()) console_line(std::exchange(state_.line, {}));
   std::vector<Place> found = communication_.points();
+  remove_places_in(options_.no_choices, found);
   std::ranges::set_difference(found, inputs_.policy.places, std::back_inserter(feedback_.places));
   sink_->on_end(outcome);
   return outcome;

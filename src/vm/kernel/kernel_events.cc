@@ -10,7 +10,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMostText = 4096;  // in a line of the console
+constexpr size_t kMostConsoleLine = 4096;  // in a line of the console
 constexpr uint64_t kMostResults = uint64_t{1} << 20;
 constexpr uint64_t kMostValues = 1024;  // of a choice
 constexpr uint64_t kKernelAddresses = 0xffff'8000'0000'0000;
@@ -177,7 +177,7 @@ void KernelMachine::read_console() {
     if (c == '\r') continue;
     if (c == '\n')
       console_line(std::exchange(state_.line, {}));
-    else if (state_.line.size() < kMostText)
+    else if (state_.line.size() < kMostConsoleLine)
       state_.line += c;
   }
 }

@@ -9,9 +9,6 @@
 namespace slalom::vm {
 namespace {
 
-// What a kernel may still do after it has reported its end.
-constexpr uint64_t kLastWords = 3'000'000;
-
 TapFilter test_filter() {
   // Ring 0 without its own stacks: what flows can share. Calls, so that everybody knows who called whom.
   return {.rings = 1, .own_stack = false, .calls = true};
@@ -61,11 +58,6 @@ void KernelMachine::recognise(Recognised what) {
 KernelMachine::~KernelMachine() {
   machine_.pc->attach(nullptr);
   machine_.pc->set_hypercalls(nullptr);
-}
-
-AgentId KernelMachine::interrupt_agent(unsigned cpu, uint8_t vector) {
-  // Linux's own vectors are at the top: these have readable ids.
-  return cpu_agent(cpu).interrupt(vector >= 0xd0 ? vector - 0xd0u : 0x100u + vector);
 }
 
 Result<void> KernelMachine::reset(const Inputs& inputs) {
@@ -136,7 +128,7 @@ Stop KernelMachine::resume(Decision decision) {
       std::vector<uint8_t> possible = vectors(cpu);
       if (const std::optional<uint8_t> timer = early_timer(cpu)) possible.push_back(*timer);
       for (const uint8_t vector : possible) {
-        if (decision.next != interrupt_agent(cpu, vector)) continue;
+        if (decision.next != arriving(cpu, vector)) continue;
         enter_interrupt(cpu, vector, decision.next);
         delivered = true;
         break;
@@ -159,84 +151,12 @@ uint64_t KernelMachine::instructions() const {
 uint64_t KernelMachine::ops(unsigned cpu) const {
   return machine_.pc->cpu(cpu).regs.retired - begin_retired_[cpu];
 }
-AgentId KernelMachine::agent(unsigned cpu) const {
-  const std::vector<Interrupt>& nested = state_.cpus[cpu].interrupts;
-  return nested.empty() ? cpu_agent(cpu) : nested.back().agent;
-}
-
 // The CPU's own count of instructions at which a schedule wants it stopped next.
 uint64_t KernelMachine::next_stop(unsigned cpu) const {
   const ChoicePolicy::Position after{agent(cpu), ops(cpu) + 1};
   const auto& stops = inputs_.policy.stops;
   const auto found = std::lower_bound(stops.begin(), stops.end(), after);
   return found != stops.end() && found->agent == after.agent ? found->ops : ~uint64_t{0};
-}
-
-bool KernelMachine::can_run(unsigned cpu) const {
-  return !state_.cpus[cpu].parked && machine_.pc->cpu(cpu).regs.activity == Activity::Running;
-}
-bool KernelMachine::enabled(unsigned cpu) const {
-  // Whoever spins waits for what it reads to change: an interrupt does not end that.
-  return can_run(cpu) ? state_.cpus[cpu].liveness.live() : unlisted(cpu).has_value();
-}
-
-std::optional<uint8_t> KernelMachine::unlisted(unsigned cpu) const {
-  const Contexts& contexts = options_.contexts;
-  if (!explores_ || (contexts.timers && contexts.ipis && contexts.devices)) return std::nullopt;
-  for (const uint8_t vector : vectors(cpu))
-    if (!contexts.has(vector)) return vector;
-  return std::nullopt;
-}
-
-std::vector<uint8_t> KernelMachine::vectors(unsigned cpu) const {
-  std::vector<uint8_t> found;
-  Pc& pc = *machine_.pc;
-  if (!pc.can_deliver(cpu)) return found;
-  const bool open = (pc.cpu(cpu).regs.rflags & flag::kInterrupt) != 0;
-  for (const PendingInterrupt& one : pc.devices().pending_interrupts(cpu)) {
-    const bool nmi = one.source == PendingInterrupt::Source::Nmi;
-    if (nmi ? !pc.cpu(cpu).regs.nmi_blocked : open && one.deliverable) found.push_back(one.vector);
-  }
-  return found;
-}
-
-std::optional<uint8_t> KernelMachine::early_timer(unsigned cpu) const {
-  if (!explores_ || !options_.contexts.timers || state_.cpus[cpu].early_timers >= options_.early_timers)
-    return std::nullopt;
-  return machine_.pc->early_timer(cpu);
-}
-
-void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector, AgentId as) {
-  Pc& pc = *machine_.pc;
-  CpuState& state = state_.cpus[cpu];
-  // Whatever has just returned has done so before the interrupt comes.
-  tap_.base_step = pc.executed();
-  tap_.functions.at_block(pc.cpu(cpu), tap_, pc.cpu(cpu).gpr(kRip), static_cast<uint8_t>(OpKind::Return), 0);
-  const Interrupt context{as, pc.cpu(cpu).gpr(kRip), pc.cpu(cpu).gpr(kRsp)};
-  state.interrupts.push_back(context);
-  state.parked = false;
-  state.liveness.revive();
-  if (pc.early_timer(cpu) == vector) {
-    pc.skip_to_timer(cpu);
-    note(Course::Leg::Kind::Timer, cpu, 0);
-    ++state.early_timers;
-  }
-  state.inside = false;  // what the CPU itself reads to get there is nobody's
-  const bool delivered = pc.deliver(cpu, vector);
-  note(Course::Leg::Kind::Deliver, cpu, vector);
-  CHECK(delivered, "interrupt {} could not be delivered to CPU {}", vector, cpu);
-  look_at_scope(cpu);
-}
-
-// Handlers whose return has been seen, or which a switch to another thread has left for good.
-void KernelMachine::leave_interrupts(unsigned cpu, bool all) {
-  std::vector<Interrupt>& nested = state_.cpus[cpu].interrupts;
-  const Cpu& at = machine_.pc->cpu(cpu);
-  while (!nested.empty() && (all || (nested.back().return_rip == at.regs.gpr[kRip] &&
-                                     nested.back().return_rsp == at.regs.gpr[kRsp]))) {
-    nested.pop_back();
-    if (!all) break;
-  }
 }
 
 // What is below an interrupt's frame belongs to whoever was interrupted.
@@ -274,7 +194,8 @@ Stop KernelMachine::run(uint32_t lease) {
                                  : scoped()                                  ? 0
                                                                              : lease,
                        .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
-                       .stop_at_window = true};
+                       .stop_at_window = true,
+                       .offered = state.offered};
     watch_for_writes();
     const PcStop why = pc.run_cpu(cpu, options);
     note(Course::Leg::Kind::Run, cpu, pc.cpu(cpu).regs.retired);
@@ -336,6 +257,9 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
       if (state_.dying || ops(cpu) == state_.chosen_at) return std::nullopt;
       return choice(ChoiceKind::Running);
     case PcStop::Window:
+      // An interrupt that is kept waiting could come wherever the CPU enables interrupts again. That it
+      // can, at every choice point, is enough: as choice points of their own these would be most of all.
+      if (pc.can_deliver(cpu)) state.offered = pc.next_vector(cpu);
       if (state_.dying) return std::nullopt;
       if (const std::optional<uint8_t> vector = unlisted(cpu)) {
         enter_interrupt(cpu, *vector, agent(cpu));
@@ -417,47 +341,14 @@ Stop KernelMachine::choice_point() {
   point.current_ops = state_.running ? ops(state_.current) : 0;
   point.arity = state_.arity;
   point.source = this;
-  uint64_t digest =
-      combine(static_cast<uint64_t>(point.kind), point.current.raw, point.current_ops, instructions());
-  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu)
-    digest = combine(digest, machine_.pc->cpu(cpu).regs.gpr[kRip], machine_.pc->cpu(cpu).regs.gpr[kRsp]);
+  uint64_t digest = fold(fold(static_cast<uint64_t>(point.kind), point.current.raw),
+                         fold(point.current_ops, instructions()));
+  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) {
+    const Registers& r = machine_.pc->cpu(cpu).regs;
+    digest = fold(digest, fold(r.gpr[kRip], r.gpr[kRsp]));
+  }
   point.digest = digest;
   return point;
-}
-
-std::span<const Option> KernelMachine::options() const {
-  if (!options_known_) {
-    options_found_.clear();
-    const Contexts contexts = explores_ ? options_.contexts : Contexts{};
-    std::vector<Option> others;  // CPUs that are not the search's
-    for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) {
-      const Place here{machine_.pc->cpu(cpu).regs.gpr[kRip]};
-      if (enabled(cpu))
-        ((contexts.cpus >> cpu & 1) != 0 ? options_found_ : others)
-            .push_back({agent(cpu), next_operations_.of(machine_.pc->cpu(cpu))});
-      for (const uint8_t vector : vectors(cpu))
-        if (contexts.has(vector))
-          options_found_.push_back({interrupt_agent(cpu, vector), {OpKind::IrqEnter, ObjectId{cpu}, here}});
-    }
-    if (options_found_.empty()) options_found_ = std::move(others);
-    // A timer that is not due only comes where it interrupts somebody, or where nothing else can happen.
-    const bool interrupts = state_.kind == ChoiceKind::Running || options_found_.empty();
-    for (unsigned cpu = 0; interrupts && cpu < state_.cpus.size(); ++cpu)
-      if (const std::optional<uint8_t> vector = early_timer(cpu))
-        options_found_.push_back({interrupt_agent(cpu, *vector),
-                                  {OpKind::IrqEnter, ObjectId{cpu}, Place{machine_.pc->cpu(cpu).gpr(kRip)}}});
-    std::ranges::sort(options_found_, {}, &Option::agent);
-    options_known_ = true;
-  }
-  return options_found_;
-}
-
-std::vector<Option> KernelMachine::blocked() const {
-  std::vector<Option> found;
-  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
-    if (!enabled(cpu) && !state_.cpus[cpu].done)
-      found.push_back({agent(cpu), {OpKind::None, {}, Place{machine_.pc->cpu(cpu).regs.gpr[kRip]}}});
-  return found;
 }
 
 uint64_t KernelMachine::state_hash() const {

@@ -52,7 +52,8 @@ struct KernelMachineOptions {
   std::function<const std::map<Place, uint64_t>*()> stays;
   std::shared_ptr<const GuestKernel> guest;  // whose locks and allocations are told; null: none
   Contexts contexts;
-  Scope scope;                // empty: everything
+  Scope scope;                        // empty: everything
+  std::vector<CodeRange> no_choices;  // where communication makes no choice points; sorted
   unsigned early_timers = 2;  // times that a CPU's timer may come before it is due, time passing meanwhile
 };
 
@@ -108,11 +109,12 @@ class KernelMachine final : public Machine,
     bool operator==(const Recognised&) const = default;
   };
   void recognise(Recognised what);
-  // Without early timers, contexts and scope, until true is said again.
+  // Without early timers, contexts, scope and check, until true is said again.
   void set_explores(bool explores) { explores_ = explores; }
 
   static AgentId cpu_agent(unsigned cpu) { return AgentId::initial(cpu); }
-  static AgentId interrupt_agent(unsigned cpu, uint8_t vector);
+  // `nested`: how many contexts of the same interrupt it has interrupted.
+  static AgentId interrupt_agent(unsigned cpu, uint8_t vector, unsigned nested = 0);
 
  private:
   struct Interrupt {  // a context on a CPU
@@ -132,6 +134,7 @@ class KernelMachine final : public Machine,
     std::vector<Interrupt> interrupts;  // the innermost last
     bool parked = false;                // at SLALOM_DONE, and not interrupted since
     bool done = false;                  // its flow is
+    std::optional<uint8_t> offered;     // an interrupt that waits since a choice point was made for it
     unsigned early_timers = 0;          // that have come
     bool inside = false;                // of the scope
     bool entered = false;               // its flow has just called the kernel
@@ -180,6 +183,8 @@ class KernelMachine final : public Machine,
   // How often a CPU is looked at, and how often the end of an execution is; at fixed counts of its own
   // instructions.
   static constexpr uint64_t kLook = 1'024, kSlice = 16 * kLook;
+  static constexpr uint64_t kLastWords =
+      3'000'000;  // what a kernel may still do after it has reported its end
   static constexpr uint64_t kAllPlaces = ~uint64_t{0} >> 1;  // more than can be passed
 
   void begin_anew(EventSink& sink);
@@ -197,7 +202,11 @@ class KernelMachine final : public Machine,
   bool enabled(unsigned cpu) const;
   std::vector<uint8_t> vectors(unsigned cpu) const;        // of interrupts that could be delivered now
   std::optional<uint8_t> early_timer(unsigned cpu) const;  // one that may come before it is due
-  AgentId agent(unsigned cpu) const;                       // whose turn it is on that CPU
+  AgentId agent(unsigned cpu) const {
+    const std::vector<Interrupt>& nested = state_.cpus[cpu].interrupts;
+    return nested.empty() ? cpu_agent(cpu) : nested.back().agent;
+  }                                                      // whose turn it is on that CPU
+  AgentId arriving(unsigned cpu, uint8_t vector) const;  // who it would be, if that interrupt came
   uint64_t ops(unsigned cpu) const;
   uint64_t next_stop(unsigned cpu) const;
   bool next_stop_is(unsigned cpu) const;                // here

@@ -16,8 +16,9 @@ KernelNames::KernelNames(SymbolTable symbols, std::vector<std::string> flows, un
     const std::string name = cpu < flows.size() ? flows[cpu] : fmt::format("cpu{}", cpu);
     agents_[KernelMachine::cpu_agent(cpu)] = name;
     for (unsigned vector = 0; vector < 256; ++vector)
-      agents_[KernelMachine::interrupt_agent(cpu, static_cast<uint8_t>(vector))] =
-          fmt::format("{} on cpu{}", vector_name(vector), cpu);
+      for (unsigned nested = 0; nested < 2; ++nested)
+        agents_[KernelMachine::interrupt_agent(cpu, static_cast<uint8_t>(vector), nested)] =
+            fmt::format("{}{} on cpu{}", nested > 0 ? "nested " : "", vector_name(vector), cpu);
   }
 }
 

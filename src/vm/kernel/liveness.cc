@@ -24,8 +24,12 @@ void Liveness::on_accesses(std::span<const Access> accesses) {
   if (last_pause_ != 0)
     for (const Access& access : accesses)
       if (!access.wrote && since_pause_.size() < kMostReads) note_read(since_pause_, access);
+  // A loop that waits does not write: whatever comes before a write is of no interest.
   constexpr size_t kWindow = size_t{kLoop} * kRounds;
-  for (const Access& access : accesses)
+  size_t first = accesses.size();
+  while (first > 0 && !accesses[first - 1].wrote) --first;
+  if (first > 0) recent_.clear();
+  for (const Access& access : accesses.subspan(first))
     if (access.size != 0) recent_.push_back(access);  // else a call or return
   if (recent_.size() > 2 * kWindow)
     recent_.erase(recent_.begin(), recent_.end() - static_cast<ptrdiff_t>(kWindow));
@@ -46,8 +50,7 @@ void Liveness::look_for_loop() {
     const std::span<const Access> tail = recent.last(period * kRounds);
     if (!same(tail[tail.size() - 1], tail[tail.size() - 1 - period])) continue;
     bool loop = true;
-    for (size_t i = 0; loop && i < tail.size(); ++i)
-      loop = !tail[i].wrote && (i < period || same(tail[i], tail[i - period]));
+    for (size_t i = period; loop && i < tail.size(); ++i) loop = same(tail[i], tail[i - period]);
     if (!loop) continue;
     reads_.clear();
     for (const Access& access : tail.last(period)) note_read(reads_, access);

@@ -53,7 +53,7 @@ class Liveness {
   Why why_ = Why::Live;
   uint64_t last_pause_ = 0;
   uint64_t others_ = 0;
-  std::vector<Access> recent_;         // at most kLoop * kRounds, the latest last
+  std::vector<Access> recent_;         // reads since the last write, the latest last
   std::vector<uint64_t> since_pause_;  // addresses read
   std::vector<uint64_t> reads_;
   std::array<uint64_t, kReasons> counts_{};

@@ -29,6 +29,27 @@ constexpr std::string_view kIgnored[] = {
     // printk
     "printk", "_printk", "vprintk", "__warn", "warn_slowpath"};
 
+// Beginnings of names, without leading underscores: see scheduling_code(). Mounts propagate_, too, pipes
+// account_, and block devices have an rq_: these are not meant.
+constexpr std::string_view kScheduling[] = {
+    // scheduler
+    "account_cfs", "account_entity", "account_guest", "account_idle", "account_llc", "account_process",
+    "account_steal", "account_system", "account_user", "active_load_balance", "attach_task",
+    "available_idle_cpu", "calc_global", "calc_load", "can_migrate", "check_preempt", "clear_buddies",
+    "cpu_util", "cpuacct_", "dequeue_entity", "dequeue_pushable", "dequeue_rt", "dequeue_task",
+    "detach_entity", "detach_task", "effective_load", "enqueue_entity", "enqueue_pushable", "enqueue_rt",
+    "enqueue_task", "entity_", "find_busiest", "find_idlest", "finish_task_switch", "idle_cpu", "irqtime_",
+    "load_balance", "migrate_task", "newidle_balance", "nohz_", "pick_next_", "pick_task", "place_entity",
+    "propagate_entity", "psi_", "put_prev_", "rebalance_domains", "resched_curr", "reweight_", "rq_attach",
+    "rq_clock", "rq_offline", "rq_online", "run_rebalance", "sched_balance", "sched_clock", "schedule",
+    "scheduler_tick", "select_idle", "select_task_rq", "set_next_", "set_task_cpu", "task_tick", "task_util",
+    "trigger_load_balance", "ttwu_", "update_blocked", "update_cfs", "update_curr", "update_group",
+    "update_idle", "update_load_avg", "update_min_vruntime", "update_rq", "update_rt", "update_sd",
+    "update_sg", "update_tg", "wakeup_preempt", "yield_task",
+    // timekeeping
+    "do_timer", "ktime_", "tick_", "timekeeping_", "update_process_times", "update_vsyscall",
+    "update_wall_time"};
+
 bool matches(std::string_view pattern, std::string_view name) {
   if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
   return name == pattern;
@@ -84,6 +105,26 @@ Result<Scope> find_scope(const SymbolTable& symbols, std::span<const std::string
           "/proc/kallsyms?",
           wanted[i]);
   return scope;
+}
+
+std::vector<CodeRange> scheduling_code(const SymbolTable& symbols) {
+  std::vector<CodeRange> found;
+  for (const Symbol& symbol : symbols.symbols()) {
+    if (!symbol.is_code() || symbol.is_offset || !symbol.module.empty()) continue;
+    std::string_view name = symbol.name;
+    name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
+    if (std::ranges::any_of(kScheduling, [&](std::string_view one) { return name.starts_with(one); }))
+      found.push_back({symbol.address, symbol.address + symbol.size});
+  }
+  return found;
+}
+
+void remove_places_in(std::span<const CodeRange> code, std::vector<Place>& places) {
+  auto range = code.begin();
+  std::erase_if(places, [&](Place place) {
+    while (range != code.end() && range->end <= place.raw) ++range;
+    return range != code.end() && range->begin <= place.raw;
+  });
 }
 
 void Scope::watch(FunctionWatch& watch) const {

@@ -14,6 +14,7 @@
 
 #include "base/flat_map.h"
 #include "base/result.h"
+#include "base/strong.h"
 #include "symbols/symbol_table.h"
 #include "vm/cpu/function_watch.h"
 
@@ -39,5 +40,15 @@ inline constexpr std::string_view kScopeAdvice =
     "a scope is \"module:NAME\", \"function:NAME\" or \"function:BEGINNING*\"";
 // Fails where a name is nobody's.
 Result<Scope> find_scope(const SymbolTable& symbols, std::span<const std::string> wanted);
+
+// Where, without a scope, a search does not switch unless it is asked to: in the scheduler and in
+// timekeeping. CPUs look at each other's queues and clocks all the time, under locks of their own, which are
+// choice points all the same; accesses under them would be most of all choice points, and tell nothing about
+// a test.
+struct CodeRange {
+  uint64_t begin = 0, end = 0;
+};
+std::vector<CodeRange> scheduling_code(const SymbolTable& symbols);                  // sorted
+void remove_places_in(std::span<const CodeRange> code, std::vector<Place>& places);  // both are sorted
 
 }  // namespace slalom::vm

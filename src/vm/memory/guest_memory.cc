@@ -1,6 +1,7 @@
 #include "vm/memory/guest_memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/little_endian.h"
@@ -31,6 +32,12 @@ bool first_piece(const Cpu& cpu, uint64_t address, uint64_t size, Piece& piece) 
 }  // namespace
 
 size_t read_memory(const Cpu& cpu, uint64_t address, std::span<uint8_t> out) {
+  // Mostly the CPU has just been there. A TLB never says anything else than the page tables.
+  const TlbEntry& entry = cpu.tlbs[address >> 63 != 0 ? 0 : 1].entries[Tlb::index(address)];
+  if (entry.read == (address & kPageMask) && out.size() <= kPageSize - address % kPageSize) {
+    std::memcpy(out.data(), reinterpret_cast<const void*>(address + entry.addend), out.size());
+    return out.size();
+  }
   size_t done = 0;
   Piece piece;
   while (done < out.size() && first_piece(cpu, address + done, out.size() - done, piece)) {
@@ -68,12 +75,15 @@ bool write_memory(Cpu& cpu, uint64_t address, std::span<const uint8_t> bytes) {
     pieces.push_back(piece);
   }
   Ram& ram = cpu.system.ram;
+  Blocks& blocks = *cpu.system.blocks;
   for (const Piece& piece : pieces) {
     if (!ram.write(piece.physical, bytes.first(piece.size))) return false;
     bytes = bytes.subspan(piece.size);
-    cpu.system.blocks->drop_page(cpu.system, ram.page_of(piece.physical));
+    const uint64_t page = ram.page_of(piece.physical);
+    if (blocks.overlaps(page, piece.physical & ~kPageMask, static_cast<unsigned>(piece.size)))
+      blocks.drop_page(cpu.system, page);
+    if (ram.flags(page) & Ram::kPageTable) forget_all(cpu.system);
   }
-  forget_all(cpu.system);
   return true;
 }
 

@@ -108,6 +108,7 @@ void write_device(Cpu& cpu, Physical address, unsigned size, const std::byte* in
     size -= step;
   }
   cpu.window = true;
+  cpu.end_with_block();
 }
 
 bool read_pieces(Cpu& cpu, const Op* op, const Split& split, unsigned size, std::byte* out) {
@@ -214,11 +215,6 @@ const TlbEntry* observed_entry(Cpu& cpu, uint64_t address, unsigned size, uint64
   return entry.*tag == ((address + size - 1) & kPageMask) && !cpu.aligned_only ? &entry : nullptr;
 }
 
-Physical physical_behind(const Cpu& cpu, const uint8_t* host) {
-  const auto offset = static_cast<uint64_t>(host - cpu.system.ram.page_data(0));
-  return offset < kLowRamEnd ? offset : offset - kLowRamEnd + kHighRamStart;
-}
-
 uint64_t buffered_value(const Cpu& cpu, unsigned size) {
   return fold_value(cpu.buffer.data(), size);
 }
@@ -244,7 +240,7 @@ template <unsigned size, uint64_t TlbEntry::*tag>
   } else {
     std::memcpy(cpu.buffer.data(), &value, size);
   }
-  record(cpu, op, address, physical_behind(cpu, host), size, value, false, modifies);
+  record(cpu, op, address, cpu.system.ram.address_behind(host), size, value, false, modifies);
   return true;
 }
 
@@ -261,7 +257,7 @@ template <unsigned size>
   } else {
     std::memcpy(host, &value, size);
   }
-  record(cpu, op, address, physical_behind(cpu, host), size, value, true, modifies_of(cpu, op));
+  record(cpu, op, address, cpu.system.ram.address_behind(host), size, value, true, modifies_of(cpu, op));
   return true;
 }
 

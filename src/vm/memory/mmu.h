@@ -1,7 +1,9 @@
 // The memory management unit: page walks, TLB fills, and every access that the TLB does not answer.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 
 #include "vm/cpu/cpu.h"
 
@@ -47,7 +49,23 @@ void protect_page(System& system, uint64_t ram_page);
 // The four pointers of three-level paging, from where CR3 points. False: #GP, and nothing has changed.
 bool load_pdptes(Cpu& cpu, uint64_t cr3);
 void address_space_changed(Cpu& cpu, uint64_t old_cr3);
-// After RAM was changed behind the CPUs' backs (restore, loaders).
+// After RAM was changed behind the CPUs' backs (loaders).
 void forget_all(System& system);
+// The first write to each page must be noticed again.
+void forget_writes(System& system);
+
+// What a CPU's translations of the upper half of the address space, which is the kernel's, rest on besides
+// the tables that its root leads to.
+struct UpperHalf {
+  explicit UpperHalf(const Cpu& cpu);
+  bool operator==(const UpperHalf&) const = default;
+
+  bool known = false;
+  uint64_t cr0 = 0, cr4 = 0, efer = 0;
+  std::array<uint8_t, kPageSize / 2> entries{};  // of the root
+};
+// After registers and the `changed` pages were restored: what of a kernel's translations cannot have changed
+// stays, so that not every execution has to find all of it again. `before`: of each CPU, before that.
+void forget_restored(System& system, std::span<const UpperHalf> before, std::span<const uint32_t> changed);
 
 }  // namespace slalom::vm

@@ -21,8 +21,7 @@ alignas(kPageSize) constexpr uint8_t kZeroPage[kPageSize] = {};
 // page, so that those still fit.
 constexpr uint64_t kGuard = 2 * kMebibyte;
 
-// Huge pages where the host has them: guest memory is read and written at random.
-uint8_t* map_zeros(uint64_t size) {
+uint8_t* map_zeros(uint64_t size, int advice) {
   void* all = mmap(nullptr, size + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (all == MAP_FAILED) return nullptr;
   uint8_t* data = static_cast<uint8_t*>(all) + kGuard;
@@ -30,7 +29,7 @@ uint8_t* map_zeros(uint64_t size) {
     munmap(all, size + 2 * kGuard);
     return nullptr;
   }
-  madvise(data, size, MADV_HUGEPAGE);
+  madvise(data, size, advice);
   return data;
 }
 
@@ -74,7 +73,8 @@ Result<std::unique_ptr<Ram>> Ram::make(uint64_t size) {
   if (size < kMebibyte || size > 8192 * kMebibyte || size % kMebibyte != 0)
     return error("guest memory of {} bytes: it must be 1 MiB up to 8 GiB, in whole MiB", size);
   std::unique_ptr<Ram> ram(new Ram(size));
-  ram->data_ = map_zeros(size);
+  // Huge pages where the host has them: guest memory is read and written at random.
+  ram->data_ = map_zeros(size, MADV_HUGEPAGE);
   if (ram->data_ == nullptr)
     return error("cannot reserve {} MiB for the guest: {}; give it less memory", size / kMebibyte,
                  std::strerror(errno));
@@ -145,7 +145,9 @@ uint64_t Ram::hash() {
 void Ram::make_base() {
   // A mapping of its own, never written again: processes forked later share it, those forked earlier keep
   // theirs.
-  uint8_t* base = map_zeros(size_);
+  // Small pages: only those that are not zero are ever touched, and clearing the others takes longer than all
+  // else that is done here.
+  uint8_t* base = map_zeros(size_, MADV_NOHUGEPAGE);
   CHECK(base != nullptr, "no memory for the base image: {}", std::strerror(errno));
   for (uint64_t page = 0; page < pages(); ++page)
     if (flags_[page] & kUsed)

@@ -47,6 +47,10 @@ class Ram {
     const Physical offset = page << kPageShift;
     return offset < kLowRamEnd ? offset : offset - kLowRamEnd + kHighRamStart;
   }
+  Physical address_behind(const uint8_t* host) const {  // a pointer into RAM
+    const auto offset = static_cast<uint64_t>(host - data_);
+    return offset < kLowRamEnd ? offset : offset - kLowRamEnd + kHighRamStart;
+  }
   const uint8_t* page_data(uint64_t page) const { return data_ + (page << kPageShift); }
   // For writing: only after touch(page).
   uint8_t* page_data(uint64_t page) { return data_ + (page << kPageShift); }

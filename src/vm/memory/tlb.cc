@@ -2,6 +2,7 @@
 #include "vm/memory/tlb.h"
 
 #include <cstring>
+#include <span>
 
 #include "vm/memory/mmu.h"
 #include "vm/memory/walk.h"
@@ -37,6 +38,69 @@ void address_space_changed(Cpu& cpu, uint64_t old_cr3) {
 
 void forget_all(System& system) {
   for (const auto& cpu : system.cpus) cpu->forget_translations();
+}
+
+void forget_writes(System& system) {
+  for (const auto& cpu : system.cpus)
+    for (Tlb& tlb : cpu->tlbs)
+      if (tlb.any)
+        for (TlbEntry& entry : tlb.entries) entry.write = kNoTag;
+}
+
+UpperHalf::UpperHalf(const Cpu& cpu) : cr0(cpu.regs.cr0), cr4(cpu.regs.cr4), efer(cpu.regs.efer) {
+  const uint64_t root = cpu.system.ram.page_of(cpu.regs.cr3 & kTableMask);
+  if (!cpu.long_mode() || root == Ram::kNoPage) return;
+  known = true;
+  std::memcpy(entries.data(), cpu.system.ram.page_data(root) + kPageSize / 2, entries.size());
+}
+
+namespace {
+
+// Of one table whose entries map pages.
+void forget_table(System& system, uint64_t first) {
+  constexpr uint64_t kReach = 512 * kPageSize;
+  for (const auto& cpu : system.cpus) {
+    for (Tlb& tlb : cpu->tlbs)
+      for (uint64_t address = first; address != first + kReach; address += kPageSize) tlb.drop(address);
+    for (JumpCache& cache : cpu->jump_caches)
+      for (JumpCache::Entry& entry : cache.entries)
+        if ((entry.tag ^ cache.salt) - first < kReach) entry = {};
+  }
+}
+
+// False: so much depends on them that everything must go.
+bool forget_tables(System& system, std::span<const uint32_t> changed) {
+  bool enough = true;
+  for (const uint32_t page : changed) {
+    if (!(system.ram.flags(page) & Ram::kPageTable)) continue;
+    const TableUse& use = system.tables[page];
+    if (use.level == 4 && !use.ambiguous) continue;  // roots are compared as a whole
+    // Nothing that was read from it stays: it need not be watched before it is read again. Of the lower half
+    // nothing stays anyway.
+    system.ram.clear_flag(page, Ram::kPageTable);
+    if (use.ambiguous || (use.level != 1 && static_cast<int64_t>(use.address) < 0))
+      enough = false;
+    else if (static_cast<int64_t>(use.address) < 0)
+      forget_table(system, use.address);
+  }
+  return enough;
+}
+
+}  // namespace
+
+void forget_restored(System& system, std::span<const UpperHalf> before, std::span<const uint32_t> changed) {
+  if (!forget_tables(system, changed)) return forget_all(system);
+  forget_writes(system);
+  for (const auto& cpu : system.cpus) {
+    const UpperHalf& old = before[cpu->id];
+    if (!old.known || UpperHalf(*cpu) != old) {
+      cpu->forget_translations();
+      continue;
+    }
+    for (Tlb& tlb : cpu->tlbs) tlb.flush_low();
+    for (JumpCache& cache : cpu->jump_caches)
+      if (cache.has_low) cache.forget();
+  }
 }
 
 }  // namespace slalom::vm

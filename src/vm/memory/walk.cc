@@ -62,7 +62,8 @@ bool walk_long(Cpu& cpu, uint64_t address, AccessKind kind, bool user, Physical 
     const unsigned shift = kPageShift + 9 * (level - 1);
     if (!read_entry(cpu, table, (address >> shift) & 511, step))
       return cpu.raise_page_fault(address, tried | 1 | 8);
-    note_table(cpu.system, step.ram_page, address & ~((uint64_t{1} << (shift + 9)) - 1), level, !four);
+    const uint64_t first = level == 4 ? 0 : address & ~((uint64_t{1} << (shift + 9)) - 1);
+    note_table(cpu.system, step.ram_page, first, level, !four);
     const uint64_t entry = step.value;
     if (!(entry & kPresent)) return cpu.raise_page_fault(address, tried);
     const bool large = level > 1 && (entry & kLarge);
@@ -163,6 +164,11 @@ bool load_pdptes(Cpu& cpu, uint64_t cr3) {
 bool translate_quietly(const Cpu& cpu, uint64_t address, Physical& physical) {
   const Registers& r = cpu.regs;
   const Ram& ram = cpu.system.ram;
+  const TlbEntry& known = cpu.tlbs[0].entries[Tlb::index(address)];
+  if (known.read == (address & kPageMask)) {
+    physical = ram.address_behind(reinterpret_cast<const uint8_t*>(address + known.addend));
+    return true;
+  }
   if (!(r.cr0 & cr0::kPg)) {
     physical = static_cast<uint32_t>(address);
     return true;

@@ -39,7 +39,7 @@ class Reader {
     const toml::table& root = parsed.table();
     TRY(only_keys(root, "a kernel test",
                   {"name", "about", "kernel", "debug_info", "cpus", "memory", "append", "modules", "files",
-                   "setup", "check", "scope", "contexts", "flow", "expect", "limits"}));
+                   "setup", "check", "scope", "scheduler", "contexts", "flow", "expect", "limits"}));
     TRY(read_text(root, "name", test_.name));
     TRY(read_text(root, "about", test_.about));
     TRY(read_text(root, "kernel", test_.kernel));
@@ -196,6 +196,11 @@ class Reader {
     for (const KernelTest::Entry& one : test_.scope)
       if (!is_scope(one.text))
         return error("{}:{}: \"{}\": {}", test_.file, one.line, one.text, kScopeAdvice);
+    if (const toml::node* node = root.get("scheduler")) {
+      const auto given = node->value_exact<bool>();
+      if (!given) return wrong(*node, "`scheduler` must be true or false");
+      test_.scheduler = *given;
+    }
     TRY_ASSIGN(test_.contexts, entries_of(root, "contexts"));
     bool some_cpu = test_.contexts.empty();
     for (const KernelTest::Entry& one : test_.contexts) {

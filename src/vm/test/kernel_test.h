@@ -64,6 +64,7 @@ struct KernelTest {
   std::vector<Entry> setup;     // commands
   Entry check;                  // a command; empty: there is none
   std::vector<Entry> scope;     // "module:NAME", "function:NAME": what a search orders; empty: everything
+  bool scheduler = false;       // switch inside the scheduler and timekeeping, too
   std::vector<Entry> contexts;  // "cpuN", "timer", "ipi", "device": what it decides about; empty: everything
   std::vector<Flow> flows;
   Expectation expect;

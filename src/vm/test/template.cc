@@ -35,6 +35,8 @@ check = "test -p /tmp/pipe"
 
 # A search may order the accesses of a part only, and then try all their orders (--strategy dpor):
 # scope = ["module:mine", "function:pipe_*"]
+# Without a scope it switches wherever flows communicate, but not inside the kernel's scheduler, unless:
+# scheduler = true
 # It decides about these CPUs and interrupts only:
 # contexts = ["cpu0", "cpu1", "timer", "ipi", "device"]
 
@@ -60,7 +62,7 @@ close(fd)
 # [[flow]]
 # source = "flow.c"         # compiled for each run; or program = "FILE"
 
-# What the search must find (remove it if you do not know): nothing, here.
+# What the search must find (remove it if you do not know): nothing, here. slalom explore --expect checks it.
 [expect]
 kinds = []
 

@@ -53,5 +53,22 @@ TEST(FlatMap, ClearedTableStartsWithFreshValues) {
   EXPECT_EQ(map.size(), 100u);
 }
 
+TEST(FlatMap, WhatWasMovedFromIsEmptyAndCanBeUsed) {
+  FlatMap<uint32_t> from;
+  for (uint64_t key = 0; key < 100; ++key) from[key] = static_cast<uint32_t>(key + 1);
+  FlatMap<uint32_t> to = std::move(from);
+  EXPECT_EQ(to.size(), 100u);
+  EXPECT_EQ(*to.find(99), 100u);
+  EXPECT_TRUE(from.empty());
+  EXPECT_FALSE(from.contains(5));
+  from[5] = 7;
+  EXPECT_EQ(*from.find(5), 7u);
+  to = std::move(from);
+  EXPECT_EQ(to.size(), 1u);
+  from.clear();
+  from[6] = 8;
+  EXPECT_EQ(from.size(), 1u);
+}
+
 }  // namespace
 }  // namespace slalom

@@ -214,6 +214,32 @@ TEST(CampaignFindings, AreShrunkReplayedAndKept) {
   EXPECT_FALSE(replay_finding(toy(fixed), worst, {}, nullptr).value().same());
 }
 
+// The user has had enough when the first finding was replayed once.
+TEST(CampaignFindings, AreKeptWhenTheUserStopsTheReplays) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  CampaignOptions options = options_in(directory);
+  options.schedules = 100;
+  bool asked = false;
+  const auto enough = [&](const Progress& progress) {
+    EXPECT_FALSE(asked) << "asked again after the answer";
+    asked = progress.doing == Progress::Doing::Replaying && progress.replays == 1;
+    return !asked;
+  };
+  const CampaignResult result = run_campaign(target, job_for(target, "random"), options, enough).value();
+  ASSERT_GE(result.findings.size(), 2u);
+  for (const CampaignResult::Kept& kept : result.findings) {
+    EXPECT_EQ(kept.finding.replays_tried, 1u);
+    EXPECT_EQ(kept.finding.replays_same, 1u);
+    EXPECT_TRUE(kept.interrupted);
+    EXPECT_NE(kept.report.find("Replayed 1/1 (interrupted)"), std::string::npos) << kept.report;
+    EXPECT_TRUE(std::filesystem::exists(kept.capsule));
+    EXPECT_TRUE(replay_finding(target, kept.finding, {}, nullptr).value().same());
+  }
+  EXPECT_EQ(result.findings[0].finding.minimality, Minimality::Minimum);   // shrunk before that
+  EXPECT_EQ(result.findings[1].finding.minimality, Minimality::Unshrunk);  // after it
+}
+
 TEST(CampaignFindings, WithoutShrinkingAreAsTheyWereFound) {
   TemporaryDirectory directory;
   const Target target = toy(kBank);

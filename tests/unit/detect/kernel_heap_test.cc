@@ -80,6 +80,12 @@ TEST(KernelHeap, TheAllocatorsOwnAccessesAreNoUses) {
     clears.call(0, "m:use+0x2", allocator ? "kmem_cache_alloc" : "m:clear", kStack);
     clears.call(0, "x+0x1", "memset", kStack - 16).store(0, "memset+0x4", kObject);
     EXPECT_EQ(titles(clears).size(), allocator ? 0u : 1u);
+    Stream jumps;  // to the allocator, as the last thing that m:alloc_path does
+    free(jumps);
+    jumps.call(0, "m:use+0x2", "m:alloc_path", kStack);
+    jumps.call(0, allocator ? "kmem_cache_alloc+0x1f7" : "m:alloc_path+0x9", "memset", kStack - 16);
+    jumps.store(0, "memset+0x4", kObject);
+    EXPECT_EQ(titles(jumps).size(), allocator ? 0u : 1u);
   }
 }
 

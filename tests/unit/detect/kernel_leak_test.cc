@@ -9,12 +9,12 @@
 namespace slalom::test {
 namespace {
 
-constexpr uint64_t kObject = 0xffff'8880'0000'1000;
+constexpr uint64_t kLeaked = 0xffff'8880'0000'1000;
 
-Stream& alloc(Stream& s, int cpu, uint64_t object, const std::string& place = "m:make+0x10") {
+Stream& allocates(Stream& s, int cpu, uint64_t object, const std::string& place = "m:make+0x10") {
   return s.event(cpu, OpKind::Alloc, place, object, 96, "kmalloc-96");
 }
-Stream& free(Stream& s, int cpu, uint64_t object) {
+Stream& frees(Stream& s, int cpu, uint64_t object) {
   return s.event(cpu, OpKind::Free, "m:drop+0x20", object, 96, "kmalloc-96");
 }
 Stream& may_stay(Stream& s, int64_t count, const std::string& place = "m:make+0x10") {
@@ -28,8 +28,8 @@ std::vector<Verdict> verdicts(const Stream& stream) {
 TEST(KernelLeak, WhatGoesBeyondSerialOrdersIsTold) {
   Stream s;
   s.call(1, "m:ioctl+0x44", "m:make", 0xffff'c900'0000'7f00);
-  alloc(s, 0, kObject);
-  alloc(s, 1, kObject + 0x100);
+  allocates(s, 0, kLeaked);
+  allocates(s, 1, kLeaked + 0x100);
   may_stay(s, 1);
   const std::vector<Verdict> found = verdicts(s);
   ASSERT_EQ(found.size(), 1u);
@@ -45,8 +45,8 @@ TEST(KernelLeak, WhatGoesBeyondSerialOrdersIsTold) {
 TEST(KernelLeak, WhatStaysAnywayIsNone) {
   for (const int64_t stays : {1, 2}) {
     Stream s;
-    alloc(s, 0, kObject);
-    alloc(s, 1, kObject + 0x100);
+    allocates(s, 0, kLeaked);
+    allocates(s, 1, kLeaked + 0x100);
     may_stay(s, stays);
     EXPECT_EQ(verdicts(s).size(), stays == 1 ? 1u : 0u);
   }
@@ -54,21 +54,21 @@ TEST(KernelLeak, WhatStaysAnywayIsNone) {
 
 TEST(KernelLeak, WhatIsFreedIsNoneWhoeverFreesIt) {
   Stream s;
-  alloc(s, 0, kObject);
-  free(s, 1, kObject);
-  alloc(s, 1, kObject);  // a new life
-  free(s, 0, kObject);
+  allocates(s, 0, kLeaked);
+  frees(s, 1, kLeaked);
+  allocates(s, 1, kLeaked);  // a new life
+  frees(s, 0, kLeaked);
   may_stay(s, 0);
   EXPECT_TRUE(verdicts(s).empty());
-  alloc(s, 0, kObject);
+  allocates(s, 0, kLeaked);
   EXPECT_EQ(verdicts(s).size(), 1u);
 }
 
 // Each place has its own count; one that no serial order knows may leave nothing.
 TEST(KernelLeak, PlacesAreCountedForThemselves) {
   Stream s;
-  alloc(s, 0, kObject, "m:make+0x10");
-  alloc(s, 1, kObject + 0x100, "m:grow+0x10");
+  allocates(s, 0, kLeaked, "m:make+0x10");
+  allocates(s, 1, kLeaked + 0x100, "m:grow+0x10");
   may_stay(s, 2, "m:make+0x10");
   const std::vector<Verdict> found = verdicts(s);
   ASSERT_EQ(found.size(), 1u);
@@ -77,7 +77,7 @@ TEST(KernelLeak, PlacesAreCountedForThemselves) {
 
 TEST(KernelLeak, NothingIsJudgedWithoutSerialOrders) {
   Stream s;
-  alloc(s, 0, kObject);
+  allocates(s, 0, kLeaked);
   EXPECT_TRUE(verdicts(s).empty());
 }
 

@@ -210,6 +210,15 @@ TEST(KernelRace, GroupsRanksAndIgnores) {
   EXPECT_EQ(s.titles({.ignore = {"m:"}}), (Titles{"data race: core_set / core_set"}));
 }
 
+// Moving a task is the scheduler's; moving a mount is not.
+TEST(KernelRace, NamesThatTheSchedulerSharesAreKept) {
+  Stream s;
+  s.store(0, "migrate_task_rq_fair", kX, 8, 7).load(1, "peek", kX, 8, 7);
+  s.store(0, "propagate_mnt", kY, 8, 7).load(1, "detach_mounts", kY, 8, 7);
+  EXPECT_EQ(s.titles(), (Titles{"data race: detach_mounts / propagate_mnt"}));
+  EXPECT_EQ(s.titles({.ignore = {}}).size(), 2u);
+}
+
 TEST(KernelRace, WhatIsNoAccessIsSkipped) {
   Stream s;
   s.add(Stream::id(0), {s.make(OpKind::Call, "a", kX, false, 0, 0)});

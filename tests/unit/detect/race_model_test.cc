@@ -19,7 +19,7 @@ Pairs detected(const Script& script) {
   return pairs;
 }
 
-std::set<uint64_t> seconds(const Pairs& pairs) {
+std::set<uint64_t> second_steps(const Pairs& pairs) {
   std::set<uint64_t> steps;
   for (const auto& [first, second] : pairs) steps.insert(second);
   return steps;
@@ -35,8 +35,8 @@ void compare_with_naive(uint64_t executions, const SimulatorOptions& options) {
     for (const auto& pair : actual)
       ASSERT_TRUE(expected.contains(pair)) << "seed " << seed << ": " << pair.first << "," << pair.second;
     // Dropped records may cost pairs, but no access that races with anything may go unnoticed.
-    ASSERT_EQ(seconds(actual), seconds(expected)) << "seed " << seed;
-    racing += seconds(expected).size();
+    ASSERT_EQ(second_steps(actual), second_steps(expected)) << "seed " << seed;
+    racing += second_steps(expected).size();
     missed_pairs += expected.size() - actual.size();
     accesses += script.log().accesses().size();
   }

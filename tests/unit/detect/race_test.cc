@@ -11,7 +11,7 @@ namespace {
 using Titles = std::vector<std::string>;
 using Steps = std::function<void(Script&)>;
 
-const Titles kRace = {"data race on x: a:2 (store) / b:2 (store)"};
+const Titles kRaceOnX = {"data race on x: a:2 (store) / b:2 (store)"};
 
 // a stores to x, then b does, with something around each.
 Titles around(const Steps& before_a, const Steps& after_a, const Steps& before_b) {
@@ -71,18 +71,18 @@ TEST(Race, WhateverTheOrderAndTheNumbers) {
 }
 
 TEST(Race, LockedByTheSameLock) {
-  EXPECT_EQ(around({}, {}, {}), kRace);
+  EXPECT_EQ(around({}, {}, {}), kRaceOnX);
   const auto lock = [](const char* who, const char* m) { return event(OpKind::Lock, who, m); };
   const auto unlock = [](const char* who, const char* m) { return event(OpKind::Unlock, who, m); };
   EXPECT_EQ(around(lock("a", "m"), unlock("a", "m"), lock("b", "m")), Titles{});
-  EXPECT_EQ(around(lock("a", "m"), unlock("a", "m"), lock("b", "other")), kRace);
+  EXPECT_EQ(around(lock("a", "m"), unlock("a", "m"), lock("b", "other")), kRaceOnX);
   EXPECT_EQ(around(lock("a", "m"), unlock("a", "m"), event(OpKind::TryLock, "b", "m", {0, "", 1})), Titles{});
-  EXPECT_EQ(around(lock("a", "m"), unlock("a", "m"), event(OpKind::TryLock, "b", "m", {1, "", 0})), kRace);
+  EXPECT_EQ(around(lock("a", "m"), unlock("a", "m"), event(OpKind::TryLock, "b", "m", {1, "", 0})), kRaceOnX);
 }
 
 TEST(Race, ReadersDoNotOrderEachOther) {
   const auto rd = event(OpKind::ReadLock, "a", "rw"), rd_end = event(OpKind::ReadUnlock, "a", "rw");
-  EXPECT_EQ(around(rd, rd_end, event(OpKind::ReadLock, "b", "rw")), kRace);
+  EXPECT_EQ(around(rd, rd_end, event(OpKind::ReadLock, "b", "rw")), kRaceOnX);
   EXPECT_EQ(around(rd, rd_end, event(OpKind::WriteLock, "b", "rw")), Titles{});
   const auto wr = event(OpKind::WriteLock, "a", "rw"), wr_end = event(OpKind::WriteUnlock, "a", "rw");
   EXPECT_EQ(around(wr, wr_end, event(OpKind::ReadLock, "b", "rw")), Titles{});
@@ -90,29 +90,29 @@ TEST(Race, ReadersDoNotOrderEachOther) {
 
 TEST(Race, OtherOrders) {
   EXPECT_EQ(around({}, event(OpKind::SemPost, "a", "s"), event(OpKind::SemWait, "b", "s")), Titles{});
-  EXPECT_EQ(around({}, event(OpKind::SemWait, "a", "s"), event(OpKind::SemPost, "b", "s")), kRace);
+  EXPECT_EQ(around({}, event(OpKind::SemWait, "a", "s"), event(OpKind::SemPost, "b", "s")), kRaceOnX);
   EXPECT_EQ(around({}, event(OpKind::Spawn, "a", "agent b", {0, "b", 0}), {}), Titles{});
-  EXPECT_EQ(around(event(OpKind::Spawn, "a", "agent b", {0, "b", 0}), {}, {}), kRace);
+  EXPECT_EQ(around(event(OpKind::Spawn, "a", "agent b", {0, "b", 0}), {}, {}), kRaceOnX);
   EXPECT_EQ(around({}, event(OpKind::Exit, "a", "agent a"), event(OpKind::Join, "b", "agent a", {1, "a", 0})),
             Titles{});
   const auto signal = event(OpKind::Signal, "a", "c", {0, "", 1});
   EXPECT_EQ(around({}, both(signal, event(OpKind::Wake, "a", "c", {0, "b", 0})), {}), Titles{});
-  EXPECT_EQ(around({}, signal, {}), kRace);
+  EXPECT_EQ(around({}, signal, {}), kRaceOnX);
   const auto arm = both(event(OpKind::TimerArm, "a", "t"), event(OpKind::Wake, "a", "t", {0, "b", 0}));
   EXPECT_EQ(around({}, arm, event(OpKind::TimerFire, "b", "t")), Titles{});
-  EXPECT_EQ(around({}, arm, {}), kRace) << "a run that had begun before it was armed again";
+  EXPECT_EQ(around({}, arm, {}), kRaceOnX) << "a run that had begun before it was armed again";
   const auto arrive = both(event(OpKind::BarrierArrive, "a", "b"), event(OpKind::BarrierArrive, "b", "b"));
   EXPECT_EQ(around({}, arrive, event(OpKind::Wake, "b", "b", {0, "a", 0})), Titles{});
 }
 
 TEST(Race, HandlersAreOrderedByMaskingOnly) {
   const auto enter = event(OpKind::IrqEnter, "b", "cpu a");
-  EXPECT_EQ(around(event(OpKind::CpuUse, "a", "cpu a"), {}, enter), kRace);
+  EXPECT_EQ(around(event(OpKind::CpuUse, "a", "cpu a"), {}, enter), kRaceOnX);
   EXPECT_EQ(around(event(OpKind::IrqMask, "a", "cpu a"), event(OpKind::IrqUnmask, "a", "cpu a"), enter),
             Titles{});
   const auto raise = both(event(OpKind::IrqRaise, "a", "irq"), event(OpKind::Wake, "a", "irq", {0, "b", 0}));
   EXPECT_EQ(around({}, raise, enter), Titles{});
-  EXPECT_EQ(around({}, raise, {}), kRace) << "a run of the handler that had begun before";
+  EXPECT_EQ(around({}, raise, {}), kRaceOnX) << "a run of the handler that had begun before";
 }
 
 TEST(Race, AtomicsSynchroniseAndDoNotRaceWithEachOther) {
@@ -122,13 +122,13 @@ TEST(Race, AtomicsSynchroniseAndDoNotRaceWithEachOther) {
   EXPECT_EQ(around({}, atomic(OpKind::AtomicStore, "a", "flag"), atomic(OpKind::AtomicLoad, "b", "flag")),
             Titles{});
   EXPECT_EQ(around({}, atomic(OpKind::AtomicLoad, "a", "flag"), atomic(OpKind::AtomicStore, "b", "flag")),
-            kRace);
+            kRaceOnX);
   EXPECT_EQ(around({}, atomic(OpKind::AtomicStore, "a", "flag"), atomic(OpKind::AtomicLoad, "b", "other")),
-            kRace);
+            kRaceOnX);
   const auto failed_cas = [](Script& s) {
     s.access(OpKind::CompareExchange, "a", "flag", "a:1", 8, 0, true);
   };
-  EXPECT_EQ(around({}, failed_cas, atomic(OpKind::ReadModifyWrite, "b", "flag")), kRace);
+  EXPECT_EQ(around({}, failed_cas, atomic(OpKind::ReadModifyWrite, "b", "flag")), kRaceOnX);
 }
 
 TEST(Race, PlainAgainstAtomic) {

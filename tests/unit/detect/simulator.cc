@@ -216,7 +216,7 @@ class Simulator {
 };
 
 // One access or event, flattened.
-struct Node {
+struct FlatNode {
   uint64_t step = 0;
   AgentId agent;
   OpKind op = OpKind::None;
@@ -233,7 +233,7 @@ bool releases(OpKind op) {
          op == OpKind::IrqExit;
 }
 
-bool acquires(const Node& node) {
+bool acquires(const FlatNode& node) {
   switch (node.op) {
     case OpKind::TryLock:
       return node.succeeds;
@@ -249,7 +249,7 @@ bool acquires(const Node& node) {
 }
 
 // Does `a` directly happen before the later `b`?
-bool edge(const Node& a, const Node& b) {
+bool edge(const FlatNode& a, const FlatNode& b) {
   if (a.agent == b.agent) return true;
   if (a.op == OpKind::Spawn) return a.other == b.agent;
   if (a.op == OpKind::Wake && a.other == b.agent)
@@ -273,11 +273,11 @@ bool edge(const Node& a, const Node& b) {
   }
 }
 
-std::vector<Node> flatten(const TraceLog& log) {
-  std::vector<Node> nodes;
+std::vector<FlatNode> flatten(const TraceLog& log) {
+  std::vector<FlatNode> nodes;
   std::map<uint64_t, OpKind> previous;  // event of each agent, other than Wake
   for (const TraceLog::Entry& entry : log.order()) {
-    Node node;
+    FlatNode node;
     if (entry.what == TraceLog::Entry::What::Batch) {
       const TraceLog::Batch& batch = log.batches()[entry.index];
       const Access& access = log.accesses()[batch.first];
@@ -304,7 +304,7 @@ std::vector<Node> flatten(const TraceLog& log) {
   return nodes;
 }
 
-bool conflict(const Node& a, const Node& b) {
+bool conflict(const FlatNode& a, const FlatNode& b) {
   if (!is_memory(a.op) || !is_memory(b.op) || a.agent == b.agent) return false;
   if (!a.writes && !b.writes) return false;
   if (is_atomic(a.op) && is_atomic(b.op)) return false;
@@ -319,7 +319,7 @@ Script random_execution(uint64_t seed, const SimulatorOptions& options) {
 
 std::vector<std::pair<uint64_t, uint64_t>> naive_races(const TraceLog& log) {
   constexpr size_t kMaxNodes = 512;
-  const std::vector<Node> nodes = flatten(log);
+  const std::vector<FlatNode> nodes = flatten(log);
   CHECK(nodes.size() <= kMaxNodes);
   std::vector<std::bitset<kMaxNodes>> before(nodes.size());
   std::vector<std::pair<uint64_t, uint64_t>> races;

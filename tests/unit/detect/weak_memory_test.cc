@@ -228,7 +228,7 @@ TEST(WeakMemory, NamesTheStoreAndTheLoadThatOvertakesIt) {
   const Script s = dekker(OpKind::Store, false);
   const auto verdicts = s.verdicts("weak-memory");
   ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].kind, BugKind::DataRace);
+  EXPECT_EQ(verdicts[0].kind, BugKind::WeakMemory);
   EXPECT_EQ(verdicts[0].severity, Severity::Race);
   EXPECT_EQ(verdicts[0].title, "weak memory: a:1 (store) may take effect after a:3 (atomic load)");
   ASSERT_EQ(verdicts[0].evidence.size(), 3u);

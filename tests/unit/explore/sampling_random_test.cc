@@ -67,6 +67,60 @@ TEST(SamplingRandom, WholeExecutionsHaveTheProbabilityOfTheirChoices) {
   expect_distribution(observed, {{"011", 0.5}, {"101", 0.25}, {"110", 0.25}});
 }
 
+// The chance of each order of the agents' operations: even among those that still have some, again and again.
+void add_orders(std::string order, std::vector<unsigned> left, double chance,
+                std::map<std::string, double>& all) {
+  const auto able = std::count_if(left.begin(), left.end(), [](unsigned one) { return one > 0; });
+  if (able == 0) all[order] = chance;
+  for (size_t agent = 0; agent < left.size(); ++agent) {
+    if (left[agent] == 0) continue;
+    --left[agent];
+    add_orders(order + static_cast<char>('0' + agent), left, chance / static_cast<double>(able), all);
+    ++left[agent];
+  }
+}
+
+std::map<std::string, uint64_t> sample(const ToyBuilder& builder, uint64_t executions) {
+  std::map<std::string, uint64_t> observed;
+  Random random({.seed = 4});
+  explore(random, build(builder), executions,
+          [&](const Task&, const Execution& execution) { ++observed[order_of(execution)]; });
+  return observed;
+}
+
+TEST(SamplingRandom, EveryChoicePointIsDrawn) {
+  std::map<std::string, double> two, three;
+  add_orders("", {3, 3}, 1, two);
+  ASSERT_EQ(two.size(), 20u);
+  expect_distribution(
+      sample(ToyBuilder().shared("x").thread("a", "x = 1; x = 2; x = 3", {.copies = 2}), 20'000), two);
+  add_orders("", {2, 2, 2}, 1, three);
+  ASSERT_EQ(three.size(), 90u);
+  expect_distribution(sample(ToyBuilder().shared("x").thread("a", "x = 1; x = 2", {.copies = 3}), 40'000),
+                      three);
+}
+
+// Who can run changes on the way.
+TEST(SamplingRandom, WhatWasDrawnAheadEndsWhereOthersCanRun) {
+  const ToyBuilder builder = ToyBuilder()
+                                 .sync("m", ToySyncKind::Mutex)
+                                 .thread("a", "lock m; unlock m")
+                                 .thread("b", "lock m; unlock m")
+                                 .shared("x")
+                                 .thread("c", "x = 1");
+  // While one of them has the lock, it and the third one are drawn from.
+  expect_distribution(sample(builder, 20'000), {{"00112", 1.0 / 24},
+                                                {"00121", 1.0 / 24},
+                                                {"00211", 1.0 / 12},
+                                                {"02011", 1.0 / 6},
+                                                {"11002", 1.0 / 24},
+                                                {"11020", 1.0 / 24},
+                                                {"11200", 1.0 / 12},
+                                                {"12100", 1.0 / 6},
+                                                {"20011", 1.0 / 6},
+                                                {"21100", 1.0 / 6}});
+}
+
 TEST(SamplingRandom, CoverageSaysWhatWasNotSeen) {
   const Program program = build(ToyBuilder().shared("x").thread("a", "x = 1", {.copies = 2}));
   Random random;

@@ -321,6 +321,18 @@ TEST(Shrink, WithoutABudgetNothingIsClaimed) {
   EXPECT_GT(findings, 20u);
 }
 
+TEST(Shrink, ABudgetOfStepsEndsItToo) {
+  size_t given_up = 0;
+  for_findings(80, [&](const Program& program, const Found& found) {
+    const Shrunk free = shrink(program, found.schedule, found.verdict.title);
+    const Shrunk bound = shrink(program, found.schedule, found.verdict.title, {.steps = 10});
+    EXPECT_TRUE(shows(Bench(program).run(bound.schedule), found.verdict.title));
+    EXPECT_LE(bound.executions, free.executions);
+    given_up += bound.proof == Shrunk::Proof::None && free.proof != Shrunk::Proof::None;
+  });
+  EXPECT_GT(given_up, 20u);
+}
+
 TEST(Shrink, AProofThatWouldBeTooLargeIsNotClaimed) {
   size_t proved = 0;
   for_findings(300, [&](const Program& program, const Found& found) {

@@ -8,7 +8,7 @@ namespace slalom {
 namespace {
 
 constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
-const AgentId kA = AgentId::initial(0), kB = AgentId::initial(1), kC = AgentId::initial(2);
+const AgentId kP = AgentId::initial(0), kQ = AgentId::initial(1), kR = AgentId::initial(2);
 
 std::vector<Touch> touches(uint64_t object, OpKind op) {
   return {Touch{ObjectId{object}, 0, {}, op, effect(op)}};
@@ -40,7 +40,7 @@ struct Fixture {
   TreeNode* a = nullptr;
   explicit Fixture(const std::vector<Touch>& what = kWriteX) {
     tree.finish(tree.root(), tree.root());
-    a = &tree.add_child(tree.root(), kA, {});
+    a = &tree.add_child(tree.root(), kP, {});
     a->touches = what;
     a->state = TreeNode::State::Executed;
   }
@@ -51,56 +51,56 @@ struct Fixture {
 
 TEST(WakeupTreeInsertion, AddsWhatNothingElseCovers) {
   Fixture f;
-  f.insert({item(kB, kWriteX), item(kC, kWriteY)});
+  f.insert({item(kQ, kWriteX), item(kR, kWriteY)});
   EXPECT_EQ(show(f.tree.root()), "1 2(3*)");
-  f.insert({item(kC, kWriteX)});
+  f.insert({item(kR, kWriteX)});
   EXPECT_EQ(show(f.tree.root()), "1 2(3*) 3*");
 }
 
 TEST(WakeupTreeInsertion, AnExecutedBranchCoversWhatCanBeginWithIt) {
   Fixture f;
-  f.insert({item(kB, kWriteY), item(kA, kWriteX)});  // A commutes to the front
+  f.insert({item(kQ, kWriteY), item(kP, kWriteX)});  // A commutes to the front
   EXPECT_EQ(show(f.tree.root()), "1");
-  f.insert({item(kB, kWriteY)});  // A is not in it, but independent of it
+  f.insert({item(kQ, kWriteY)});  // A is not in it, but independent of it
   EXPECT_EQ(show(f.tree.root()), "1");
-  f.insert({item(kB, kReadX), item(kA, kWriteX)});  // A comes after a conflicting operation
+  f.insert({item(kQ, kReadX), item(kP, kWriteX)});  // A comes after a conflicting operation
   EXPECT_EQ(show(f.tree.root()), "1 2(1*)");
 }
 
 TEST(WakeupTreeInsertion, WhatEndedTheExecutionCommutesWithNothing) {
   Fixture f;
   f.a->fatal = true;
-  f.insert({item(kB, kWriteY)});
+  f.insert({item(kQ, kWriteY)});
   EXPECT_EQ(show(f.tree.root()), "1 2*");
 }
 
 TEST(WakeupTreeInsertion, ASleeperThatCanBeginItMakesItRedundant) {
   Fixture f;
   TreeNode sleeper;
-  sleeper.agent = kC;
+  sleeper.agent = kR;
   sleeper.touches = kWriteY;
-  f.insert({item(kB, kReadX), item(kC, kWriteY)}, {&sleeper});
+  f.insert({item(kQ, kReadX), item(kR, kWriteY)}, {&sleeper});
   EXPECT_EQ(show(f.tree.root()), "1");
-  f.insert({item(kB, touches(16, OpKind::Load)), item(kB, kReadX), item(kC, kWriteY)}, {&sleeper});
+  f.insert({item(kQ, touches(16, OpKind::Load)), item(kQ, kReadX), item(kR, kWriteY)}, {&sleeper});
   EXPECT_EQ(show(f.tree.root()), "1 2(2(3*))");
 }
 
 TEST(WakeupTreeInsertion, GoesDownAWaitingBranchAndLeavesALeafAlone) {
   Fixture f;
-  f.insert({item(kB, kWriteX), item(kA, kWriteX)});
+  f.insert({item(kQ, kWriteX), item(kP, kWriteX)});
   // Begins with B too: only the rest is new, next to A.
-  f.insert({item(kB, kWriteX), item(kC, kWriteX)});
+  f.insert({item(kQ, kWriteX), item(kR, kWriteX)});
   EXPECT_EQ(show(f.tree.root()), "1 2(1* 3*)");
   // Leads to the waiting leaf 2(1): explored anyway.
-  f.insert({item(kB, kWriteX), item(kA, kWriteX), item(kC, kWriteX)});
+  f.insert({item(kQ, kWriteX), item(kP, kWriteX), item(kR, kWriteX)});
   EXPECT_EQ(show(f.tree.root()), "1 2(1* 3*)");
   EXPECT_EQ(f.tree.open(), 2u);
 }
 
 TEST(WakeupTreeInsertion, ValuesOfOneChoiceStayTogether) {
   Fixture f;
-  f.insert({item(kB, kWriteX)});
-  f.tree.add_open(f.tree.add_child(f.tree.root(), kA, {1}));
+  f.insert({item(kQ, kWriteX)});
+  f.tree.add_open(f.tree.add_child(f.tree.root(), kP, {1}));
   EXPECT_EQ(show(f.tree.root()), "1 1=1* 2*");
   // To the right of A's values all of them sleep; among themselves they do not.
   WakeupTree::Sleep sleep;
@@ -111,7 +111,7 @@ TEST(WakeupTreeInsertion, ValuesOfOneChoiceStayTogether) {
   // What wakes one value wakes the agent.
   f.tree.root().children[1]->touches = kWriteY;
   TreeNode reader;
-  reader.agent = kC;
+  reader.agent = kR;
   reader.touches = touches(16, OpKind::Load);
   WakeupTree::wake(sleep, reader);
   EXPECT_TRUE(sleep.empty());
@@ -119,23 +119,23 @@ TEST(WakeupTreeInsertion, ValuesOfOneChoiceStayTogether) {
 
 TEST(WakeupTreeLeaves, AreStartedFromLeftToRightUpToAWindow) {
   Fixture f;
-  f.insert({item(kB, kWriteX), item(kA, kWriteX)});
-  f.insert({item(kC, kWriteX)});
+  f.insert({item(kQ, kWriteX), item(kP, kWriteX)});
+  f.insert({item(kR, kWriteX)});
   auto started = f.tree.start_leaves(kNoLimit, 1);
   ASSERT_EQ(started.size(), 1u);
-  EXPECT_EQ(started[0]->parent->agent, kB);
+  EXPECT_EQ(started[0]->parent->agent, kQ);
   started = f.tree.start_leaves(kNoLimit, 2);  // the first is Running and fills half of the window
   ASSERT_EQ(started.size(), 1u);
-  EXPECT_EQ(started[0]->agent, kC);
+  EXPECT_EQ(started[0]->agent, kR);
   EXPECT_TRUE(f.tree.start_leaves(kNoLimit, 10).empty());
   EXPECT_EQ(f.tree.started().size(), 2u);
-  EXPECT_EQ(f.tree.leftmost_leaf()->parent->agent, kB);
+  EXPECT_EQ(f.tree.leftmost_leaf()->parent->agent, kQ);
 }
 
 TEST(WakeupTreeLeaves, WaitForASiblingWhoseFootprintIsUncertain) {
   Fixture f;
-  f.insert({item(kB, kWriteX, Footprint::Foreseen)});
-  f.insert({item(kC, kWriteX)});
+  f.insert({item(kQ, kWriteX, Footprint::Foreseen)});
+  f.insert({item(kR, kWriteX)});
   EXPECT_EQ(f.tree.start_leaves(kNoLimit, 10).size(), 1u);
   TreeNode& b = *f.tree.root().children[1];
   b.state = TreeNode::State::Executed;
@@ -145,10 +145,10 @@ TEST(WakeupTreeLeaves, WaitForASiblingWhoseFootprintIsUncertain) {
 
 TEST(WakeupTreeLeaves, BeyondTheLimitWait) {
   Fixture f;
-  f.tree.add_branch(f.tree.root(), kB, 2);
-  f.tree.add_branch(f.tree.root(), kB, 2);  // is there
+  f.tree.add_branch(f.tree.root(), kQ, 2);
+  f.tree.add_branch(f.tree.root(), kQ, 2);  // is there
   f.tree.root().children[1]->footprint = Footprint::Known;
-  f.tree.add_branch(f.tree.root(), kC, 1);
+  f.tree.add_branch(f.tree.root(), kR, 1);
   EXPECT_EQ(f.tree.open(), 2u);
   EXPECT_EQ(f.tree.cheapest(), 1u);
   EXPECT_EQ(f.tree.start_leaves(1, 10).size(), 1u);
@@ -157,8 +157,8 @@ TEST(WakeupTreeLeaves, BeyondTheLimitWait) {
 
 TEST(WakeupTreeSaving, KeepsWhatMatters) {
   Fixture f;
-  f.insert({item(kB, kReadX), item(kA, kWriteX)});
-  f.insert({item(kC, kWriteX, Footprint::Foreseen)});
+  f.insert({item(kQ, kReadX), item(kP, kWriteX)});
+  f.insert({item(kR, kWriteX, Footprint::Foreseen)});
   TreeNode& b = *f.tree.root().children[1];
   b.digest = 77;
   b.values = {3, 1};
@@ -211,7 +211,7 @@ TEST(WakeupTreeSaving, PathsMayBeLong) {
   constexpr int kDepth = 300'000;
   const auto tree = std::make_unique<WakeupTree>();
   TreeNode* node = &tree->root();
-  for (int i = 0; i < kDepth; ++i) node = &tree->add_child(*node, kA, {});
+  for (int i = 0; i < kDepth; ++i) node = &tree->add_child(*node, kP, {});
   tree->add_open(*node);
   tree->finish(tree->root(), tree->root());
   EXPECT_EQ(tree->start_leaves(kNoLimit, 4), std::vector<TreeNode*>{node});

@@ -27,6 +27,7 @@ TEST(Program, SurvivesItsText) {
   Program program{"/usr/bin/x", {"./x", "", "\"quoted\"\n", "\xc3\xa4"}, "0123456789abcdef"};
   program.timeouts = Program::Timeouts::Idle;
   program.statuses = Program::Statuses::AnyGood;
+  program.spurious = 3;
   const Result<Program> again = parse_program(to_text(program));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(*again, program);

@@ -9,6 +9,7 @@
 #include "report/kernel_calls.h"
 #include "report/kernel_relevance.h"
 #include "report/kernel_timeline.h"
+#include "report/text.h"
 #include "report/trace_text.h"
 #include "unit/report/scene.h"
 
@@ -251,16 +252,68 @@ TEST(KernelReport, ACpuGoesOnAfterAnInterruptWithoutASwitch) {
   EXPECT_TRUE(kernel_switches(read_kernel_trace(s.log), s.finding.schedule).switches.empty());
 }
 
+// How CPUs ask each other for calls: of all accesses to that, only which function is given stays.
+TEST(KernelReport, HowACallGetsToAnotherCpuIsNotShown) {
+  for (const bool is_cross_call : {true, false}) {
+    const std::string sender = is_cross_call ? "smp_call_function_many_cond" : "queue_it";
+    const std::string receiver = is_cross_call ? "__flush_smp_call_function_queue" : "take_it";
+    Scene s;
+    s.name_agent(s.agent("a").interrupt(0x2b), "ipi");
+    s.calls("b", "ioctl(fd)");
+    s.writes("b", sender + "+0x1", "csd.flags", 17);
+    s.writes("b", sender + "+0x2", "csd.func", static_cast<int64_t>(s.at("m:called").raw));
+    s.writes("b", "llist_add_batch+0x3", "csd.next", 0);
+    s.writes("b", "m:ask+0x9", "asked", 1);  // the last one before a switch is shown in any case
+    s.reads("ipi", "llist_reverse_order+0x4", "csd.next", 0);
+    s.reads("ipi", receiver + "+0x4", "csd.next", 0);
+    s.reads("ipi", receiver + "+0x5", "csd.flags", 17);
+    s.reads("ipi", receiver + "+0x6", "csd.func", static_cast<int64_t>(s.at("m:called").raw));
+    s.writes("ipi", "m:called+0x7", "count", 1);
+    s.end(Exited{});
+    const Timeline short_one = timeline(s, TimelineDetail::Essential),
+                   full = timeline(s, TimelineDetail::Everything);
+    EXPECT_TRUE(shows(short_one, sender + "+0x2", "csd.func: wrote"));
+    for (const auto& [place, note] :
+         {std::pair(sender + "+0x1", "csd.flags"), std::pair(receiver + "+0x5", "csd.flags"),
+          std::pair(receiver + "+0x6", "csd.func"),
+          std::pair(std::string("llist_add_batch+0x3"), "csd.next")}) {
+      EXPECT_EQ(shows(short_one, place, note), !is_cross_call) << place;
+      EXPECT_TRUE(shows(full, place, note)) << place;
+    }
+  }
+}
+
+// Nothing is lost: they are counted, and shown in full.
+TEST(KernelReport, OrdersOfWhatACpuKeepsOfItselfAreFolded) {
+  Scene s;
+  s.calls("a", "read(0)").writes("a", "f+0x1", "x", 1).writes("a", "f+0x2", "__preempt_count[cpu0]", 1);
+  s.calls("b", "write(0)").reads("b", "g+0x1", "x", 1).reads("b", "g+0x2", "__preempt_count[cpu0]", 1);
+  s.end(Exited{});
+  s.finding.target = make_target("kernel", "folded", "");
+  for (const int i : {1, 2})
+    s.finding.constraints.push_back({{s.agent("a"), 0, s.at(fmt::format("f+{:#x}", i)), ""},
+                                     {s.agent("b"), 0, s.at(fmt::format("g+{:#x}", i)), ""}});
+  const std::string essential = text_report(s.finding, s.log, s.names, s.options);
+  EXPECT_NE(essential.find("a's store to x at f+0x1"), std::string::npos) << essential;
+  EXPECT_EQ(essential.find("a's store to __preempt_count"), std::string::npos) << essential;
+  EXPECT_NE(essential.find("and 1 more, of what a CPU keeps of itself (--full shows it)"), std::string::npos)
+      << essential;
+  s.options.detail = TextOptions::Detail::Everything;
+  const std::string full = text_report(s.finding, s.log, s.names, s.options);
+  EXPECT_NE(full.find("a's store to __preempt_count[cpu0] at f+0x2"), std::string::npos) << full;
+  EXPECT_EQ(full.find("and 1 more"), std::string::npos) << full;
+}
+
 TEST(KernelReport, SaysOrdersInWordsAndMeansThePairThatMeets) {
   const Scene scene = torn_read();
   const KernelTrace trace = read_kernel_trace(scene.log);
-  using Words = std::pair<std::string, std::string>;
+  using Words = KernelOrder;
   EXPECT_EQ(kernel_order(scene.finding.constraints.at(0), trace, scene.names),
-            Words("writer's load of folio.flags at shmem_write_end+0x54",
-                  "reader at 0x402a0a, outside the kernel"));
+            (Words{"writer's load of folio.flags at shmem_write_end+0x54",
+                   "reader at 0x402a0a, outside the kernel"}));
   EXPECT_EQ(kernel_order(scene.finding.constraints.at(1), trace, scene.names),
-            Words("reader's load of page 2 at copy_user_generic_string+0x2c",
-                  "writer's store to page 2 at copy_user_generic_string+0x2c"));
+            (Words{"reader's load of page 2 at copy_user_generic_string+0x2c",
+                   "writer's store to page 2 at copy_user_generic_string+0x2c"}));
 }
 
 TEST(KernelReport, TakesTheTitleThePlaceAndEightFramesFromTheConsole) {

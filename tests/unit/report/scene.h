@@ -2,6 +2,8 @@
 // compared. Every call is one operation of one agent; the schedule follows from who is called.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -18,7 +20,10 @@ class SceneNames : public Names {
   std::string agent(AgentId id) const override { return agents.at(id); }
   std::string role(AgentId id) const override { return agent(id).substr(0, agent(id).find('#')); }
   std::string object(ObjectId id) const override { return objects.at(id); }
-  std::string place(Place pc) const override { return places.at(pc); }
+  std::string place(Place pc) const override {
+    const auto known = places.find(pc);
+    return known == places.end() ? fmt::format("{:#x}", pc.raw) : known->second;
+  }
   std::string source(Place pc) const override { return sources.at(pc); }
   std::string system_call(AgentId agent, uint64_t ordinal, int64_t number) const override {
     const auto known = calls.find({agent, ordinal});

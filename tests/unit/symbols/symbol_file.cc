@@ -90,7 +90,7 @@ class Read {
  private:
   std::vector<uint8_t> file_;
   Elf* elf_ = nullptr;
-  Dwarf* dwarf_ = nullptr;
+  ::Dwarf* dwarf_ = nullptr;
   Dwarf_CFI* cfi_ = nullptr;
 };
 

@@ -25,19 +25,19 @@ uint64_t hash_after(uint64_t instructions) {
 }
 
 // kWalker: `add [ebx + 0x100000], eax` at 0x1001b, `mov [2f + 1], eax` at 0x10021
-constexpr Physical kAdd = kTinyCode + 27, kPatch = kTinyCode + 33;
+constexpr Physical kAddPlace = kTinyCode + 27, kPatch = kTinyCode + 33;
 
 TEST(Control, StopsBeforeAPlaceEachTimeAndGoesOnAsIfItHadNot) {
   std::unique_ptr<Pc> pc = make_tiny();
   Counted sink;
   Tap tap(sink, {.accesses = false, .events = false});
   pc->attach(&tap);
-  pc->set_places({.where = Places::Where::Listed, .listed = {kAdd}});
+  pc->set_places({.where = Places::Where::Listed, .listed = {kAddPlace}});
   uint64_t stops = 0;
   while (pc->executed() < 5'000) {
     const PcStop why = pc->run(5'000 - pc->executed());
     if (why != PcStop::Place) break;
-    ASSERT_EQ(pc->cpu(0).gpr(kRip), kAdd);
+    ASSERT_EQ(pc->cpu(0).gpr(kRip), kAddPlace);
     ++stops;
   }
   EXPECT_EQ(pc->executed(), 5'000u);
@@ -54,7 +54,7 @@ TEST(Control, PassesAsManyPlacesAsItIsTold) {
   pc->set_places({.where = Places::Where::Memory, .listed = {}});
   // Two places in a round: the addition and the patch.
   ASSERT_EQ(pc->run_cpu(0, {.passes = 0}), PcStop::Place);
-  EXPECT_EQ(pc->cpu(0).gpr(kRip), kAdd);
+  EXPECT_EQ(pc->cpu(0).gpr(kRip), kAddPlace);
   EXPECT_EQ(pc->passed(), 0u);
   ASSERT_EQ(pc->run_cpu(0, {.passes = 6}), PcStop::Place);
   EXPECT_EQ(pc->cpu(0).gpr(kRip), kPatch);  // six more, and the one at which it stood
@@ -67,7 +67,7 @@ TEST(Control, APlaceThatIsGoneLetsNoOtherPass) {
   Counted sink;
   Tap tap(sink);
   pc->attach(&tap);
-  pc->set_places({.where = Places::Where::Listed, .listed = {kAdd}});
+  pc->set_places({.where = Places::Where::Listed, .listed = {kAddPlace}});
   ASSERT_EQ(pc->run_cpu(0, {}), PcStop::Place);
   const uint64_t before = pc->executed();
   pc->set_places({.where = Places::Where::Listed, .listed = {kPatch}});
@@ -156,6 +156,59 @@ TEST(Control, AHypercallReachesWhoeverAnswers) {
   std::unique_ptr<Pc> pc = make_tiny(kCode, 1);
   EXPECT_EQ(pc->run(50), PcStop::Budget);
   EXPECT_EQ(pc->cpu(0).gpr(kRax), 7u);
+}
+
+// Sends itself an interrupt in every round.
+//
+//         mov dword [0xfee000f0], 0x1ff     the APIC is on
+//         mov eax, 0x40030                  to itself, vector 0x30
+//         sti
+//   1:    mov [0xfee00300], eax
+//         inc ecx;  jmp 1b
+constexpr uint8_t kSender[] = {0xc7, 0x05, 0xf0, 0x00, 0xe0, 0xfe, 0xff, 0x01, 0x00, 0x00, 0xb8, 0x30,
+                               0x00, 0x04, 0x00, 0xfb, 0xa3, 0x00, 0x03, 0xe0, 0xfe, 0x41, 0xeb, 0xf8};
+
+TEST(Control, StopsRightBehindWhatMadeAnInterruptDeliverable) {
+  std::unique_ptr<Pc> pc = make_tiny(kSender, 1);
+  for (unsigned round = 0; round < 5; ++round) {  // later ones find the code remembered
+    ASSERT_EQ(pc->run_cpu(0, {.instructions = 100, .stop_at_window = true}), PcStop::Window);
+    EXPECT_EQ(pc->cpu(0).gpr(kRip), kTinyCode + 21);
+    EXPECT_EQ(pc->cpu(0).gpr(kRcx), round);
+  }
+}
+
+// The same once, and then in every round: cli; nop; sti; nop; nop; inc ecx; jmp.
+constexpr uint8_t kMasker[] = {0xc7, 0x05, 0xf0, 0x00, 0xe0, 0xfe, 0xff, 0x01, 0x00, 0x00,
+                               0xb8, 0x30, 0x00, 0x04, 0x00, 0xa3, 0x00, 0x03, 0xe0, 0xfe,
+                               0xfa, 0x90, 0xfb, 0x90, 0x90, 0x41, 0xeb, 0xf8};
+
+TEST(Control, WhereInterruptsBecomeDeliverableDoesNotDependOnWhereARunBegan) {
+  const auto windows = [](uint64_t slice) {
+    std::unique_ptr<Pc> pc = make_tiny(kMasker, 1);
+    std::vector<uint64_t> found;
+    while (pc->executed() < 200)
+      if (pc->run_cpu(0, {.instructions = std::min(slice, 200 - pc->executed()), .stop_at_window = true}) ==
+          PcStop::Window)
+        found.push_back(pc->executed());
+    return found;
+  };
+  const std::vector<uint64_t> whole = windows(200);
+  // The first is behind the first `sti` and the instruction in its shadow: three of the start, then four.
+  ASSERT_GT(whole.size(), 25u);
+  EXPECT_EQ(whole[0], 7u);
+  EXPECT_EQ(whole[1], 14u);
+  for (uint64_t slice = 1; slice <= 20; ++slice) EXPECT_EQ(windows(slice), whole) << slice;
+}
+
+TEST(Control, AnInterruptThatWasOfferedIsNoReasonToStopAgain) {
+  std::unique_ptr<Pc> pc = make_tiny(kMasker, 1);
+  const auto run = [&](std::optional<uint8_t> offered) {
+    return pc->run_cpu(0, {.instructions = 100, .stop_at_window = true, .offered = offered});
+  };
+  ASSERT_EQ(run({}), PcStop::Window);
+  EXPECT_EQ(pc->next_vector(0), 0x30);
+  EXPECT_EQ(run(0x30), PcStop::Budget);
+  EXPECT_EQ(run(0x31), PcStop::Window);  // another one was
 }
 
 TEST(Control, AParkedCpuTakesNoTurn) {

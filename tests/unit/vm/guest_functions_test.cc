@@ -36,10 +36,10 @@ std::unique_ptr<Pc> make_long() {
   return pc;
 }
 
-struct Told {
+struct ToldCalls {
   CpuEvent::Kind kind;
   uint64_t function, back, argument, result, step, since;
-  bool operator==(const Told&) const = default;
+  bool operator==(const ToldCalls&) const = default;
 };
 
 class Listener : public TapSink {
@@ -52,7 +52,7 @@ class Listener : public TapSink {
     told.push_back({event.kind, event.pc, event.number, event.arguments[0], event.value, step, event.since});
     depths.push_back(stacks.frames(event.stack).size());
   }
-  std::vector<Told> told;
+  std::vector<ToldCalls> told;
   std::vector<size_t> depths;
   ShadowStacks stacks;
 };
@@ -69,7 +69,7 @@ void listen(Listener& listener, uint64_t slice, std::vector<uint64_t> functions)
 constexpr auto kEntry = CpuEvent::Kind::FunctionEntry, kReturn = CpuEvent::Kind::FunctionReturn;
 
 TEST(FunctionWatch, CallsAndJumpsReturnWhereTheFirstWasCalled) {
-  const std::vector<Told> expected = {
+  const std::vector<ToldCalls> expected = {
       {kEntry, kF, kStart + 0x0a, 5, 0, 2, 2},   {kReturn, kF, kStart + 0x0a, 5, 6, 4, 2},
       {kEntry, kG, kStart + 0x14, 7, 0, 6, 6},   {kEntry, kF, kStart + 0x14, 8, 0, 8, 8},
       {kReturn, kF, kStart + 0x14, 8, 9, 10, 8}, {kReturn, kG, kStart + 0x14, 7, 9, 10, 6},

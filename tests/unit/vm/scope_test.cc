@@ -55,6 +55,24 @@ TEST(Scope, WhatIsIgnoredByNameIsNot) {
   EXPECT_FALSE(inside(mine, {0x5000, 0x1200}, 0x8000 - 0x20));  // an interrupt's frame is between
 }
 
+TEST(Scope, PlacesInTheSchedulerAndInTimekeepingAreTakenOut) {
+  const SymbolTable table(
+      {code(0x1000, "pipe_read"), code(0x1010, "__schedule"), code(0x1020, "schedule_ours", "mine"),
+       code(0x1030, "update_load_avg"), code(0x1040, "try_to_wake_up"), code(0x1050, "ktime_get"),
+       code(0x1060, "_raw_spin_lock"), code(0x1070, "propagate_mnt"), code(0x1080, "account_pipe_buffers")});
+  const std::vector<CodeRange> code = scheduling_code(table);
+  std::vector<Place> places;
+  for (uint64_t at = 0xff8; at < 0x10a0; at += 8) places.push_back(Place{at});
+  remove_places_in(code, places);
+  std::vector<Place> expected;
+  for (uint64_t at = 0xff8; at < 0x10a0; at += 8)
+    if (const uint64_t of = at & ~uint64_t{15}; of != 0x1010 && of != 0x1030 && of != 0x1050)
+      expected.push_back(Place{at});
+  EXPECT_EQ(places, expected);
+  remove_places_in({}, places);
+  EXPECT_EQ(places, expected);
+}
+
 TEST(Scope, FunctionsAreNamedOrBeginAlike) {
   EXPECT_TRUE(inside({"function:pipe_*"}, {0x1000}));
   EXPECT_TRUE(inside({"function:pipe_*"}, {0x1100}));
@@ -88,6 +106,8 @@ TEST(Scope, AFilesScopeAndContextsAreChecked) {
        {"abba", "module:", "module:a*", "function:*", "function:a*b", "function:a b", "file:x"})
     EXPECT_EQ(said_of(fmt::format("scope = \"{}\"", wrong)),
               fmt::format("t:1: \"{}\": {}", wrong, kScopeAdvice));
+  EXPECT_EQ(said_of("scheduler = true"), "");
+  EXPECT_EQ(said_of("scheduler = \"yes\""), "t:1: `scheduler` must be true or false");
   EXPECT_EQ(said_of("contexts = [\"cpu0\",\n\"cpu2\"]"),
             "t:2: \"cpu2\" is no context: write \"cpu0\" to \"cpu1\", \"timer\", \"ipi\" or \"device\"");
   EXPECT_EQ(said_of("contexts = [\"timer\"]"), "t:1: `contexts` needs at least one CPU: add \"cpu0\"");

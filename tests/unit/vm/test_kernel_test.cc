@@ -112,7 +112,7 @@ TEST(KernelTestFile, MistakesAreNamedWithTheirLine) {
   EXPECT_EQ(refused("\nkernl = \"x\"\n" + kFlow),
             "dir/x.toml:2: unknown key `kernl` in a kernel test; it may have: name, about, kernel, "
             "debug_info, cpus, memory, "
-            "append, modules, files, setup, check, scope, contexts, flow, expect, limits");
+            "append, modules, files, setup, check, scope, scheduler, contexts, flow, expect, limits");
   EXPECT_EQ(refused("cpus = 9\n" + kFlow), "dir/x.toml:1: `cpus` must be a number from 1 to 8");
   EXPECT_EQ(refused("cpus = 1\n" + kFlow + kFlow), "dir/x.toml:1: `cpus` must be a number from 2 to 8");
   EXPECT_EQ(refused("memory = \"8G\"\n" + kFlow),

@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "unit/vm/boot/kernel_files.h"
+#include "unit/vm/boot/peek.h"
 #include "vm/boot/placement.h"
 
 namespace slalom::vm {
 namespace {
-
-constexpr uint64_t kMiB = 1 << 20;
 
 Image test_kernel() {
   return *parse_image(make_vmlinux());
@@ -17,19 +16,6 @@ Image test_kernel() {
 // A bzImage whose payload is not unpacked: simpler to change the header of.
 Image test_bzimage() {
   return *parse_image(make_bzimage(text_bytes("BZh9")));
-}
-
-template <class T>
-T peek(const Ram& ram, Physical address) {
-  Bytes bytes(sizeof(T));
-  EXPECT_TRUE(ram.read(address, bytes)) << address;
-  return *get_le<T>(bytes, 0);
-}
-
-std::string peek_text(const Ram& ram, Physical address) {
-  std::string text;
-  while (const uint8_t byte = peek<uint8_t>(ram, address++)) text += static_cast<char>(byte);
-  return text;
 }
 
 struct Range {

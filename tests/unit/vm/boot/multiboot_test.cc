@@ -3,24 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "unit/vm/boot/kernel_files.h"
+#include "unit/vm/boot/peek.h"
 
 namespace slalom::vm {
 namespace {
-
-constexpr uint64_t kMiB = 1 << 20;
-
-template <class T>
-T peek(const Ram& ram, Physical address) {
-  Bytes bytes(sizeof(T));
-  EXPECT_TRUE(ram.read(address, bytes)) << address;
-  return *get_le<T>(bytes, 0);
-}
-
-std::string peek_text(const Ram& ram, Physical address) {
-  std::string text;
-  while (const uint8_t byte = peek<uint8_t>(ram, address++)) text += static_cast<char>(byte);
-  return text;
-}
 
 Bytes join(Bytes a, const Bytes& b) {
   a.insert(a.end(), b.begin(), b.end());

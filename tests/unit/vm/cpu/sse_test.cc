@@ -21,7 +21,7 @@ bool is_state(ZydisMnemonic mnemonic) {
          mnemonic == ZYDIS_MNEMONIC_FXRSTOR || mnemonic == ZYDIS_MNEMONIC_FXRSTOR64;
 }
 
-void compare_all(bool unmasked) {
+void compare_all_sse(bool unmasked) {
   HostCpu host;
   unsigned forms = 0;
   for (const Form& form : vector_forms(VectorSet::Sse)) {
@@ -39,10 +39,10 @@ void compare_all(bool unmasked) {
 }
 
 TEST(Sse, AllFormsAgreeWithTheHost) {
-  compare_all(false);
+  compare_all_sse(false);
 }
 TEST(Sse, AllFormsAgreeWithTheHostWhenExceptionsAreUnmasked) {
-  compare_all(true);
+  compare_all_sse(true);
 }
 
 // Any image: reserved bits of MXCSR, odd control words, flags that are unmasked, empty registers.

@@ -70,7 +70,7 @@ std::string describe(const CpuCase& start) {
   return out;
 }
 
-void compare_all(bool unmasked) {
+void compare_all_x87(bool unmasked) {
   HostCpu host;
   unsigned forms = 0;
   for (const Form& form : all_forms()) {
@@ -93,10 +93,10 @@ void compare_all(bool unmasked) {
 }
 
 TEST(X87, AllFormsAgreeWithTheHost) {
-  compare_all(false);
+  compare_all_x87(false);
 }
 TEST(X87, AllFormsAgreeWithTheHostWhenExceptionsAreUnmasked) {
-  compare_all(true);
+  compare_all_x87(true);
 }
 
 // Host and handler may round differently: makes their results equal where they are neighbours.

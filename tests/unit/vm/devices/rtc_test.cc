@@ -9,7 +9,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr uint64_t kStart = 1'582'934'398;  // 28 February 2020, 23:59:58: a leap day follows
+constexpr uint64_t kLeapDayEve = 1'582'934'398;  // 28 February 2020, 23:59:58: a leap day follows
 enum : uint8_t {
   kSeconds = 0,
   kMinutes = 2,
@@ -51,7 +51,7 @@ class RtcTest : public testing::Test {
     EXPECT_TRUE(rtc.write(now, 0x70, index));
     EXPECT_TRUE(rtc.write(now, 0x71, value));
   }
-  Rtc rtc{kStart, 64 << 20};
+  Rtc rtc{kLeapDayEve, 64 << 20};
 };
 
 TEST_F(RtcTest, AdvancesWithVirtualTimeInBcd) {

@@ -1,0 +1,57 @@
+#include "explore/strategies/dpor_walk.h"
+
+#include <algorithm>
+
+#include "explore/wakeup_tree.h"
+
+namespace slalom {
+
+std::variant<Decision, Abandoned> DporWalk::choose(const ChoicePoint& point, std::span<const Option> options,
+                                                   const Execution& so_far) {
+  if (point.kind == ChoiceKind::Data) {
+    const bool fixed = transitions_ == 1 && values_ + 1 < leaf_.size();
+    const uint32_t value = fixed ? static_cast<uint32_t>(leaf_[++values_]) : 0;
+    if (value >= point.arity) return Abandoned{"not possible"};
+    return Decision{point.current, value, 0};
+  }
+  if (transitions_++ > 0) wake(so_far);
+  if (foreseen_ && transitions_ == 2 &&
+      std::any_of(sleepers_.begin(), sleepers_.end(), [](const Sleeper& s) { return !s.fatal; }))
+    return Abandoned{kElsewhere};
+  first_choice_ = so_far.choices.size() - 1;
+  if (transitions_ == 1 && !leaf_.empty()) {
+    const AgentId agent{leaf_[0]};
+    for (const Option& option : options)
+      if (option.agent == agent) return Decision{agent, 0, 0};
+    return Abandoned{"not possible"};
+  }
+  awake_.clear();
+  for (const Option& option : options)
+    if (!sleeps(option.agent)) awake_.push_back(option);
+  if (awake_.empty()) return Abandoned{"all that could run sleeps"};
+  return Decision{next_in_order(point, awake_).agent, 0, 0};
+}
+
+bool DporWalk::sleeps(AgentId agent) const {
+  return std::any_of(sleepers_.begin(), sleepers_.end(), [&](const Sleeper& s) { return s.agent == agent; });
+}
+
+// Whoever depends on the transition that was just made must be looked at again.
+void DporWalk::wake(const Execution& so_far) {
+  if (sleepers_.empty()) return;
+  const size_t begin = so_far.choices[first_choice_].first_touch;
+  const auto touches = std::span(so_far.touches).subspan(begin);
+  const AgentId ran = so_far.choices[first_choice_].taken.agent;
+  // An agent may sleep with several values of a data choice: what wakes one of them wakes the agent.
+  for (size_t i = 0; i < sleepers_.size();) {
+    const AgentId agent = sleepers_[i].agent;
+    if (agent == ran || conflict(sleepers_[i].touches, touches)) {
+      std::erase_if(sleepers_, [&](const Sleeper& s) { return s.agent == agent; });
+      i = 0;
+    } else {
+      ++i;
+    }
+  }
+}
+
+}  // namespace slalom

@@ -1,0 +1,21 @@
+// Which descriptors are ends of channels that slalom knows (preload/channels.cc): pipes, sockets, event
+// counters and what waits for these.
+#pragma once
+
+#include <cstdint>
+
+namespace slalom::preload {
+
+inline constexpr int kMostDescriptors = 1024;
+
+bool is_ours(int descriptor);
+bool leads_out(int descriptor);      // out of the program, perhaps
+bool has_sockets();                  // any that are no pairs
+uint64_t object_of(int descriptor);  // of one of ours; both ends of one channel are one object
+void add_channel(int descriptor);    // a new one, with one end
+
+// What an epoll set waits for (preload/polls.cc), when its descriptor is closed or gets another name.
+void forget_set(int descriptor);
+void copy_set(int from, int to);
+
+}  // namespace slalom::preload

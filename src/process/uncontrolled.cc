@@ -1,0 +1,32 @@
+#include "process/uncontrolled.h"
+
+#include "preload/protocol.h"
+
+namespace slalom {
+
+std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
+  using preload::Uncontrolled;
+  std::vector<std::string> words;
+  const auto add = [&](Uncontrolled what, const char* text) {
+    if (bits & static_cast<uint32_t>(what)) words.emplace_back(text);
+  };
+  add(Uncontrolled::Fork, "the program forks: what its children do is not controlled");
+  add(Uncontrolled::ForeignThread,
+      "threads are started before main(), or by libraries: they are not controlled");
+  add(Uncontrolled::LeakedThread,
+      "threads were still there when the program ended, neither joined nor detached; --detectors "
+      "default,thread-leak says which");
+  add(Uncontrolled::Timer,
+      "the program uses timers of its processor time, or too many: they are not controlled");
+  add(Uncontrolled::Outside,
+      "the program waits for something outside of it (a socket, a terminal): when that comes is not "
+      "controlled");
+  add(Uncontrolled::Blocking, "the program waits in system calls that slalom does not model");
+  add(Uncontrolled::KernelIo,
+      "the kernel's own asynchronous input and output (io_submit, io_uring) is used: when it completes is "
+      "not "
+      "controlled");
+  return words;
+}
+
+}  // namespace slalom
