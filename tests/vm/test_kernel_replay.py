@@ -76,7 +76,8 @@ class KernelReplay(Guest):
         self.assertRegex(said["here"], r"#\d+ .* in vfs_(read|write) \(")
         self.assertRegex(said["here"], r"#\d+ .* in entry_SYSCALL_64")
         here = self.state(said["here"])
-        self.assertEqual(self.state(said["back"])[0], here[0] - 1)
+        # Back by one instruction of that CPU; before a switch, where others ran in between.
+        self.assertLess(self.state(said["back"])[0], here[0])
         self.assertNotIn(f"= {second['pc']}\n", said["back"])
         self.assertEqual(self.state(said["again"]), here)
         self.assertIn("The schedule ends here", said["end"])

@@ -57,6 +57,12 @@ struct CpuCase {
     static_assert(sizeof value <= 512);
     std::memcpy(memory.data() + memory.size() / 2 + offset, &value, sizeof value);
   }
+  template <class T>
+  T operand() const {
+    T value;
+    std::memcpy(&value, memory.data() + memory.size() / 2 + offset, sizeof value);
+    return value;
+  }
 };
 
 struct CpuResult {

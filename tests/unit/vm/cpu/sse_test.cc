@@ -45,12 +45,21 @@ TEST(Sse, AllFormsAgreeWithTheHostWhenExceptionsAreUnmasked) {
   compare_all_sse(true);
 }
 
+// The bits of MXCSR that this host has beyond those of the guest: AMD's for misaligned operands.
+uint32_t further_mxcsr_bits() {
+  alignas(16) FxImage image;
+  __builtin_ia32_fxsave64(&image);
+  return image.mxcsr_mask & ~0xffffu;
+}
+
 // Any image: reserved bits of MXCSR, odd control words, flags that are unmasked, empty registers.
 TEST(Sse, FxsaveAndFxrstorAgreeWithTheHost) {
   HostCpu host;
+  const uint32_t further = further_mxcsr_bits();
   unsigned forms = 0;
   for (const Form& form : vector_forms(VectorSet::Sse)) {
     if (!is_state(form.mnemonic)) continue;
+    const bool saves = form.mnemonic == ZYDIS_MNEMONIC_FXSAVE || form.mnemonic == ZYDIS_MNEMONIC_FXSAVE64;
     Values values(++forms);
     for (unsigned i = 0; i < 500; ++i) {
       CpuCase start = vector_case(values, true);
@@ -61,13 +70,20 @@ TEST(Sse, FxsaveAndFxrstorAgreeWithTheHost) {
       image.instruction = values.random() >> 17;
       image.operand = values.random() >> 17;
       image.mxcsr = static_cast<uint32_t>(values.below(4) == 0 ? values.integer() : values.random() & 0xffff);
+      image.mxcsr &= ~further;
       for (FxImage::Slot& st : image.st) st.high = values.random();
       for (FxImage::Slot& xmm : image.xmm) xmm = values.vector();
       for (uint8_t& byte : image.rest) byte = static_cast<uint8_t>(values.random());
       start.set_operand(image);
       const CpuResult handler = host.run_handler(form.bytes, start);
       ASSERT_TRUE(handler.known) << form.name;
-      ASSERT_EQ(difference(host.run_on_host(form.bytes, start), handler), "") << form.name << ", case " << i;
+      CpuResult real = host.run_on_host(form.bytes, start);
+      if (saves) {
+        FxImage saved = real.state.operand<FxImage>();
+        saved.mxcsr_mask &= ~further;
+        real.state.set_operand(saved);
+      }
+      ASSERT_EQ(difference(real, handler), "") << form.name << ", case " << i;
     }
   }
   EXPECT_EQ(forms, 4u);
