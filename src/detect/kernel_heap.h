@@ -44,8 +44,8 @@ struct KernelHeapState {
 
   KernelContext context;
   std::vector<Object> objects;
-  FlatMap<uint32_t> cells;  // by address / 8: index of the object + 1; 0: none
-  FlatMap<uint8_t> seen;    // misuses by place and object
+  FlatMap<uint32_t, 2> cells;  // by address / 8: index of the object + 1; 0: none
+  FlatMap<uint8_t> seen;       // misuses by place and object
   std::vector<Misuse> misuses;
 
   void clear() {

@@ -13,11 +13,11 @@ inline uint64_t Recorder::touch(uint64_t& last, const Touch& touch) {
   // and a small number.
   uint64_t hash = fold(last, touch.object.raw + static_cast<uint64_t>(touch.op) * kOdd);
   if (touch.effect == Effect::Write) {
-    History::ObjectHash& object = history_.objects[touch.object.raw];
+    History::ObjectHash& object = history_.objects[History::key(touch.object)];
     hash = fold(hash, object.write + object.reads * kOdd);
     object = {hash, 0};
   } else if (touch.effect == Effect::Read) {
-    History::ObjectHash& object = history_.objects[touch.object.raw];
+    History::ObjectHash& object = history_.objects[History::key(touch.object)];
     hash = fold(hash, object.write);
     object.reads += hash;
   }
@@ -29,8 +29,7 @@ inline uint64_t Recorder::touch(uint64_t& last, const Touch& touch) {
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   uint64_t& last = hash_of(header.agent);
   if (accesses.size() > kFew)
-    for (const Access& access : accesses)
-      history_.objects.prefetch(access.address().raw / kGranule * kGranule);
+    for (const Access& access : accesses) history_.objects.prefetch(access.address().raw / kGranule);
   for (const Access& access : accesses) {
     if (!is_memory(access.op())) continue;  // a call or return: a CPU may tell it twice, where it stops
     if (access.aside) continue;

@@ -1,7 +1,6 @@
 #include "vm/kernel/communication.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/hash.h"
 
@@ -43,7 +42,8 @@ std::vector<Place> Communication::points() const {
   std::vector<Place> points;
   for (const User& user : users_) {
     const Cell cell = cells_[user.cell];
-    if (cell.writers != 0 && std::popcount(static_cast<unsigned>(cell.readers | cell.writers)) >= 2)
+    const unsigned both = cell.readers | cell.writers;
+    if (cell.writers != 0 && (both & (both - 1)) != 0)  // two bits, at least
       points.push_back(Place{user.pc});
   }
   std::ranges::sort(points);

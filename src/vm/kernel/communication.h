@@ -35,7 +35,7 @@ class Communication {
   // What was noted last, by a hash of who did what where: mostly the same is done again soon. Small, so that
   // it stays in the processor's cache; what it has forgotten is noted twice, which does no harm.
   std::array<uint32_t, 4096> noted_{};
-  FlatMap<uint32_t> index_;  // of a granule: into cells_, plus one
+  FlatMap<uint32_t, 2> index_;  // of a granule: into cells_, plus one
   std::vector<Cell> cells_;
   std::vector<User> users_;
 };

@@ -9,9 +9,10 @@
 namespace slalom {
 namespace {
 
-TEST(FlatMap, AgreesWithStdMap) {
+template <typename Map>
+void agrees_with_std_map() {
   Rng rng(1);
-  FlatMap<uint32_t> map;
+  Map map;
   std::map<uint64_t, uint32_t> model;
   for (int round = 0; round < 20; ++round) {
     const uint64_t range = uint64_t{1} << (round * 3);
@@ -33,13 +34,31 @@ TEST(FlatMap, AgreesWithStdMap) {
     std::map<uint64_t, uint32_t> all;
     map.for_each([&](uint64_t key, uint32_t value) { all[key] = value; });
     ASSERT_EQ(all, model);
-    const FlatMap<uint32_t> copy = map;
+    const Map copy = map;
     if (round % 3 == 2) {
       map.clear();
       ASSERT_TRUE(map.empty());
       model.clear();
       copy.for_each([&](uint64_t key, uint32_t) { ASSERT_FALSE(map.contains(key)); });
     }
+  }
+}
+
+TEST(FlatMap, AgreesWithStdMap) {
+  agrees_with_std_map<FlatMap<uint32_t>>();
+}
+TEST(FlatMap, AgreesWithStdMapWhereKeysLieTogether) {
+  agrees_with_std_map<FlatMap<uint32_t, 2>>();
+}
+
+TEST(FlatMap, ForgetsHoweverOftenItIsCleared) {
+  FlatMap<uint32_t> map;
+  map[1'000'000] = 1;
+  for (uint32_t i = 0; i < 200'000; ++i) {
+    map.clear();
+    ASSERT_FALSE(map.contains(1'000'000)) << i;
+    ASSERT_EQ(map[i % 8], 0u) << i;
+    map[i % 8] = i + 1;
   }
 }
 
