@@ -56,12 +56,7 @@ size_t period(const std::vector<std::string>& items) {
 
 }  // namespace
 
-void DeadlockDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
-  if (!accesses.empty()) state_.last = Step{header.first_step.raw + accesses.back().retired};
-}
-
 void DeadlockDetector::on_event(const Event& event) {
-  state_.last = event.step;
   switch (event.op) {
     case OpKind::TryLock:
       if (event.value == 0) return;
@@ -245,7 +240,7 @@ std::string DeadlockDetector::all_waits(const Deadlocked& deadlock) const {
 
 Site DeadlockDetector::parked_at(const Waiting& waiting) const {
   // Most operations block before they happen: they would have been the next step.
-  const Site next{Step{state_.last.raw + 1}, waiting.agent, waiting.pc, waiting.op};
+  const Site next{Step{last_step().raw + 1}, waiting.agent, waiting.pc, waiting.op};
   if (waiting.op != OpKind::Wait && waiting.op != OpKind::BarrierArrive) return next;
   const Site* parked = state_.parked.find(waiting.agent.raw);
   return parked == nullptr ? next : *parked;

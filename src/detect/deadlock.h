@@ -16,13 +16,11 @@
 namespace slalom {
 
 struct DeadlockState {
-  Step last;
   FlatMap<Site> taken;   // by lock and agent: where the agent took it last
   FlatMap<Site> parked;  // by agent: where it last began to wait for a condition variable or barrier
   UnheardSignals unheard;
 
   void clear() {
-    last = {};
     taken.clear();
     parked.clear();
     unheard.clear();
@@ -38,8 +36,6 @@ class DeadlockDetector final : public StatefulDetector<DeadlockState> {
   explicit DeadlockDetector(const Names& names) : StatefulDetector(names) {}
   DeadlockDetector(const Names& names, Reports reports) : StatefulDetector(names), reports_(reports) {}
 
-  bool wants_accesses() const override { return true; }
-  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
   void on_event(const Event& event) override;
   void on_end(const Outcome& outcome) override;
 

@@ -40,6 +40,8 @@ class Detector : public Observer {
   virtual bool wants_accesses() const { return false; }
   void on_accesses(std::span<const Access>, const BatchHeader&) override {}
   void on_event(const Event&) override {}
+  // Before on_end(): the latest step of all that the set was told, accesses included.
+  void set_last_step(Step step) { last_step_ = step; }
   void harvest(std::vector<Verdict>& verdicts) final {
     std::move(found_.begin(), found_.end(), std::back_inserter(verdicts));
     found_.clear();
@@ -49,10 +51,12 @@ class Detector : public Observer {
   // Keeps a verdict for harvest(), unless one with its title is there: an execution tells each bug once.
   void report(Verdict verdict);
   void forget_reports() { found_.clear(); }
+  Step last_step() const { return last_step_; }  // in on_end()
 
   const Names& names_;
 
  private:
+  Step last_step_;
   std::vector<Verdict> found_;
 };
 

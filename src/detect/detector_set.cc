@@ -110,6 +110,7 @@ Result<Selection> select(std::string_view list) {
 
 struct SetState : Observer::State {
   std::vector<std::unique_ptr<Observer::State>> parts;
+  Step last;
 };
 
 }  // namespace
@@ -120,23 +121,30 @@ void DetectorSet::add(std::unique_ptr<Detector> detector) {
 }
 
 void DetectorSet::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  if (!accesses.empty()) last_ = Step{header.first_step.raw + accesses.back().retired};
   for (Detector* detector : access_users_) detector->on_accesses(accesses, header);
 }
 
 void DetectorSet::on_event(const Event& event) {
+  last_ = event.step;
   for (auto& detector : detectors_) detector->on_event(event);
 }
 
 void DetectorSet::on_end(const Outcome& outcome) {
-  for (auto& detector : detectors_) detector->on_end(outcome);
+  for (auto& detector : detectors_) {
+    detector->set_last_step(last_);
+    detector->on_end(outcome);
+  }
 }
 
 void DetectorSet::reset() {
+  last_ = {};
   for (auto& detector : detectors_) detector->reset();
 }
 
 std::unique_ptr<Observer::State> DetectorSet::save() const {
   auto state = std::make_unique<SetState>();
+  state->last = last_;
   for (const auto& detector : detectors_) state->parts.push_back(detector->save());
   return state;
 }
@@ -145,6 +153,7 @@ void DetectorSet::restore(const State& state) {
   const auto* saved = dynamic_cast<const SetState*>(&state);
   CHECK(saved != nullptr && saved->parts.size() == detectors_.size(),
         "the state of another set of detectors");
+  last_ = saved->last;
   for (size_t i = 0; i < detectors_.size(); ++i) detectors_[i]->restore(*saved->parts[i]);
 }
 

@@ -29,6 +29,7 @@ class DetectorSet : public Observer {
  private:
   std::vector<std::unique_ptr<Detector>> detectors_;
   std::vector<Detector*> access_users_;  // those of detectors_ that want accesses
+  Step last_;
 };
 
 // What must be recognised in a kernel, beyond what its CPUs do, for a detector to say all that it can. Other

@@ -4,10 +4,6 @@
 
 namespace slalom {
 
-void FailureDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
-  if (!accesses.empty()) state_.last = Step{header.first_step.raw + accesses.back().retired};
-}
-
 void FailureDetector::on_end(const Outcome& outcome) {
   const auto* fault = std::get_if<Faulted>(&outcome);
   if (fault == nullptr) return;
@@ -28,7 +24,8 @@ void FailureDetector::on_end(const Outcome& outcome) {
     verdict.detail = fmt::format(
         "{} {}{}{}{}.", names_.agent(fault->agent), assertion ? "failed an assertion" : "crashed",
         source.empty() ? "" : fmt::format(" in `{}`", source), fault->what.empty() ? "" : ": ", fault->what);
-    verdict.evidence.push_back({state_.last, fault->agent, fault->pc, fault->what});
+    // The fault is no event of its own.
+    verdict.evidence.push_back({last_step(), fault->agent, fault->pc, fault->what});
   }
   report(std::move(verdict));
 }

@@ -191,14 +191,14 @@ std::vector<KernelRaceState::Race> KernelRaceDetector::races() const {
   std::vector<KernelRaceState::Race> result;
   for (const KernelRaceState::Race& race : state_.races) {
     const Cell* cell = state_.cells.find(race.cell);
-    const bool wanted = options_.mode == KernelRaceOptions::Mode::HappensBefore || race.simultaneous;
+    const bool wanted = mode_ == KernelRaceOptions::Mode::HappensBefore || race.simultaneous;
     if (wanted && cell != nullptr && (race.bytes & ~cell->sync) != 0) result.push_back(race);
   }
   return result;
 }
 
 void KernelRaceDetector::on_end(const Outcome&) {
-  for (Verdict& verdict : race_reports(races(), state_, names_, options_.ignore)) report(std::move(verdict));
+  for (Verdict& verdict : race_reports(races(), state_, names_, internals_)) report(std::move(verdict));
 }
 
 }  // namespace slalom

@@ -38,6 +38,21 @@ struct KernelRaceOptions {
   static std::vector<std::string> kernel_internals();  // scheduler, time, RCU, printk, allocator
 };
 
+// Which races nobody asked for, by the names of functions. The same ones come in every execution, so what
+// was found out about a place is kept.
+class KernelInternals {
+ public:
+  KernelInternals(const Names& names, std::vector<std::string> ignore)
+      : names_(names), ignore_(std::move(ignore)) {}
+  bool is_ignored(Place pc);
+  bool is_subsystem(Place function);  // all that it calls is its own
+
+ private:
+  const Names& names_;
+  std::vector<std::string> ignore_;
+  FlatMap<uint8_t> ignored_, subsystems_;  // by place: 1 no, 2 yes
+};
+
 struct KernelRaceState {
   // An access to some bytes of one cell. Packed by hand: see RaceState::Record.
   struct Record {
@@ -90,7 +105,7 @@ struct KernelRaceState {
   KernelContext context;
   uint8_t running = 0;                                   // the CPU of the latest accesses,
   uint8_t other = 0;                                     // and the last one before it
-  FlatMap<Cell> cells;                                   // by physical address / 8
+  FlatMap<Cell, 2> cells;                                // by physical address / 8
   std::vector<Record> records = std::vector<Record>(1);  // the first is unused: 0 means none
   uint32_t free_record = 0;
   FlatMap<uint32_t> race_index;  // by places and cell: index + 1
@@ -102,7 +117,7 @@ struct KernelRaceState {
 class KernelRaceDetector final : public StatefulDetector<KernelRaceState> {
  public:
   explicit KernelRaceDetector(const Names& names, KernelRaceOptions options = {})
-      : StatefulDetector(names), options_(std::move(options)) {}
+      : StatefulDetector(names), mode_(options.mode), internals_(names, std::move(options.ignore)) {}
   bool wants_accesses() const override { return true; }
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
   void on_event(const Event& event) override;
@@ -125,7 +140,8 @@ class KernelRaceDetector final : public StatefulDetector<KernelRaceState> {
   void acquire(const Cpu& cpu, uint32_t row);
   void release(uint8_t cpu, uint32_t row);
 
-  KernelRaceOptions options_;
+  KernelRaceOptions::Mode mode_;
+  KernelInternals internals_;
 };
 
 }  // namespace slalom

@@ -97,23 +97,17 @@ constexpr std::string_view kStatistics[] = {"jiffies",        "avenrun",      "t
                                             "tick_cpu_sched", "last_jiffies", "rcu_state"};
 
 std::vector<Named> wanted(std::span<const Race> races, const KernelRaceState& state, const Names& names,
-                          std::span<const std::string> ignore) {
+                          KernelInternals& internals) {
   std::vector<Named> result;
-  const auto ignored = [&](const std::string& function) {
-    return std::any_of(ignore.begin(), ignore.end(),
-                       [&](const std::string& prefix) { return function.starts_with(prefix); });
-  };
-  std::map<uint64_t, bool> subsystems;  // by entry
   const auto is_internal = [&](const Record& record) {
-    if (begins_with_any(names.object(record.address), kStatistics)) return true;
-    for (const Place function : state.context.functions(record.where.path)) {
-      const auto [known, added] = subsystems.try_emplace(function.raw);
-      if (added) known->second = begins_with_any(function_name(names.place(function)), kSubsystems);
-      if (known->second) return true;
-    }
-    return false;
+    for (const Place function : state.context.functions(record.where.path))
+      if (internals.is_subsystem(function)) return true;
+    return begins_with_any(names.object(record.address), kStatistics);
   };
   for (const Race& race : races) {
+    if (internals.is_ignored(race.first.pc) || internals.is_ignored(race.second.pc) ||
+        is_internal(race.first) || is_internal(race.second))
+      continue;
     Named one{.race = &race,
               .first_place = names.place(race.first.pc),
               .second_place = names.place(race.second.pc),
@@ -121,8 +115,6 @@ std::vector<Named> wanted(std::span<const Race> races, const KernelRaceState& st
               .high = {}};
     one.low = function_name(one.first_place);
     one.high = function_name(one.second_place);
-    if (ignored(one.low) || ignored(one.high) || is_internal(race.first) || is_internal(race.second))
-      continue;
     if (one.high < one.low) std::swap(one.low, one.high);
     one.first = names.marking(race.first.pc, race.first.writes());
     one.second = names.marking(race.second.pc, race.second.writes());
@@ -203,9 +195,27 @@ std::vector<std::string> KernelRaceOptions::kernel_internals() {
           "flush_smp_", "__flush_smp_", "csd_", "flush_tlb_", "native_flush_tlb", "switch_mm", "leave_mm"};
 }
 
+bool KernelInternals::is_ignored(Place pc) {
+  uint8_t& known = ignored_[pc.raw];
+  if (known == 0) {
+    const std::string function = function_name(names_.place(pc));
+    known =
+        std::ranges::any_of(ignore_, [&](const std::string& prefix) { return function.starts_with(prefix); })
+            ? 2
+            : 1;
+  }
+  return known == 2;
+}
+
+bool KernelInternals::is_subsystem(Place function) {
+  uint8_t& known = subsystems_[function.raw];
+  if (known == 0) known = begins_with_any(function_name(names_.place(function)), kSubsystems) ? 2 : 1;
+  return known == 2;
+}
+
 std::vector<Verdict> race_reports(std::span<const Race> races, const KernelRaceState& state,
-                                  const Names& names, std::span<const std::string> ignore) {
-  std::vector<Named> pairs = wanted(races, state, names, ignore);
+                                  const Names& names, KernelInternals& internals) {
+  std::vector<Named> pairs = wanted(races, state, names, internals);
   group(pairs);
   std::map<size_t, std::vector<const Named*>> by_number;
   for (const Named& pair : pairs) by_number[pair.group].push_back(&pair);

@@ -2,8 +2,8 @@
 //
 // Pairs that share a place or a cell belong together, also through others (SKI, section 6.2): one report,
 // whose title names the two functions of its most telling pair. A pair tells more if both functions are in
-// modules, if it was simultaneous, and if it does not look benign. Nothing is hidden but what `ignore` names:
-// a pair with one side in such a function, or called by one.
+// modules, if it was simultaneous, and if it does not look benign. Nothing is hidden but the kernel's
+// internals: a pair with one side in such a function, or called by one.
 #pragma once
 
 #include <span>
@@ -16,6 +16,6 @@ namespace slalom {
 
 // `state` has the agents and the circumstances of the races.
 std::vector<Verdict> race_reports(std::span<const KernelRaceState::Race> races, const KernelRaceState& state,
-                                  const Names& names, std::span<const std::string> ignore);
+                                  const Names& names, KernelInternals& internals);
 
 }  // namespace slalom
