@@ -214,9 +214,9 @@ void CheckMachine::read_records() {
       ++i;
       continue;
     }
-    accesses_.clear();
+    size_t told = 0;
     const BatchHeader header{agent, 0, Step{record.step}};
-    for (; i < count; ++i) {
+    for (; i < count; ++i, ++told) {
       Record& next = c.records[i];
       if (next.agent != record.agent || !is_memory(next.op) || next.step - header.first_step.raw > UINT16_MAX)
         break;
@@ -224,12 +224,12 @@ void CheckMachine::read_records() {
       next.pc = modules_.stable(next.pc);
       next.object = stable(next.object);
       if (freed != nullptr) tell_use_of(freed, next);
-      pack(next, header.first_step.raw, accesses_.emplace_back());
+      pack(next, header.first_step.raw, accesses_[told]);
       hash_ = fold(hash_ + next.object + agent.raw + static_cast<uint64_t>(next.op),
                    next.op == OpKind::Store ? 0 : static_cast<uint64_t>(next.value));
       if (!is_atomic(next.op)) conflicts_.add(next);
     }
-    sink_->on_accesses(accesses_, header);
+    sink_->on_accesses({accesses_.data(), told}, header);
   }
   c.record_count = 0;
 }

@@ -70,7 +70,7 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   std::vector<Option> enabled_;  // in the order of ids
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
-  std::vector<Access> accesses_;
+  std::vector<Access> accesses_ = std::vector<Access>(preload::kMostRecords);  // of one batch at a time
   std::vector<uint64_t> held_;  // locks, where they lie in this process
   Conflicts conflicts_;
 };

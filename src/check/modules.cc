@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -71,6 +72,7 @@ Modules::Modules() {
 
 void Modules::describe(preload::Channel& channel) const {
   channel.user_count = channel.wrapper_count = 0;
+  std::fill_n(channel.outside, preload::kMostOutside, 0);
   for (size_t i = 0; i + 1 < moved_.size() && channel.user_count < preload::kMostModules; ++i)
     channel.user[channel.user_count++] = {moved_[i].begin, moved_[i].begin + moved_[i].size};
   for (const preload::Range& range : names_->wrappers())

@@ -1,5 +1,6 @@
 // Exchanges one fiber for another: the registers that a call preserves, the stack, and the thread's base (fs).
 //   void slalom_switch(Context* from, const Context* to)
+// What is the same on both sides is not set again: the processor takes long for the base and for control words.
 // slalom_switch_slowly does the same where only the kernel may set the base.
 
 #define SAVE                    \
@@ -12,13 +13,20 @@
         sub     $8, %rsp;       \
         stmxcsr (%rsp);         \
         fnstcw  4(%rsp);        \
+        mov     %rsp, %rcx;     \
         mov     %rsp, (%rdi);   \
         mov     (%rsi), %rsp
 
 #define RESTORE                 \
+        mov     (%rcx), %edx;   \
+        cmp     (%rsp), %edx;   \
+        je      8f;             \
         ldmxcsr (%rsp);         \
+8:      mov     4(%rcx), %dx;   \
+        cmp     4(%rsp), %dx;   \
+        je      9f;             \
         fldcw   4(%rsp);        \
-        add     $8, %rsp;       \
+9:      add     $8, %rsp;       \
         pop     %r15;           \
         pop     %r14;           \
         pop     %r13;           \
@@ -34,8 +42,10 @@
 slalom_switch:
         SAVE
         mov     8(%rsi), %rax
+        cmp     8(%rdi), %rax
+        je      1f
         wrfsbase %rax
-        RESTORE
+1:      RESTORE
         .size   slalom_switch, . - slalom_switch
 
         .globl  slalom_switch_slowly
@@ -44,10 +54,14 @@ slalom_switch:
 slalom_switch_slowly:
         SAVE
         mov     8(%rsi), %rsi
+        cmp     8(%rdi), %rsi
+        je      1f
+        mov     %rcx, %rbx              // which the system call does not keep
         mov     $0x1002, %edi           // ARCH_SET_FS
         mov     $158, %eax              // arch_prctl
         syscall
-        RESTORE
+        mov     %rbx, %rcx
+1:      RESTORE
         .size   slalom_switch_slowly, . - slalom_switch_slowly
 
 // Where a new fiber begins: calls %r12 with %r13. Nothing is above it, as unwinders are told.

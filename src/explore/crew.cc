@@ -188,6 +188,7 @@ Crew::Range Crew::claim() {
 }
 
 void Crew::execute_own(size_t task) {
+  if (threads_.empty()) return execute(0, task);  // nobody asks what is worth sharing
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   execute(0, task);

@@ -92,7 +92,7 @@ uint64_t value_at(const void* address, uint32_t size) {
 }
 
 // Before the access is made: of a write, the value is the one that goes.
-void plain_at(OpKind op, const void* address, uint32_t size, uint64_t pc) {
+[[gnu::flatten]] void plain_at(OpKind op, const void* address, uint32_t size, uint64_t pc) {
   Runtime& rt = runtime();
   const bool long_run = ++plain_in_a_row >= kPlainInARow;
   if (rt.stops_at_access(pc) || long_run) {
@@ -131,8 +131,8 @@ uint64_t arrive_at(OpKind op, const volatile void* address, void* return_address
 }
 
 // `changed`: what is there now is not what was there before.
-void done(OpKind op, const volatile void* place, uint32_t size, uint64_t value, bool wrote, bool changed,
-          uint64_t pc, int order) {
+[[gnu::flatten]] void done(OpKind op, const volatile void* place, uint32_t size, uint64_t value, bool wrote,
+                           bool changed, uint64_t pc, int order) {
   const void* address = const_cast<const void*>(place);
   runtime().tell_access(op, address, size, value, wrote, order != __ATOMIC_SEQ_CST);
   const bool waits = !changed && reads.add({address, pc, value});

@@ -17,6 +17,7 @@ uint32_t pi_owner(const void* word) {
 
 bool Runtime::satisfied(uint32_t index) const {
   const Agent& agent = agents_[index];
+  if (agent.need == Need::Nothing) return true;  // most of the time
   if (agent.cancelled && agent.cancellable &&
       (agent.asynchronous ? agent.relock == nullptr || agent.need != Need::Mutex
                           : agent.at_cancel_point && agent.need != Need::Mutex))

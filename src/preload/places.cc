@@ -9,7 +9,9 @@ namespace {
 
 constexpr int kMostDeep = 48;
 
-bool in_wrapper(const Channel& channel, uint64_t pc) {
+bool in_wrapper(Channel& channel, uint64_t pc) {
+  uint64_t& outside = channel.outside[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostOutside];
+  if (outside == pc) return false;  // as most are, and the same ones come again and again
   uint32_t low = 0, high = channel.wrapper_count;
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
@@ -18,7 +20,9 @@ bool in_wrapper(const Channel& channel, uint64_t pc) {
     else
       high = middle;
   }
-  return low < channel.wrapper_count && channel.wrappers[low].begin <= pc;
+  const bool inside = low < channel.wrapper_count && channel.wrappers[low].begin <= pc;
+  if (!inside) outside = pc;
+  return inside;
 }
 
 FrameSize& known_frame(Channel& channel, uint64_t pc) {

@@ -21,7 +21,7 @@
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 3;
+inline constexpr uint32_t kVersion = 4;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
@@ -30,6 +30,7 @@ inline constexpr uint32_t kMostHolders = 256;
 inline constexpr uint32_t kMostWatched = 2048;
 inline constexpr uint32_t kMostPlaces = 1024;
 inline constexpr uint32_t kMostFrames = 512;
+inline constexpr uint32_t kMostOutside = 256;
 inline constexpr uint32_t kTextBytes = 4096;
 inline constexpr uint32_t kNobody = UINT32_MAX;
 // Objects that are no memory: channels of the program to itself (pipes and the like), by their order of
@@ -180,7 +181,8 @@ struct Channel {
   // or instantiated there): an operation's place is the nearest caller in the first but not in the second.
   Range user[kMostModules];
   Range wrappers[kMostWrappers];
-  uint64_t places[kMostPlaces];  // where plain accesses are choice points; sorted
+  uint64_t outside[kMostOutside];  // code that was found to be in none of the wrappers, by a hash
+  uint64_t places[kMostPlaces];    // where plain accesses are choice points; sorted
   FrameSize frames[kMostFrames];
 };
 

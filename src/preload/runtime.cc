@@ -156,7 +156,7 @@ bool Runtime::wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, 
   agent.yielded = false;
   if (kind != ChoiceKind::Running || !goes_unasked()) stop(kind, 0);
   const bool can = satisfied(index);
-  agent.waited = !available(index);
+  agent.waited = need != Need::Nothing && !available(index);
   if (!can) pass_time(deadline);
   agent.need = Need::Nothing;
   agent.deadline = kNever;

@@ -101,8 +101,8 @@ class Runtime {
 
   // Stops before an operation. True: it can be done now. False: its time is over (only with a deadline), or a
   // handler has ended it (only inside an Interruptible).
-  bool arrive(OpKind op, uint64_t object, uint64_t pc, Need need = Need::Nothing, const void* at = nullptr,
-              uint64_t deadline = kNever, uint32_t count = 0);
+  [[gnu::noinline]] bool arrive(OpKind op, uint64_t object, uint64_t pc, Need need = Need::Nothing,
+                                const void* at = nullptr, uint64_t deadline = kNever, uint32_t count = 0);
   // The agent has begun to wait for others to complete its operation. True: they did.
   bool park(OpKind op, const void* at, uint64_t pc, uint64_t deadline);
   bool may_wake_alone() const { return agents_[self()].spurious < channel_->spurious; }

@@ -35,6 +35,7 @@ Result<void> ProgramMachine::launch() {
   names_->learn_modules(zygote_->modules());
   preload::Channel& channel = zygote_->channel();
   channel.wrapper_count = 0;
+  std::fill_n(channel.outside, preload::kMostOutside, 0);
   for (const preload::Range& range : names_->wrappers())
     if (channel.wrapper_count < preload::kMostWrappers) channel.wrappers[channel.wrapper_count++] = range;
   return {};
