@@ -14,9 +14,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SLALOM = os.environ.get("SLALOM", str(ROOT / "build" / "slalom"))
 SCHEDULES = 8000  # at most: the search ends with the first finding, after some hundreds
-FIXED_SCHEDULES = 2000
+FIXED_SCHEDULES = 1000
 RACE_SCHEDULES = 200
-REPLAYS = 5
+REPLAYS = 3
 NAME = sys.argv.pop(1)
 FOLDER = ROOT / "examples" / "kernel-modules" / NAME
 

@@ -262,6 +262,7 @@ CpuResult HostCpu::run_handler(std::span<const uint8_t> bytes, const CpuCase& st
 }
 
 std::string difference(CpuResult host, const CpuResult& handler) {
+  host.state.fx.mxcsr_mask = handler.state.fx.mxcsr_mask;  // AMD has a bit more
   if (!__builtin_cpu_is("intel")) {
     host.state.fx.opcode = handler.state.fx.opcode;
     host.state.fx.instruction = handler.state.fx.instruction;
