@@ -43,7 +43,7 @@ void KernelHeapDetector::on_accesses(std::span<const Access> accesses, const Bat
       continue;
     }
     const ObjectId address = access.address();
-    if (address.raw >= kKernelImage) continue;
+    if (address.raw >= kKernelImage || !state_.may_have_object(address.raw)) continue;
     const uint32_t* cell = state_.cells.find(address.raw / 8);
     if (cell == nullptr || *cell == 0) continue;
     const Object& object = state_.objects[*cell - 1];
@@ -71,8 +71,10 @@ void KernelHeapDetector::on_event(const Event& event) {
 void KernelHeapDetector::add(const Object& object) {
   state_.objects.push_back(object);
   const uint64_t end = object.address.raw + std::clamp<uint64_t>(object.size, 1, kMostBytes);
-  for (uint64_t cell = object.address.raw / 8; cell * 8 < end; ++cell)
+  for (uint64_t cell = object.address.raw / 8; cell * 8 < end; ++cell) {
     state_.cells[cell] = static_cast<uint32_t>(state_.objects.size());
+    state_.note_page(cell * 8);
+  }
 }
 
 void KernelHeapDetector::allocated(const Event& event) {

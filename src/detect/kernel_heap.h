@@ -10,6 +10,7 @@
 // Not for programs: their machine tells the uses, see detect/heap.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -46,12 +47,19 @@ struct KernelHeapState {
   std::vector<Object> objects;
   FlatMap<uint32_t, 2> cells;  // by address / 8: index of the object + 1; 0: none
   FlatMap<uint8_t> seen;       // misuses by place and object
+  // A bit for each page that has an object, or shares its bit with one: most accesses need no more.
+  std::array<uint64_t, 64> pages{};
   std::vector<Misuse> misuses;
 
+  void note_page(uint64_t address) { pages[address >> 18 & 63] |= uint64_t{1} << (address >> 12 & 63); }
+  bool may_have_object(uint64_t address) const {
+    return (pages[address >> 18 & 63] >> (address >> 12 & 63) & 1) != 0;
+  }
   void clear() {
     context.clear();
     objects.clear();
     cells.clear();
+    pages.fill(0);
     seen.clear();
     misuses.clear();
   }
