@@ -6,6 +6,7 @@
 
 #include "favour.h"
 #include "undefined.h"
+#include "vendor.h"
 #include "vm/cpu/registers.h"
 
 namespace slalom::vm::diff {
@@ -169,9 +170,8 @@ void compare_memory(const Case& one, const std::optional<Decoded>& in, const Out
   }
 }
 
-}  // namespace
-
-std::vector<Difference> compare(const Case& one, const Outcome& guest, const Outcome& host) {
+std::vector<Difference> differences_of(const Case& one, const std::optional<Decoded>& in,
+                                       const Outcome& guest, const Outcome& host) {
   Comparison out;
   if (guest.unknown) {
     out.add("instruction", "not implemented", host.ended ? fmt::format("vector {}", host.vector) : "nothing");
@@ -185,7 +185,6 @@ std::vector<Difference> compare(const Case& one, const Outcome& guest, const Out
             host.ended ? fmt::format("vector {}", host.vector) : "never");
     return out.take();
   }
-  const auto in = decode(one.mode, {one.bytes.data(), one.length});
   if (host.state.rip >> 12 == 0xffffffffff600) return {};  // Linux emulates calls to that page
   // A mask that is all zero may fault or not.
   if (in &&
@@ -222,6 +221,15 @@ std::vector<Difference> compare(const Case& one, const Outcome& guest, const Out
   compare_floats(one, guest.state.floats, host.state.floats, undefined, out);
   if (done || !in || !reads_in_pieces(*in)) compare_memory(one, in, guest, host, out);
   return out.take();
+}
+
+}  // namespace
+
+Verdict compare(const Case& one, const Outcome& guest, const Outcome& host) {
+  const auto in = decode(one.mode, {one.bytes.data(), one.length});
+  auto found = differences_of(one, in, guest, host);
+  if (!found.empty() && vendors_differ(one, in ? &*in : nullptr, guest, host, found)) return {{}, true};
+  return {std::move(found), false};
 }
 
 }  // namespace slalom::vm::diff

@@ -14,8 +14,12 @@ struct Difference {
   std::string host;
 };
 
-// Empty: they agree. What the architecture leaves undefined, and what vendors do differently (docs/x86.md),
-// is no difference.
-std::vector<Difference> compare(const Case& one, const Outcome& guest, const Outcome& host);
+struct Verdict {
+  std::vector<Difference> differences;  // empty: they agree
+  bool vendors = false;                 // they do not, but only as CPUs of two vendors may (vendor.h)
+};
+
+// What the architecture leaves undefined, and what vendors do differently (docs/x86.md), is no difference.
+Verdict compare(const Case& one, const Outcome& guest, const Outcome& host);
 
 }  // namespace slalom::vm::diff

@@ -14,10 +14,10 @@ Result<std::unique_ptr<Differ>> Differ::make(uint64_t seed) {
   return differ;
 }
 
-Result<std::vector<Difference>> Differ::check(const Case& one) {
+Result<Verdict> Differ::check(const Case& one) {
   Outcome& guest = outcomes_[Exchange::kBatch - 1];
   guest_->run(one, guest);
-  if (guest.loops) return std::vector<Difference>{};
+  if (guest.loops) return Verdict{};
   Exchange& exchange = native_->exchange();
   exchange.cases[0] = one;
   TRY(native_->run(1));
@@ -36,7 +36,8 @@ bool Differ::is_refused(const Case& one) {
 Result<void> Differ::shrink(Case& one, std::vector<Difference>& differences) {
   const std::string kind = differences[0].what;
   const auto keep_if_same = [&](const Case& smaller) -> Result<void> {
-    TRY_ASSIGN(auto found, check(smaller));
+    TRY_ASSIGN(Verdict verdict, check(smaller));
+    auto& found = verdict.differences;
     if (found.empty() || found[0].what != kind) return {};
     one = smaller;
     differences = std::move(found);
@@ -103,7 +104,8 @@ Result<void> Differ::flush(unsigned shown, const std::function<void(const Mismat
     ++(origins_[i].near ? count.near : count.cases);
     ++total_;
     if (exchange.outcomes[i].vector != 3) ++count.faults;
-    auto differences = compare(exchange.cases[i], outcomes_[i], exchange.outcomes[i]);
+    auto [differences, vendors] = compare(exchange.cases[i], outcomes_[i], exchange.outcomes[i]);
+    vendors_ += vendors;
     if (differences.empty()) continue;
     if (count.mismatches++ < shown)
       found.push_back({origins_[i].form, exchange.cases[i], std::move(differences)});
@@ -119,7 +121,7 @@ Result<void> Differ::flush(unsigned shown, const std::function<void(const Mismat
 Result<void> Differ::run(const std::vector<Form>& forms, uint64_t cases, unsigned shown,
                          const std::function<void(const Mismatch&)>& report) {
   counts_.assign(forms.size(), {});
-  total_ = 0;
+  total_ = vendors_ = 0;
   if (forms.empty()) return {};
   Exchange& exchange = native_->exchange();
   for (uint64_t number = 0; number < cases; ++number) {

@@ -35,8 +35,10 @@ class Differ {
                    const std::function<void(const Mismatch&)>& report);
   const std::vector<FormCount>& counts() const { return counts_; }
   uint64_t total() const { return total_; }
+  // Cases in which the host did what only a CPU of another vendor does.
+  uint64_t vendors() const { return vendors_; }
 
-  Result<std::vector<Difference>> check(const Case& one);
+  Result<Verdict> check(const Case& one);
 
  private:
   Result<void> flush(unsigned shown, const std::function<void(const Mismatch&)>& report);
@@ -48,7 +50,7 @@ class Differ {
   std::unique_ptr<Guest> guest_;
   std::unique_ptr<Native> native_;
   std::vector<FormCount> counts_;
-  uint64_t total_ = 0;
+  uint64_t total_ = 0, vendors_ = 0;
 
   // The batch that is being filled.
   unsigned pending_ = 0;

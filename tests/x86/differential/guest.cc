@@ -27,6 +27,13 @@ Segment flat(uint16_t selector, uint16_t attributes) {
   return {.selector = selector, .attributes = attributes, .limit = 0xffffffff, .base = 0};
 }
 
+// F2 and F3 before anything else, a branch to itself for example, repeat nothing.
+bool is_string(const Case& one) {
+  const auto in = decode(one.mode, {one.bytes.data(), one.length});
+  return in && (in->info.meta.category == ZYDIS_CATEGORY_STRINGOP ||
+                in->info.meta.category == ZYDIS_CATEGORY_IOSTRINGOP);
+}
+
 }  // namespace
 
 void fill_data(const Case& one, const Backgrounds& backgrounds, uint8_t* writable) {
@@ -229,9 +236,7 @@ void Guest::run(const Case& one, Outcome& outcome) {
   }
   // A repeated string instruction takes several steps; all but the last leave rip where it was.
   constexpr unsigned kMaxSteps = 100'000;
-  const bool repeats =
-      one.length > 1 && std::any_of(one.bytes.begin(), one.bytes.begin() + one.length - 1,
-                                    [](uint8_t byte) { return byte == 0xf2 || byte == 0xf3; });
+  const bool repeats = is_string(one);
   for (unsigned step = 0; step < kMaxSteps; ++step) {
     const Exit exit = cpu_->run(1);
     if (exit == Exit::Unknown) {
