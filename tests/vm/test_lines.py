@@ -35,6 +35,13 @@ class Lines(Guest):
         for number in copies:
             self.assertIn(f"(torn_read.c:{number} in ether_addr_copy)", text)
 
+    def test_lines_of_headers_in_the_cache_tell_what_is_marked(self):
+        found = self.run_slalom("explore", MODULE / "test.toml", "--first", "--no-shrink", "--out", "", "--detectors", "kernel-race",
+                                "--fail-on", "race")
+        self.assertEqual(found.returncode, 1, found.stderr)
+        # ether_addr_copy() is inlined from <linux/etherdevice.h>, which copies without READ_ONCE().
+        self.assertRegex(" ".join(found.stdout.split()), r"torn_read:card_read\+0x\w+ \(load of \d bytes, plain, value")
+
     def test_a_given_vmlinux_names_the_lines_of_the_kernel(self):
         identity = self.boot("--kernel", KERNEL, "--run", "true")["identity"]
         self.assertTrue(identity.startswith("build-id:"), identity)

@@ -58,6 +58,15 @@ std::string module_name(const std::filesystem::path& file) {
   return name;
 }
 
+// Example modules name what lies in slalom's cache as if that were always at one place
+// (scripts/build-modules).
+std::filesystem::path in_this_cache(const std::filesystem::path& file) {
+  constexpr std::string_view kCache = "/slalom/cache/";
+  const std::string name = file.lexically_normal().string();
+  const Result<std::filesystem::path> cache = cache_directory();
+  return name.starts_with(kCache) && cache.ok() ? *cache / name.substr(kCache.size()) : file;
+}
+
 }  // namespace
 
 Result<GuestLines> GuestLines::open(const GuestKernel& kernel, const Sources& sources, Pc& pc) {
@@ -95,7 +104,7 @@ std::string GuestLines::at(uint64_t address) const {
 }
 
 const std::string* GuestLines::source(const SourcePlace& place) const {
-  const std::filesystem::path file = std::filesystem::path(place.folder) / place.file;
+  const std::filesystem::path file = in_this_cache(std::filesystem::path(place.folder) / place.file);
   const auto [known, added] = sources_.try_emplace(file);
   if (added) known->second = read_lines(file);
   if (added && known->second.empty() && !folder_.empty())
