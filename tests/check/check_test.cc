@@ -6,10 +6,12 @@
 #include <slalom/check.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <xmmintrin.h>
 
 #include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <cfenv>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +22,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "options.h"
 #include "unseen.h"
 
 namespace {
@@ -27,15 +30,6 @@ namespace {
 using slalom::check;
 using slalom::CheckOptions;
 using slalom::CheckResult;
-
-CheckOptions options(const char* strategy = "portfolio", uint64_t schedules = 2'000) {
-  CheckOptions result;
-  result.name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  result.strategy = strategy;
-  result.schedules = schedules;
-  result.findings = "";
-  return result;
-}
 
 bool found(const CheckResult& result, const std::string& kind) {
   for (const slalom::CheckFinding& finding : result.findings)
@@ -349,6 +343,30 @@ TEST(Check, OtherPrimitives) {
     sem_destroy(&tokens);
   });
   EXPECT_TRUE(result.ok) << result.report;
+}
+
+// By both units: the compiler's code rounds as MXCSR says, fegetround() tells what the x87 unit has.
+TEST(Check, EachThreadHasItsOwnRoundingMode) {
+  constexpr unsigned kSseShift = 3;  // MXCSR has the bits of the x87 control word, so far up
+  const auto rounds = [](int mode) {
+    return fegetround() == mode && (_mm_getcsr() & 0x6000) == static_cast<unsigned>(mode) << kSseShift;
+  };
+  const CheckResult result = check(options("random", 200), [&] {
+    std::atomic<int> turns{0};
+    const auto keeps = [&](int mode) {
+      fesetround(mode);
+      for (int i = 0; i < 3; ++i) {
+        turns.fetch_add(1);
+        slalom::expect(rounds(mode), "another thread's rounding mode");
+      }
+    };
+    std::thread up([&] { keeps(FE_UPWARD); }), down([&] { keeps(FE_DOWNWARD); });
+    up.join();
+    down.join();
+    slalom::expect(rounds(FE_TONEAREST), "a rounding mode of those that have ended");
+  });
+  EXPECT_TRUE(result.ok) << result.report;
+  EXPECT_TRUE(rounds(FE_TONEAREST));
 }
 
 TEST(Check, SaysThatTheBodyIsNotTheSameEveryTime) {

@@ -12,21 +12,14 @@
 #include <functional>
 #include <thread>
 
+#include "options.h"
+
 namespace {
 
 using slalom::check;
 using slalom::CheckOptions;
 using slalom::CheckResult;
 using slalom::expect;
-
-CheckOptions options(const char* strategy = "random", uint64_t schedules = 100) {
-  CheckOptions result;
-  result.name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  result.strategy = strategy;
-  result.schedules = schedules;
-  result.findings = "";
-  return result;
-}
 
 std::atomic<int> count, code, value, sender;
 void on_signal(int, siginfo_t* info, void*) {
@@ -52,7 +45,7 @@ sigset_t set_of(int signal) {
 }
 
 TEST(CheckSignals, AllWaysToSendThem) {
-  const CheckResult result = check(options(), [] {
+  const CheckResult result = check(options("random", 100), [] {
     handle(SIGUSR1);
     expect(kill(getpid(), SIGUSR1) == 0 && count == 1 && code == SI_USER && sender == getpid(), "kill");
     expect(sigqueue(getpid(), SIGUSR1, {.sival_int = 3}) == 0 && count == 2 && value == 3, "sigqueue");
@@ -95,7 +88,7 @@ TEST(CheckSignals, AHandlerRunsAnywhereInItsThread) {
 }
 
 TEST(CheckSignals, WaitingForThem) {
-  const CheckResult result = check(options(), [] {
+  const CheckResult result = check(options("random", 100), [] {
     const sigset_t both = [] {
       sigset_t set = set_of(SIGUSR1);
       sigaddset(&set, SIGTERM);

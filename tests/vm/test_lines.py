@@ -1,5 +1,6 @@
 """Source lines of kernels and modules in reports and traces, against the sources themselves."""
 
+import os
 import subprocess
 import unittest
 from pathlib import Path
@@ -41,6 +42,20 @@ class Lines(Guest):
         self.assertEqual(found.returncode, 1, found.stderr)
         # ether_addr_copy() is inlined from <linux/etherdevice.h>, which copies without READ_ONCE().
         self.assertRegex(" ".join(found.stdout.split()), r"torn_read:card_read\+0x\w+ \(load of \d bytes, plain, value")
+
+    def test_no_module_has_a_name_of_this_machine_in_it(self):
+        """So that it is the same, and is searched in the same way, wherever it is built."""
+        built = subprocess.run([ROOT / "scripts/build-modules", KERNEL], capture_output=True, text=True, check=False,
+                               env=dict(os.environ, SLALOM=SLALOM))
+        if built.returncode != 0:
+            self.skipTest(built.stderr)
+        folder = Path(built.stdout.strip())  # below the cache
+        modules = sorted(folder.glob("*.ko"))
+        self.assertGreater(len(modules), 20)
+        for module in modules:
+            data = module.read_bytes()
+            for name in (ROOT / "examples", folder.parents[1]):
+                self.assertNotIn(os.fsencode(name), data, module)
 
     def test_a_given_vmlinux_names_the_lines_of_the_kernel(self):
         identity = self.boot("--kernel", KERNEL, "--run", "true")["identity"]
