@@ -178,7 +178,8 @@ Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const 
     options.depth = static_cast<uint32_t>(settings.number("depth").value_or(options.depth));
     options.k = settings.number("k").value_or(0);
     TRY(settings.check(*info));  // a depth that is no number must not pass for 0
-    if (options.depth == 0) return error("strategy pct: depth is at least 1");
+    if (options.depth < 1 || options.depth > Pct::kMostDepth)
+      return error("strategy pct: depth is at least 1 and at most {}", Pct::kMostDepth);
     strategy = std::make_unique<Pct>(options);
   } else if (spec.name == "pos") {
     strategy = std::make_unique<Pos>(PosOptions{spec.seed});

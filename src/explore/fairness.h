@@ -18,6 +18,7 @@ namespace slalom {
 class Fairness {
  public:
   void clear() { *this = Fairness(); }
+  bool restricts() const { return yielded_; }
   bool concerns(const ChoicePoint& point) const { return yielded_ || point.kind == ChoiceKind::Yielded; }
   // Reports what is enabled at a scheduling choice point and who ran last; removes options that would be
   // unfair.

@@ -11,6 +11,8 @@ namespace {
 // Each can hold megabytes.
 constexpr size_t kMostCheckpoints = 128;
 
+constexpr size_t kMostForeseen = 512;
+
 }  // namespace
 
 class Runner::Fan : public EventSink {
@@ -44,6 +46,7 @@ Runner::Runner(Machine& machine, Observer* observer, RunnerOptions options)
       observer_(observer),
       options_(std::move(options)),
       snapshots_(options_.checkpoint_every > 0 && records_choices() ? machine.snapshots() : nullptr),
+      foresight_(machine.foresight()),
       fan_(std::make_unique<Fan>(*this)) {}
 
 Runner::~Runner() {
@@ -169,6 +172,18 @@ void Runner::note(const ChoicePoint& point, const Pick& pick) {
   }
 }
 
+// What follows the decision that is being made at this position: the rest of the prefix, then what the walker
+// says.
+void Runner::foresee(const Task& task, const Walker& walker, size_t position) {
+  foreseen_.clear();
+  size_t next = position + 1;
+  while (next < task.prefix.size() && !task.prefix[next].data && foreseen_.size() < kMostForeseen)
+    foreseen_.push_back(task.prefix[next++].agent);
+  forecast_.how = Forecast::How::Unknown;
+  if (next >= task.prefix.size() && !fairness_.restricts()) walker.forecast(forecast_);
+  foresight_->foresee(foreseen_, forecast_);
+}
+
 // False: the prefix diverged and another attempt is due.
 bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.verdicts.clear();
@@ -265,6 +280,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
     }
     ++log_.choice_points;
     note(*point, pick);
+    if (foresight_ != nullptr && !diverged && foresight_->stands()) foresee(task, walker, position);
     stop = machine_.resume(decision);
   }
   log_.outcome = std::get<Outcome>(std::move(stop));

@@ -66,6 +66,7 @@ class Runner {
   void take_checkpoint();
   void thin_out_checkpoints();
   void note(const ChoicePoint& point, const Pick& pick);
+  void foresee(const Task& task, const Walker& walker, size_t position);
   bool records_choices() const { return options_.recording != Recording::Schedule; }
 
   Machine& machine_;
@@ -73,12 +74,15 @@ class Runner {
   EventSink* extra_ = nullptr;
   RunnerOptions options_;
   Snapshots* snapshots_;
+  Foresight* foresight_;
   std::unique_ptr<Fan> fan_;
   Recorder recorder_;
   Fairness fairness_;
   Execution log_;  // of the current or last execution: checkpoints refer to its beginnings
   std::vector<Checkpoint> checkpoints_;
-  std::vector<Option> allowed_;  // where fairness leaves some out
+  std::vector<Option> allowed_;    // where fairness leaves some out
+  std::vector<AgentId> foreseen_;  // of the prefix,
+  Forecast forecast_;              // and after it
 };
 
 }  // namespace slalom

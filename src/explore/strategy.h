@@ -20,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "explore/execution.h"
+#include "trace/forecast.h"
 
 namespace slalom {
 
@@ -53,6 +54,8 @@ class Walker {
   // May the runner restrict its choices to fair ones? Not those of a schedule that is repeated, which was
   // fair enough when it was made, and may be asked in other places now.
   virtual bool fair() const { return true; }
+  // What choose() will say from here on; it is Unknown, unless this says otherwise.
+  virtual void forecast(Forecast&) const {}
 };
 
 // What the user may conclude when the search is over.

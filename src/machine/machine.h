@@ -13,6 +13,7 @@
 #include "trace/choice.h"
 #include "trace/choice_policy.h"
 #include "trace/feedback.h"
+#include "trace/forecast.h"
 #include "trace/names.h"
 #include "trace/outcome.h"
 #include "trace/sink.h"
@@ -39,6 +40,19 @@ class Snapshots {
   ~Snapshots() = default;
 };
 
+// Of a machine that goes on unasked where it knows what the search will choose. It shows those choice points
+// later, in their order, as if it stood there.
+class Foresight {
+ public:
+  // Does it stand at its choice point, rather than far behind it?
+  virtual bool stands() const = 0;
+  // Of the next resume(): who will be chosen at the choice points after it, and how those after that.
+  virtual void foresee(std::span<const AgentId> next, const Forecast& then) = 0;
+
+ protected:
+  ~Foresight() = default;
+};
+
 class Machine {
  public:
   virtual ~Machine() = default;
@@ -52,6 +66,7 @@ class Machine {
   virtual uint64_t state_hash() const = 0;              // of everything the target can observe
   virtual bool hashes_cheaply() const { return true; }  // else only where somebody compares
   virtual Snapshots* snapshots() = 0;                   // null: this machine has none
+  virtual Foresight* foresight() { return nullptr; }    // null: it asks at every choice point
   virtual const Names& names() const = 0;
   virtual const Feedback* feedback() const { return nullptr; }  // after the end; null: it learns nothing
 };

@@ -5,9 +5,8 @@
 //
 //   parent_turn   set by the target when it has stopped (see Phase); cleared by slalom
 //   zygote_turn   set by slalom to have an execution forked; cleared by the zygote
-//   slot.turn     set by slalom to let that agent run, or by the agent that ran where no other can; cleared
-//   by
-//                 the agent
+//   slot.turn     set by slalom to let that agent run, or by the agent that ran, where it knows who is next;
+//                 cleared by the agent
 //
 // The zygote is the target, warmed up to the entry of main(): every execution is a fork of it. The memory is
 // as untrusted as everything a target can write: slalom checks every index and count that it reads here.
@@ -17,11 +16,12 @@
 #include <atomic>
 #include <cstdint>
 
+#include "trace/forecast.h"
 #include "trace/op.h"
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 4;
+inline constexpr uint32_t kVersion = 5;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
@@ -31,6 +31,8 @@ inline constexpr uint32_t kMostWatched = 2048;
 inline constexpr uint32_t kMostPlaces = 1024;
 inline constexpr uint32_t kMostFrames = 512;
 inline constexpr uint32_t kMostOutside = 256;
+inline constexpr uint32_t kMostForeseen = 512;
+inline constexpr uint32_t kMostInMask = Forecast::kMostAgents;  // with more, no decision is foreseen
 inline constexpr uint32_t kTextBytes = 4096;
 inline constexpr uint32_t kNobody = UINT32_MAX;
 // Objects that are no memory: channels of the program to itself (pipes and the like), by their order of
@@ -85,21 +87,21 @@ static_assert(sizeof(Slot) == 48);
 
 // An access (op is a memory one) or an event. `text` is an offset into Channel::texts plus 1; 0: none.
 //
-// Or a stop of `agent` where only `other` could run: the target goes on by itself, and slalom looks at it
-// when it is next asked. Then pc, object and op are those of the agent's slot, and nobody was made or woken
-// since slalom last looked.
+// Or a stop of `agent` which the target has passed, since it knew that `other` is next: slalom looks at it
+// when it is next asked. Or an agent that was made, or that waits for something else now. Of both, pc,
+// object, op and ops are those of the agent's slot.
 struct Record {
   uint64_t step;
   uint64_t pc;
   uint64_t object;
   uint64_t state;  // of a stop: the agent's count of operations; of an access: is its memory order weak?
-  int64_t value;
+  int64_t value;   // of a stop: who could run, a bit each; 0: only `other`
   uint32_t agent;
   uint32_t other;
   OpKind op;
   uint8_t size;   // of a stop: its ChoiceKind
   uint8_t wrote;  // of a stop: the agent's Slot::State
-  enum class What : uint8_t { Happened, Stop } what;
+  enum class What : uint8_t { Happened, Stop, Agent } what;
   uint32_t text;
 };
 static_assert(sizeof(Record) == 56);
@@ -145,7 +147,8 @@ struct Channel {
   uint32_t stop_at_accesses;  // every memory access is a choice point, not only atomic ones
   uint32_t debugged;          // a debugger is attached: slalom_failed() and slalom_switched() are called
   uint64_t show_at;           // the step after which the debugger is to look
-  uint32_t pass_lone_stops;   // those where only one agent can run are told later (What::Stop)
+  uint32_t passes_stops;      // where it is known who is next: they are told later (What::Stop)
+  uint32_t foreseen_count;    // of `foreseen`
   uint32_t place_count;       // of `places`
   uint32_t wrapper_count, user_count;
 
@@ -183,6 +186,10 @@ struct Channel {
   Range wrappers[kMostWrappers];
   uint64_t outside[kMostOutside];  // code that was found to be in none of the wrappers, by a hash
   uint64_t places[kMostPlaces];    // where plain accesses are choice points; sorted
+  uint64_t
+      foreseen[kMostForeseen];  // the ids of those who are next at the stops to come; then, for the others:
+  Forecast forecast;
+  int64_t priorities[kMostInMask];  // of its agents, by index
   FrameSize frames[kMostFrames];
 };
 

@@ -75,34 +75,13 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
     --channel_->lease;
     return;
   }
-  if (channel_->pass_lone_stops != 0 && goes_one_way(kind)) return;
+  if (channel_->passes_stops != 0) {
+    if (passes(kind)) return;
+    forget_forecast();
+  }
   channel_->choice = {static_cast<uint32_t>(kind), self(), arity};
   unseen_ = false;
   hand_over(Phase::Choice);
-}
-
-// Where only one agent can run there is nothing to decide: slalom is told later, and the agent goes on at
-// once.
-bool Runtime::goes_one_way(ChoiceKind kind) {
-  if (kind == ChoiceKind::Data || kind == ChoiceKind::Start || unseen_ ||
-      channel_->steps >= channel_->max_steps)
-    return false;
-  uint32_t next = kNobody;
-  for (uint32_t i = 0; i < agent_count(); ++i) {
-    if (slot(i).state != Slot::State::Enabled) continue;
-    if (next != kNobody) return false;
-    next = i;
-  }
-  if (next == kNobody) return false;
-  const Slot& here = slot(self());
-  add({channel_->steps, here.pc, here.object, here.ops, 0, self(), next, here.op, static_cast<uint8_t>(kind),
-       static_cast<uint8_t>(here.state), Record::What::Stop, 0});
-  if (next == self()) return true;
-  std::atomic<uint32_t>& turn = channel_->slots[next].turn;
-  turn.store(static_cast<uint32_t>(Turn::Go), std::memory_order_release);
-  futex_wake(turn);
-  wait_turn(self());
-  return true;
 }
 
 // Flat, since every call between here and where turns are passed is a return that the processor guesses
@@ -188,12 +167,14 @@ void Runtime::wake(uint32_t other, uint64_t object) {
     slot.object = 0;
     agent.need = Need::Nothing;
   }
+  tell_agent(other);
 }
 
 void Runtime::move(uint32_t other, const void* to) {
   unseen_ = true;
   agents_[other].object = to;
   channel_->slots[other].object = object_id(to);
+  tell_agent(other);
 }
 
 uint32_t Runtime::ask(uint32_t arity) {
@@ -225,6 +206,20 @@ void Runtime::tell_access(OpKind op, const void* address, uint32_t size, uint64_
                           bool weak) {
   add({channel_->steps, channel_->slots[self()].pc, object_id(address), weak, static_cast<int64_t>(value),
        self(), kNobody, op, static_cast<uint8_t>(size), wrote, Record::What::Happened, 0});
+}
+
+void Runtime::tell_stop(ChoiceKind kind, uint32_t next, uint64_t enabled) {
+  const Slot& here = slot(self());
+  add({channel_->steps, here.pc, here.object, here.ops, static_cast<int64_t>(enabled), self(), next, here.op,
+       static_cast<uint8_t>(kind), static_cast<uint8_t>(here.state), Record::What::Stop, 0});
+}
+
+// That it was made, or waits for something else now: for stops that are passed, and looked at later.
+void Runtime::tell_agent(uint32_t index) {
+  if (channel_->passes_stops == 0) return;
+  const Slot& slot = channel_->slots[index];
+  add({channel_->steps, slot.pc, slot.object, slot.ops, 0, index, kNobody, slot.op, 0, 0, Record::What::Agent,
+       0});
 }
 
 void Runtime::retire(bool yielded) {
@@ -262,6 +257,8 @@ uint32_t Runtime::add_agent(uint64_t entry) {
   if (self_plus_one != 0) agents_[index].blocked = me().blocked;
   unseen_ = true;
   channel_->agent_count = index + 1;
+  order_agent(index);
+  tell_agent(index);
   return index;
 }
 
@@ -270,6 +267,7 @@ uint32_t Runtime::begin_execution(pthread_t first) {
   clock_reads_ = 0;
   random_ = kRandomSeed;
   arrived_ = 0;
+  yielded_ = false;
   read_hold_count_ = 0;
   const uint32_t index = add_agent(0);
   agents_[index].thread = first;

@@ -215,13 +215,24 @@ class Runtime {
   uint32_t put_text(const char* text);
   void add(const Record& record);
   bool has_lease() const;
-  bool goes_one_way(ChoiceKind kind);
+  // Where it is known who is next (preload/passing.cc).
+  bool passes(ChoiceKind kind);
+  uint32_t who_is_next(ChoiceKind kind, uint64_t& enabled);
+  uint32_t in_order(uint64_t enabled, bool goes_on) const;
+  uint32_t drawn(uint64_t enabled, bool goes_on);
+  void forget_forecast();
+  void order_agent(uint32_t index);
+  void tell_stop(ChoiceKind kind, uint32_t next, uint64_t enabled);
+  void tell_agent(uint32_t index);
 
   Channel* channel_ = nullptr;
   bool on_ = false;
   bool accesses_seen_ = false;
-  uint32_t ran_last_ = 0;  // kept for a debugger
-  bool unseen_ = false;    // an agent was made or woken since slalom last looked
+  uint32_t ran_last_ = 0;       // kept for a debugger
+  bool unseen_ = false;         // an agent was made or woken since slalom last looked
+  bool yielded_ = false;        // an agent has, in this execution, without slalom being asked
+  uint32_t foreseen_ = 0;       // how many of the foreseen stops were passed
+  uint8_t order_[kMostInMask];  // the first agents, in the order of ids
   uint64_t clock_ = 0;
   uint64_t random_ = 0;
   uint64_t arrived_ = 0;

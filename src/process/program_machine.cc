@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "process/debugger.h"
 
@@ -56,7 +57,9 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   if (inputs.policy.where != ChoicePolicy::Where::Everywhere)
     for (Place place : inputs.policy.places)
       if (channel.place_count < preload::kMostPlaces) channel.places[channel.place_count++] = place.raw;
-  channel.pass_lone_stops = inputs.policy.stops.empty();  // a schedule's stops are found by its own counts
+  channel.passes_stops = inputs.policy.stops.empty();  // a schedule's stops are found by its own counts
+  channel.foreseen_count = 0;
+  channel.forecast.how = Forecast::How::Unknown;
   channel.debugged = options_.debugger && !options_.debugger->used();
   channel.show_at = channel.debugged != 0 ? options_.debugger->show_at() : 0;
   channel.max_steps = inputs.max_steps;
@@ -99,8 +102,32 @@ Stop ProgramMachine::resume(Decision decision) {
   lease_ = decision.lease;
   lease_enabled_ = hash_of(enabled_);
   running_ = false;
-  if (!at_passed_) let_run(static_cast<uint32_t>(agent - agents_.data()));
+  const auto index = static_cast<uint32_t>(agent - agents_.data());
+  if (!at_passed_)
+    let_run(index);
+  else
+    CHECK(index == went_on_, "the search chose {} at step {}, where it was to choose {}",
+          names_->agent(decision.next), steps_, names_->agent(agents_[went_on_].id));
   return run();
+}
+
+void ProgramMachine::foresee(std::span<const AgentId> next, const Forecast& then) {
+  preload::Channel& channel = zygote_->channel();
+  if (channel.passes_stops == 0 || inputs_.policy.where == ChoicePolicy::Where::Nowhere ||
+      agents_.size() > preload::kMostInMask)
+    return;
+  channel.foreseen_count = static_cast<uint32_t>(std::min<size_t>(next.size(), preload::kMostForeseen));
+  for (uint32_t i = 0; i < channel.foreseen_count; ++i) channel.foreseen[i] = next[i].raw;
+  if (next.size() > channel.foreseen_count) return;
+  channel.forecast = then;
+  channel.forecast.uniform.names = 0;  // in the target's words: its own indexes
+  for (uint32_t i = 0; i < agents_.size(); ++i)
+    if (agents_[i].state == State::Enabled) channel.forecast.uniform.names |= uint64_t{1} << i;
+  if (then.how != Forecast::How::Pct && then.how != Forecast::How::Pos) return;
+  std::fill_n(channel.priorities, preload::kMostInMask, kNoPriority);
+  for (uint32_t i = 0; i < then.known; ++i)
+    if (const Seen* agent = find(then.priorities[i].agent))
+      channel.priorities[agent - agents_.data()] = then.priorities[i].priority;
 }
 
 void ProgramMachine::let_run(uint32_t agent) {
@@ -163,7 +190,8 @@ std::optional<Outcome> ProgramMachine::wait() {
     return ToolError{"the process that forks the executions has died; was it killed?"};
   }
   if (waited == Zygote::Waited::Silent) {
-    const std::string who = current_ < agents_.size() ? names_->agent(agents_[current_].id) : "the program";
+    const uint32_t runs = who_runs();
+    const std::string who = runs < agents_.size() ? names_->agent(agents_[runs].id) : "the program";
     zygote_->end_execution(kNobody);
     return ToolError{fmt::format(
         "{} ran for {} seconds without an operation that slalom can see: it computes for long "
@@ -177,6 +205,19 @@ std::optional<Outcome> ProgramMachine::wait() {
   held_ = {phase,
            channel.choice.kind == static_cast<uint32_t>(ChoiceKind::Start) ? 0 : channel.choice.current};
   return std::nullopt;
+}
+
+// While the target has not stopped: it may have passed stops since slalom last looked.
+uint32_t ProgramMachine::who_runs() {
+  const preload::Channel& channel = zygote_->channel();
+  const uint32_t count = channel.record_count;
+  if (read_agents() || count > preload::kMostRecords) return kNobody;
+  for (uint32_t i = count; i-- > records_;) {
+    const preload::Record& record = channel.records[i];
+    if (record.what == preload::Record::What::Stop) return record.other;
+    if (record.what == preload::Record::What::Happened) return record.agent;
+  }
+  return current_;
 }
 
 // Is this stop of the target a choice point for the search?

@@ -20,7 +20,7 @@
 
 namespace slalom {
 
-class ProgramMachine final : public Machine, private OptionSource {
+class ProgramMachine final : public Machine, private OptionSource, private Foresight {
  public:
   static Result<std::unique_ptr<ProgramMachine>> make(const Program& program, const LaunchOptions& options,
                                                       std::shared_ptr<ProgramNames> names);
@@ -32,6 +32,7 @@ class ProgramMachine final : public Machine, private OptionSource {
   std::vector<Option> blocked() const override;
   uint64_t state_hash() const override { return hash_; }
   Snapshots* snapshots() override { return nullptr; }
+  Foresight* foresight() override { return this; }
   const Names& names() const override { return *names_; }
   // Plain accesses of two threads to the same memory, one of them a write: where the search should switch.
   const Feedback* feedback() const override { return &conflicts_.feedback(); }
@@ -49,11 +50,14 @@ class ProgramMachine final : public Machine, private OptionSource {
       : program_(program), options_(options), names_(std::move(names)) {}
 
   std::span<const Option> options() const override { return enabled_; }
+  bool stands() const override { return !at_passed_; }
+  void foresee(std::span<const AgentId> next, const Forecast& then) override;
   Result<void> launch();
   Stop run();  // until the next stop that is a choice point, or the end
   Stop finish(Outcome outcome);
   Stop finish_running(Outcome outcome);  // ends the execution first
   std::optional<Outcome> wait();
+  uint32_t who_runs();
   void end_execution();
   std::optional<std::string> read_agents();
   std::optional<std::string> read_stop();
@@ -83,7 +87,8 @@ class ProgramMachine final : public Machine, private OptionSource {
   } held_;
   uint32_t records_ = 0;      // how many of the channel's were read
   uint32_t last_teller_ = 0;  // whose record was read last: who runs, or did when the process ended
-  bool at_passed_ = false;    // the last one was a stop that it has passed
+  bool at_passed_ = false;    // the last one was a stop that it has passed,
+  uint32_t went_on_ = 0;      // where this agent went on
 
   std::vector<Seen> agents_;     // by index
   std::vector<uint32_t> order_;  // indexes in the order of ids

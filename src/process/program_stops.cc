@@ -61,22 +61,32 @@ std::optional<std::string> ProgramMachine::read_stop() {
 
 // A stop that the target has passed: the agents as they were then.
 std::optional<std::string> ProgramMachine::read_passed(const preload::Record& stop) {
-  if (stop.other >= agents_.size() || stop.size >= static_cast<uint8_t>(ChoiceKind::Data) ||
-      stop.wrote > static_cast<uint8_t>(State::Ended))
+  const auto mask = static_cast<uint64_t>(stop.value);
+  const auto able = [&](uint32_t index) {
+    return mask == 0 ? index == stop.other : index < preload::kMostInMask && (mask >> index & 1) != 0;
+  };
+  if (stop.other >= agents_.size() || !able(stop.other) ||
+      stop.size >= static_cast<uint8_t>(ChoiceKind::Data) || stop.wrote > static_cast<uint8_t>(State::Ended))
     return kNonsense;
   Seen& agent = agents_[stop.agent];
   agent.ops = stop.state;
   agent.pending = {stop.op, ObjectId{stop.object}, Place{stop.pc}};
   agent.state = static_cast<State>(stop.wrote);
-  for (Seen& other : agents_)
-    if (other.state == State::Enabled) other.state = State::Disabled;
-  Seen& next = agents_[stop.other];
-  next.state = State::Enabled;
-  enabled_.assign(1, {next.id, next.pending});
+  enabled_.clear();
+  for (uint32_t index : order_) {
+    Seen& seen = agents_[index];
+    if (able(index)) {
+      seen.state = State::Enabled;
+      enabled_.push_back({seen.id, seen.pending});
+    } else if (seen.state == State::Enabled) {
+      seen.state = State::Disabled;
+    }
+  }
   steps_ = stop.step;
   kind_ = static_cast<ChoiceKind>(stop.size);
   arity_ = 0;
   current_ = stop.agent;
+  went_on_ = stop.other;
   return std::nullopt;
 }
 
@@ -95,6 +105,12 @@ std::optional<std::string> ProgramMachine::read_records() {
       ++i;
       at_passed_ = true;
       return read_passed(record);
+    }
+    if (record.what == preload::Record::What::Agent) {
+      ++i;
+      agents_[record.agent].ops = record.state;
+      agents_[record.agent].pending = {record.op, ObjectId{record.object}, Place{record.pc}};
+      continue;
     }
     last_teller_ = record.agent;
     hash_ = combine(hash_, record.step, record.object, agents_[record.agent].id.raw,

@@ -229,6 +229,7 @@ Zygote::Waited Zygote::wait() {
     tied_thread_ = this_thread;
   }
   uint32_t slices = 0;
+  uint64_t steps = channel_->steps;
   while (channel_->parent_turn.load(std::memory_order_acquire) == 0) {
     const timespec slice{0, kSliceNanoseconds};
     if (syscall(SYS_futex, &channel_->parent_turn, FUTEX_WAIT, 0, &slice, nullptr, 0) == 0 ||
@@ -238,6 +239,7 @@ Zygote::Waited Zygote::wait() {
       process_ = -1;
       return Waited::Dead;
     }
+    if (std::exchange(steps, channel_->steps) != channel_->steps) slices = 0;  // it passes its stops
     if (++slices >= patience_ * kSlicesPerSecond) return Waited::Silent;
   }
   channel_->parent_turn.store(0, std::memory_order_relaxed);

@@ -51,7 +51,8 @@ class Zygote {
 
   enum class Waited : uint8_t { Stopped, Silent, Dead };
   Result<void> fork_execution();
-  // Until the target hands over. Silent: it has not for `patience` seconds. Dead: the zygote is gone.
+  // Until the target hands over. Silent: it has done nothing for `patience` seconds. Dead: the zygote is
+  // gone.
   Waited wait();
   void let_run(uint32_t agent);
   void show(uint32_t agent);  // to a debugger; the agent goes on waiting

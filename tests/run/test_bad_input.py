@@ -25,11 +25,20 @@ static void *worker(void *unused) {
   return unused;
 }
 static volatile int number;
+static void *spin(void *unused) {
+  while (number == 0) {
+  }
+  return unused;
+}
+static void compute(void) {  // for a third of a second or so; the clocks are slalom's
+  for (unsigned long long start = __builtin_ia32_rdtsc(); __builtin_ia32_rdtsc() - start < 900000000;) {
+  }
+}
 static int deeper(int n) { volatile char room[4096]; room[0] = (char)n; return n == number ? room[0] : deeper(n + 1) + room[0]; }
 static volatile sig_atomic_t handled;
 static void handle(int s) { handled = s; }
 int main(int argc, char **argv) {
-  (void)argc, (void)argv, (void)deeper, (void)handle;
+  (void)argc, (void)argv, (void)deeper, (void)handle, (void)spin, (void)compute;
   pthread_t thread;
   pthread_create(&thread, NULL, worker, NULL);
 """
@@ -132,6 +141,16 @@ class BadInput(unittest.TestCase):
 
     def test_endless_loop(self):
         self.refused([self.build("while (number == 0) {}")], "without an operation", options=["--patience", "1"])
+
+    def test_long_computations_between_operations(self):
+        # None is longer than the patience, all of them are; slalom itself is not asked in between.
+        program = self.build("for (int i = 0; i < 8; ++i) { compute(); worker(NULL); }")
+        result, output, errors = self.slalom("--patience", 1, "--strategy", "random", "--", program, schedules=1)
+        self.assertEqual(result, 0, output + errors)
+
+    def test_endless_loop_in_a_thread_is_named(self):
+        program = self.build("pthread_create(&thread, NULL, spin, NULL);")
+        self.refused([program], "spin#2 ran for 1 seconds without an operation", options=["--patience", "1", "--strategy", "random"])
 
     def test_forks(self):
         output = self.clean(self.build("pid_t child = fork(); if (child == 0) _exit(3); waitpid(child, NULL, 0);"))

@@ -17,6 +17,7 @@ class Dfs::Walk : public Walker {
     if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
     return Decision{next_in_order(point, options).agent, 0, 0};
   }
+  void forecast(Forecast& forecast) const override { forecast.how = Forecast::How::InOrder; }
 
  private:
   const Dfs& dfs_;

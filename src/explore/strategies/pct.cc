@@ -8,58 +8,46 @@ namespace {
 
 class PctWalker : public Walker {
  public:
-  PctWalker(Rng rng, uint32_t depth, uint64_t k, bool leases) : rng_(rng), leases_(leases) {
+  PctWalker(Rng rng, uint32_t depth, uint64_t k, bool leases) : picks_{rng}, leases_(leases) {
     if (k == 0) return;
-    for (uint32_t value = 1; value < depth; ++value) changes_.push_back({1 + rng_.below(k), value});
-    std::sort(changes_.begin(), changes_.end());
+    for (uint32_t value = 1; value < depth; ++value)
+      picks_.changes[picks_.count++] = {1 + picks_.rng.below(k), value};
+    std::sort(picks_.changes, picks_.changes + picks_.count);
   }
 
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution&) override {
-    if (point.kind == ChoiceKind::Data) return random_value(point, rng_);
-    for (; next_change_ < changes_.size() && changes_[next_change_].step <= point.step.raw; ++next_change_)
-      if (point.current) priorities_.at(point.current) = changes_[next_change_].value;
+    if (point.kind == ChoiceKind::Data) return random_value(point, picks_.rng);
+    picks_.pass(point.step.raw, [&](int64_t value) {
+      if (point.current) priorities_.at(point.current) = value;
+    });
     if (point.kind == ChoiceKind::Yielded) priorities_.at(point.current) = --lowest_;
-
     size_t at = 0;
-    int64_t best = std::numeric_limits<int64_t>::min();
-    AgentId next;
-    for (const Option& option : options) {
-      at = priorities_.find(option.agent, at);
-      int64_t& priority = priorities_[at++];
-      if (priority == kNone) priority = initial();
-      if (priority <= best) continue;
-      best = priority;
-      next = option.agent;
-    }
-    return Decision{next, 0, lease(point)};
+    const size_t chosen = picks_.choose(options.size(), [&](size_t i) -> int64_t& {
+      at = priorities_.find(options[i].agent, at);
+      return priorities_[at];
+    });
+    return Decision{options[chosen].agent, 0, lease(point)};
+  }
+  void forecast(Forecast& forecast) const override {
+    if (!put_priorities(priorities_, forecast)) return;
+    forecast.how = Forecast::How::Pct;
+    forecast.pct = picks_;
   }
 
  private:
-  struct Change {
-    uint64_t step = 0;
-    int64_t value = 0;
-    auto operator<=>(const Change&) const = default;
-  };
-  static constexpr int64_t kNone = 0;
-
-  // Independent draws make every order of the agents equally probable, whenever each of them appears.
-  int64_t initial() { return static_cast<int64_t>(rng_.next() >> 2) + (int64_t{1} << 62); }
-
   // The agent just chosen stays the highest until a priority or the set of enabled agents changes. Fairness
   // may give back what it withheld meanwhile, but only agents that yielded to others and are lower than
   // these.
   uint32_t lease(const ChoicePoint& point) const {
     constexpr uint64_t kLongest = std::numeric_limits<uint32_t>::max();
     if (!leases_) return 0;
-    if (next_change_ == changes_.size()) return kLongest;
-    return static_cast<uint32_t>(std::min(changes_[next_change_].step - point.step.raw - 1, kLongest));
+    if (!picks_.changes_left()) return kLongest;
+    return static_cast<uint32_t>(std::min(picks_.changes[picks_.passed].step - point.step.raw - 1, kLongest));
   }
 
-  Rng rng_;
+  PctPicks picks_;
   bool leases_;
-  std::vector<Change> changes_;
-  size_t next_change_ = 0;
   AgentMap<int64_t> priorities_;
   int64_t lowest_ = 0;
 };
@@ -67,7 +55,7 @@ class PctWalker : public Walker {
 }  // namespace
 
 Pct::Pct(PctOptions options) : options_(options) {
-  CHECK(options_.depth >= 1, "a depth of 0");
+  CHECK(options_.depth >= 1 && options_.depth <= kMostDepth, "a depth of {}", options_.depth);
 }
 
 void Pct::start_epoch() {

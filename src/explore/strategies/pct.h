@@ -24,13 +24,15 @@ namespace slalom {
 
 struct PctOptions {
   uint64_t seed = 1;
-  uint32_t depth = 3;  // d, at least 1
+  uint32_t depth = 3;  // d, at least 1 and at most Pct::kMostDepth
   uint64_t k = 0;      // steps of the target; 0: learned
   uint64_t n = 0;      // its agents, for the guarantee only; 0: learned
 };
 
 class Pct : public Sampler {
  public:
+  static constexpr uint32_t kMostDepth = PctPicks::kMostChanges + 1;
+
   explicit Pct(PctOptions options = {});
   std::string name() const override { return fmt::format("pct depth {}", options_.depth); }
   std::unique_ptr<Walker> walker(const Task& task) const override;

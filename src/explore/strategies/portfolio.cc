@@ -40,6 +40,7 @@ class ArmWalker : public Walker {
                                            const Execution& so_far) override {
     return walker_->choose(point, options, so_far);
   }
+  void forecast(Forecast& forecast) const override { walker_->forecast(forecast); }
 
  private:
   Task task_;

@@ -5,39 +5,31 @@ namespace {
 
 class PosWalker : public Walker {
  public:
-  explicit PosWalker(Rng rng) : rng_(rng) {}
+  explicit PosWalker(Rng rng) : picks_{rng} {}
 
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution&) override {
-    if (point.kind == ChoiceKind::Data) return random_value(point, rng_);
+    if (point.kind == ChoiceKind::Data) return random_value(point, picks_.rng);
     size_t at = 0;
-    uint64_t best = 0;
-    const Option* next = nullptr;
-    for (const Option& option : options) {
-      at = priorities_.find(option.agent, at);
-      uint64_t& priority = priorities_[at++];
-      if (priority == kNone || conflicts(option.op)) priority = rng_.next() | 1;
-      if (priority <= best) continue;
-      best = priority;
-      next = &option;
-    }
-    executed_ = next->op;
-    executed_effect_ = effect(executed_.kind);
-    priorities_.at(next->agent) = kNone;  // what it does next is another operation
-    return Decision{next->agent, 0, 0};
+    const size_t chosen = picks_.choose(
+        options.size(),
+        [&](size_t i) -> int64_t& {
+          at = priorities_.find(options[i].agent, at);
+          return priorities_[at];
+        },
+        [&](size_t i) { return options[i].op.kind; }, [&](size_t i) { return options[i].op.object.raw; });
+    priorities_.at(options[chosen].agent) = kNoPriority;
+    return Decision{options[chosen].agent, 0, 0};
+  }
+  void forecast(Forecast& forecast) const override {
+    if (!put_priorities(priorities_, forecast)) return;
+    forecast.how = Forecast::How::Pos;
+    forecast.pos = picks_;
   }
 
  private:
-  static constexpr uint64_t kNone = 0;
-
-  bool conflicts(const PendingOp& op) const {
-    return op.object == executed_.object && conflict(effect(op.kind), executed_effect_);
-  }
-
-  Rng rng_;
-  AgentMap<uint64_t> priorities_;
-  PendingOp executed_;
-  Effect executed_effect_ = Effect::None;
+  PosPicks picks_;
+  AgentMap<int64_t> priorities_;
 };
 
 }  // namespace

@@ -77,9 +77,19 @@ class AgentMap {
     return nullptr;
   }
   std::vector<Entry>& entries() { return entries_; }
+  const std::vector<Entry>& entries() const { return entries_; }
 
  private:
   std::vector<Entry> entries_;
 };
+
+// False: there are too many.
+inline bool put_priorities(const AgentMap<int64_t>& priorities, Forecast& forecast) {
+  if (priorities.entries().size() > Forecast::kMostAgents) return false;
+  forecast.known = 0;
+  for (const auto& [agent, priority] : priorities.entries())
+    forecast.priorities[forecast.known++] = {agent, priority};
+  return true;
+}
 
 }  // namespace slalom

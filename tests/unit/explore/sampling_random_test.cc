@@ -121,6 +121,26 @@ TEST(SamplingRandom, WhatWasDrawnAheadEndsWhereOthersCanRun) {
                                                 {"21100", 1.0 / 6}});
 }
 
+// As part of a portfolio it may be asked at every choice point, whatever it has drawn ahead.
+TEST(SamplingRandom, IsTheSameWhereEveryChoiceIsRecorded) {
+  struct Recorded : Random {
+    using Random::Random;
+    Recording recording() const override { return Recording::Choices; }
+  };
+  const Program program = build(ToyBuilder()
+                                    .sync("m", ToySyncKind::Mutex)
+                                    .shared("x")
+                                    .thread("a", "lock m; x = 1; unlock m; x = 2", {.copies = 2})
+                                    .thread("b", "x = 3; x = 4"));
+  const auto switches = [&](Random&& random) {
+    std::vector<std::vector<Switch>> all;
+    explore(random, program, 300,
+            [&](const Task&, const Execution& execution) { all.push_back(execution.schedule.switches); });
+    return all;
+  };
+  EXPECT_EQ(switches(Random({.seed = 3})), switches(Recorded({.seed = 3})));
+}
+
 TEST(SamplingRandom, CoverageSaysWhatWasNotSeen) {
   const Program program = build(ToyBuilder().shared("x").thread("a", "x = 1", {.copies = 2}));
   Random random;
