@@ -101,6 +101,36 @@ inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* 
   slot.next = next;
 }
 
+// `bytes` of one cell; the record's `what` lacks these and the clock.
+[[gnu::always_inline]] inline void KernelRaceDetector::touch_cell(uint64_t key, uint8_t bytes, uint8_t index,
+                                                                  bool locked, Record record) {
+  const Cpu& cpu = state_.cpus[index];
+  Cell& cell = state_.cells[key];
+  if (locked) cell.sync |= bytes;
+  if ((cell.sync & bytes) != 0) [[unlikely]] {
+    if (locked || !record.writes()) acquire(cpu, cell.clock);
+    if (record.writes()) {
+      if (cell.clock == 0) cell.clock = state_.clocks.add_row();
+      release(index, cell.clock);
+    }
+  }
+  const uint8_t plain = bytes & ~cell.sync;
+  if (plain == 0) return;
+  const uint32_t* now = state_.clocks.row(cpu.clock);
+  record.what |= uint64_t{now[index]} << 32 | plain;
+  if (cell.owner != index + 1) {
+    cell.owner = cell.owner == 0 ? static_cast<uint8_t>(index + 1) : Cell::kShared;
+  } else if (Record& front = state_.records[cell.first];
+             front.bytes() == plain && (record.writes() ? front.next == 0 : !front.writes())) {
+    // Most memory is one CPU's own, and mostly used in the same way as before. What touch() would do: nothing
+    // here is concurrent, and whatever else a read overlaps with was dropped when the one in front came.
+    record.next = front.next;
+    front = record;
+    return;
+  }
+  touch(cell, key, now, record);
+}
+
 [[gnu::always_inline]] inline void KernelRaceDetector::access(const Access& access, uint64_t step,
                                                               uint32_t agent, uint8_t index,
                                                               KernelContext::Where where) {
@@ -108,28 +138,23 @@ inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* 
   if (cpu.now != step + 1) cpu.before = std::exchange(cpu.now, step + 1);
   const bool locked = is_atomic(access.op());
   const bool writes = access.wrote != 0 || access.op() == OpKind::Store;
-  uint64_t offset = access.physical & 7;
+  const uint64_t offset = access.physical & 7;
   uint64_t key = access.physical >> 3;
-  for (uint64_t left = access.size; left != 0; offset = 0, ++key) {
-    const uint64_t count = std::min(left, 8 - offset);
-    const auto bytes = static_cast<uint8_t>(((uint64_t{1} << count) - 1) << offset);
-    left -= count;
-    Cell& cell = state_.cells[key];
-    if (locked) cell.sync |= bytes;
-    if ((cell.sync & bytes) != 0) [[unlikely]] {
-      if (locked || !writes) acquire(cpu, cell.clock);
-      if (writes) {
-        if (cell.clock == 0) cell.clock = state_.clocks.add_row();
-        release(index, cell.clock);
-      }
-    }
-    const uint8_t plain = bytes & ~cell.sync;
-    if (plain == 0) continue;
-    const uint32_t* now = state_.clocks.row(cpu.clock);
-    touch(cell, key, now,
-          {Record::pack(writes, index, agent, now[index]) | plain, access.pc(), Step{step}, access.value,
-           access.address(), where, static_cast<uint32_t>(access.size), 0});
-  }
+  const Record record{Record::pack(writes, index, agent, 0),
+                      access.pc(),
+                      Step{step},
+                      access.value,
+                      access.address(),
+                      where,
+                      static_cast<uint32_t>(access.size),
+                      0};
+  const auto bytes = [](uint64_t count) { return (uint64_t{1} << count) - 1; };
+  if (offset + access.size <= 8) [[likely]]
+    return touch_cell(key, static_cast<uint8_t>(bytes(access.size) << offset), index, locked, record);
+  touch_cell(key++, static_cast<uint8_t>(0xff << offset), index, locked, record);
+  uint64_t left = access.size - (8 - offset);
+  for (; left >= 8; left -= 8) touch_cell(key++, 0xff, index, locked, record);
+  if (left != 0) touch_cell(key, static_cast<uint8_t>(bytes(left)), index, locked, record);
 }
 
 void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {

@@ -80,6 +80,8 @@ struct KernelRaceState {
     uint32_t first = 0;  // record, or 0
     uint32_t clock = 0;  // row of what was released here, or 0
     uint8_t sync = 0;    // bytes that a locked operation has hit
+    uint8_t owner = 0;   // the only CPU that has touched others, plus one; 0: none has; kShared: several
+    static constexpr uint8_t kShared = 0xff;
   };
   struct Agent {
     AgentId id;
@@ -135,6 +137,7 @@ class KernelRaceDetector final : public StatefulDetector<KernelRaceState> {
   uint32_t agent_of(AgentId id);
   uint8_t cpu_of(AgentId id);
   void access(const Access& access, uint64_t step, uint32_t agent, uint8_t index, KernelContext::Where where);
+  void touch_cell(uint64_t key, uint8_t bytes, uint8_t index, bool locked, Record record);
   void touch(Cell& cell, uint64_t key, const uint32_t* now, Record record);
   void found(uint64_t key, Record first, Record second);
   void acquire(const Cpu& cpu, uint32_t row);

@@ -1,5 +1,7 @@
 #include "explore/recorder.h"
 
+#include <algorithm>
+
 namespace slalom {
 namespace {
 constexpr uint64_t kGranule = 8;
@@ -7,19 +9,19 @@ constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
 constexpr size_t kFew = 4;  // accesses, for which fetching ahead does not pay
 }  // namespace
 
-inline uint64_t Recorder::touch(uint64_t& last, const Touch& touch) {
-  if (keep_touches_) execution_->touches.push_back(touch);
+inline uint64_t Recorder::touch(uint64_t& last, ObjectId object, OpKind op, Effect effect) {
   // The agent's own hash began with the agent. What is put together without a fold is hashes, or an object
   // and a small number.
-  uint64_t hash = fold(last, touch.object.raw + static_cast<uint64_t>(touch.op) * kOdd);
-  if (touch.effect == Effect::Write) {
-    History::ObjectHash& object = history_.objects[History::key(touch.object)];
-    hash = fold(hash, object.write + object.reads * kOdd);
-    object = {hash, 0};
-  } else if (touch.effect == Effect::Read) {
-    History::ObjectHash& object = history_.objects[History::key(touch.object)];
-    hash = fold(hash, object.write);
-    object.reads += hash;
+  uint64_t hash = fold(last, object.raw + static_cast<uint64_t>(op) * kOdd);
+  if (effect != Effect::None) {
+    History::ObjectHash& known = history_.objects[History::key(object)];
+    if (effect == Effect::Write) {
+      hash = fold(hash, known.write + known.reads * kOdd);
+      known = {hash, 0};
+    } else {
+      hash = fold(hash, known.write);
+      known.reads += hash;
+    }
   }
   last = hash;
   history_.sum += hash;
@@ -29,15 +31,20 @@ inline uint64_t Recorder::touch(uint64_t& last, const Touch& touch) {
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   uint64_t& last = hash_of(header.agent);
   if (accesses.size() > kFew)
-    for (const Access& access : accesses) history_.objects.prefetch(access.address().raw / kGranule);
+    for (const Access& access : accesses)
+      history_.objects.prefetch(History::key(ObjectId{access.address().raw / kGranule * kGranule}));
   for (const Access& access : accesses) {
     if (!is_memory(access.op())) continue;  // a call or return: a CPU may tell it twice, where it stops
     if (access.aside) continue;
     const Effect effect = access.wrote ? Effect::Write : Effect::Read;
-    const uint64_t first = access.address().raw / kGranule;
-    const uint64_t end = (access.address().raw + (access.size > 0 ? access.size - 1 : 0)) / kGranule;
-    for (uint64_t granule = first; granule <= end; ++granule)
-      touch(last, Touch{ObjectId{granule * kGranule}, 0, {}, access.op(), effect});
+    const uint64_t begin = access.address().raw / kGranule * kGranule;
+    const uint64_t end = access.address().raw + std::max<uint64_t>(access.size, 1);
+    uint64_t granule = begin;
+    do {  // mostly it is one
+      if (keep_touches_) execution_->touches.push_back({ObjectId{granule}, 0, {}, access.op(), effect});
+      touch(last, ObjectId{granule}, access.op(), effect);
+      granule += kGranule;
+    } while (granule < end);
   }
 }
 
@@ -55,8 +62,8 @@ void Recorder::on_event(const Event& event) {
   if (event.op == OpKind::TryLock && event.value == 0 && event.state < 2) does = Effect::Read;
   // Texts are told when somebody has read them, which is another moment in every search.
   if (event.op == OpKind::Note || event.op == OpKind::Fail || event.op == OpKind::Console) return;
-  const uint64_t hash =
-      touch(hash_of(event.agent), Touch{event.object, event.state, event.other, event.op, does});
+  if (keep_touches_) execution_->touches.push_back({event.object, event.state, event.other, event.op, does});
+  const uint64_t hash = touch(hash_of(event.agent), event.object, event.op, does);
   // What wakes or starts an agent comes before all it does from then on.
   if (event.other && event.other != event.agent && event.op != OpKind::Join) {
     uint64_t& woken = hash_of(event.other);

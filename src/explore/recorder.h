@@ -55,7 +55,7 @@ class Recorder : public EventSink {
   }
   uint64_t& find_hash_of(AgentId agent);
   // `last` is the agent's own hash. Returns the operation's.
-  uint64_t touch(uint64_t& last, const Touch& touch);
+  uint64_t touch(uint64_t& last, ObjectId object, OpKind op, Effect effect);
 
   Execution* execution_ = nullptr;
   bool keep_touches_ = false;

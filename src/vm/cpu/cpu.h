@@ -97,13 +97,28 @@ struct JumpCache {
     uint64_t tag = 0;  // rip with the salt in its upper bits
     Block* block = nullptr;
   };
+  static constexpr unsigned kMostLow = 512;
   std::array<Entry, kEntries> entries;
   uint64_t salt = uint64_t{1} << 48;
-  bool has_low = false;  // addresses below the middle, which go when the address space changes
+  // Entries of addresses below the middle, which go when the address space changes. More: all do.
+  std::array<uint16_t, kMostLow> low;
+  unsigned low_count = 0;
 
   Entry& at(uint64_t rip) { return entries[(rip ^ (rip >> 13)) & (kEntries - 1)]; }
+  void put(uint64_t rip, Block* block) {
+    Entry& entry = at(rip);
+    entry = {.tag = rip ^ salt, .block = block};
+    if (static_cast<int64_t>(rip) < 0) return;
+    if (low_count < kMostLow) low[low_count] = static_cast<uint16_t>(&entry - entries.data());
+    ++low_count;
+  }
+  void forget_low() {
+    if (low_count > kMostLow) return forget();
+    for (unsigned i = 0; i < low_count; ++i) entries[low[i]] = Entry{};
+    low_count = 0;
+  }
   void forget() {
-    has_low = false;
+    low_count = 0;
     salt += uint64_t{1} << 48;
     if (salt == 0) {
       entries.fill(Entry{});
@@ -146,7 +161,8 @@ struct System {
   bool remembers = true;  // else every instruction is translated and decoded anew: slow, to compare with
   Places places;          // where observed code has hooks that may stop
 
-  void forget_jumps();  // everywhere: some virtual address leads to other code now
+  void forget_jumps();      // everywhere: some virtual address leads to other code now
+  void forget_low_jumps();  // of addresses below the middle
 };
 
 struct Cpu {

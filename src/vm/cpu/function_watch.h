@@ -6,6 +6,7 @@
 // Asked at the start of every observed block, so it must be quick; a tap without one pays nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -20,8 +21,13 @@ struct Tap;
 
 class FunctionWatch {
  public:
-  void add(uint64_t entry) { entries_[entry] = true; }
+  void add(uint64_t entry) {
+    entries_[entry] = true;
+    sieve_[bit(entry) / 64] |= uint64_t{1} << bit(entry) % 64;
+  }
   bool empty() const { return entries_.empty(); }
+  // False: at_block() has nothing to do there, unless it was reached by a return.
+  bool may_begin(uint64_t rip) const { return (sieve_[bit(rip) / 64] >> bit(rip) % 64 & 1) != 0; }
 
   // A block begins at `rip`, reached by `transfer` (an OpKind; 0: neither call nor return), before the
   // instruction number `executed` of the running slice.
@@ -44,6 +50,9 @@ class FunctionWatch {
   void enter(Cpu& cpu, Tap& tap, uint64_t rip, bool called, uint64_t executed);
   void leave(Cpu& cpu, Tap& tap, uint64_t rip, uint64_t executed);
 
+  // Most blocks begin no function that is watched.
+  static uint64_t bit(uint64_t address) { return (address ^ address >> 16) % 4096; }
+  std::array<uint64_t, 64> sieve_{};
   FlatMap<bool> entries_;
   Open open_;
 };

@@ -37,7 +37,7 @@ void arrive(Cpu& cpu, const Op* op) {
                  .unused = 0};
 }
 
-void enter_block(Cpu& cpu, const Op* op) {
+[[gnu::noinline]] const Op* enter_block(Cpu& cpu, const Op* op) {
   Tap& tap = *cpu.tap;
   const uint64_t rip = cpu.gpr(kRip);
   if (tap.filter.edges) {
@@ -52,10 +52,14 @@ void enter_block(Cpu& cpu, const Op* op) {
   const uint8_t transfer = cpu.transfer;
   if (transfer != 0) arrive(cpu, op);
   if (!tap.functions.empty()) tap.functions.at_block(cpu, tap, rip, transfer, cpu.executed_before(op));
+  NEXT;
 }
 
+// Most blocks were reached by a jump and begin no function.
 const Op* at_block(Cpu& cpu, const Op* op) {
-  enter_block(cpu, op);
+  const Tap& tap = *cpu.tap;
+  if (tap.filter.edges || cpu.transfer != 0 || tap.functions.may_begin(cpu.gpr(kRip)))
+    SLALOM_JUMP return enter_block(cpu, op);
   NEXT;
 }
 

@@ -20,6 +20,13 @@ void System::forget_jumps() {
   }
 }
 
+void System::forget_low_jumps() {
+  for (const auto& cpu : cpus) {
+    for (JumpCache& cache : cpu->jump_caches) cache.forget_low();
+    cpu->link = nullptr;
+  }
+}
+
 Cpu::Cpu(System& all, unsigned number)
     : system(all),
       id(number),
@@ -143,7 +150,7 @@ Block* Cpu::fresh_block() {
 Block* Cpu::next_block() {
   if (!system.remembers) return fresh_block();
   const uint64_t rip = gpr(kRip);
-  JumpCache::Entry& entry = jumps->at(rip);
+  const JumpCache::Entry& entry = jumps->at(rip);
   Block* found = entry.tag == (rip ^ jumps->salt) ? entry.block : nullptr;
   Block** const from = link;
   link = nullptr;
@@ -192,8 +199,7 @@ Block* Cpu::next_block() {
       Block* inside = within_limit(found);
       if (inside != found || (mode.bits & CodeMode::kLimited)) return inside;
     }
-    entry = {.tag = rip ^ jumps->salt, .block = found};
-    if (static_cast<int64_t>(rip) >= 0) jumps->has_low = true;
+    jumps->put(rip, found);
   }
   if (from != nullptr) *from = found;
   return found;

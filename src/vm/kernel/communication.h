@@ -24,7 +24,7 @@ class Communication {
 
  private:
   struct Cell {
-    uint8_t readers = 0, writers = 0;  // a bit for each CPU
+    uint8_t users[2] = {};  // who read, who wrote: a bit for each CPU
   };
   struct User {
     uint64_t pc;

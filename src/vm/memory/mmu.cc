@@ -132,34 +132,42 @@ bool read_pieces(Cpu& cpu, const Op* op, const Split& split, unsigned size, std:
 bool table_written(System& system, uint64_t ram_page, unsigned offset, unsigned size, bool dry) {
   TableUse& use = system.tables[ram_page];
   const uint8_t* data = system.ram.page_data(ram_page);
-  bool everything = false, code = false;
+  bool everything = false, lower = false, code = false, lower_code = false;
   for (unsigned at = offset & ~7u; at < offset + size; at += 8) {
     uint64_t old;
     std::memcpy(&old, data + at, 8);
     if (use.ambiguous) {
       if (old & 0x100000001) everything = true;  // either half may be a 32-bit entry
     } else if (old & 1) {
+      // Nothing of the upper half depends on a program's own tables.
+      const bool upper = use.level == 4 ? at >= kPageSize / 2 : static_cast<int64_t>(use.address) < 0;
       if (use.level != 1) {
-        everything = true;
+        (upper ? everything : lower) = true;
       } else {
         const uint64_t address = use.address | uint64_t{at / 8} << kPageShift;
-        if (!(old >> 63)) code = true;
+        if (!(old >> 63)) (upper ? code : lower_code) = true;
         if (!dry)
           for (const auto& cpu : system.cpus)
             for (Tlb& tlb : cpu->tlbs) tlb.drop(address);
       }
     }
   }
-  if (dry) return everything || code;
+  if (dry) return everything || lower || code || lower_code;
   if (++use.writes >= 2048) {  // perhaps no table any more
     system.ram.clear_flag(ram_page, Ram::kPageTable);
     everything = true;
   }
   if (everything) {
     for (const auto& cpu : system.cpus) cpu->forget_translations();
-  } else if (code) {
-    system.forget_jumps();
+    return true;
   }
+  if (lower)
+    for (const auto& cpu : system.cpus)
+      for (Tlb& tlb : cpu->tlbs) tlb.flush_low();
+  if (code)
+    system.forget_jumps();
+  else if (lower || lower_code)
+    system.forget_low_jumps();
   return true;
 }
 

@@ -7,10 +7,20 @@
 #include "vm/memory/mmu.h"
 
 namespace slalom::vm {
+
+// Apart, so that the common case has nothing to keep across a call.
+void record_in_next_batch(Cpu& cpu, const Op* op, uint64_t address, Physical physical, unsigned size,
+                          uint64_t value, bool wrote, uint8_t modifies) {
+  const bool by_itself = op->handler == nullptr || cpu.block == nullptr;
+  cpu.tap->make_room(cpu, cpu.tap->base_step + (by_itself ? cpu.executed() : cpu.executed_before(op)));
+  record(cpu, op, address, physical, size, value, wrote, modifies);
+}
+
 void record_run(Cpu& cpu, const Op* op, uint64_t address, uint64_t data, uint64_t size, bool wrote) {
   while (size > 0) {
-    std::array<uint8_t, kPageSize> bytes{};  // zeros where there is no RAM
+    std::array<uint8_t, kPageSize> bytes;
     const uint64_t piece = std::min(size, kPageSize - (address & (kPageSize - 1)));
+    std::fill_n(bytes.begin(), piece, uint8_t{0});  // for where there is no RAM
     read_memory(cpu, data, std::span(bytes).first(piece));
     Physical physical = 0;
     translate_quietly(cpu, address, physical);

@@ -10,18 +10,22 @@ namespace slalom::vm {
 // Ring 0's stacks are as large and as aligned as this, on every kernel that slalom knows.
 inline constexpr uint64_t kKernelStack = 16384;
 
+// The same as record(), once there is room.
+[[gnu::noinline]] void record_in_next_batch(Cpu& cpu, const Op* op, uint64_t address, Physical physical,
+                                            unsigned size, uint64_t value, bool wrote, uint8_t modifies);
+
 // The access has been made. `op`: who made it, or an op without a handler for what the CPU does by itself.
 // `modifies`: as in Block::modifies.
 [[gnu::always_inline]] inline void record(Cpu& cpu, const Op* op, uint64_t address, Physical physical,
                                           unsigned size, uint64_t value, bool wrote, uint8_t modifies) {
   Tap& tap = *cpu.tap;
   const TapFilter& filter = tap.filter;
+  if (!filter.own_stack && (address ^ cpu.gpr(kRsp)) < kKernelStack && cpu.cpl == 0) return;
   if (address - filter.first > filter.last - filter.first || !filter.accesses) return;
-  if (!filter.own_stack && cpu.cpl == 0 && (address ^ cpu.gpr(kRsp)) < kKernelStack) return;
   const bool by_itself = op->handler == nullptr || cpu.block == nullptr;
   const uint64_t step = tap.base_step + (by_itself ? cpu.executed() : cpu.executed_before(op));
   if (__builtin_expect(tap.next == tap.end || tap.owner != &cpu || step - tap.first_step > 0xffff, 0))
-    tap.make_room(cpu, step);
+    return record_in_next_batch(cpu, op, address, physical, size, value, wrote, modifies);
   const uint64_t pc = cpu.gpr(kRip) + (by_itself ? 0 : op->offset);
   OpKind kind = wrote ? OpKind::Store : OpKind::Load;
   const auto modify = static_cast<uint8_t>(modifies & ~Block::kLocked);

@@ -28,8 +28,7 @@ void address_space_changed(Cpu& cpu, uint64_t old_cr3) {
     // Entries of the upper half stay, if both spaces share it.
     if (std::memcmp(ram.page_data(before) + 2048, ram.page_data(after) + 2048, 2048) == 0) {
       for (Tlb& tlb : cpu.tlbs) tlb.flush_low();
-      for (JumpCache& cache : cpu.jump_caches)
-        if (cache.has_low) cache.forget();
+      for (JumpCache& cache : cpu.jump_caches) cache.forget_low();
       return;
     }
   }
@@ -98,8 +97,7 @@ void forget_restored(System& system, std::span<const UpperHalf> before, std::spa
       continue;
     }
     for (Tlb& tlb : cpu->tlbs) tlb.flush_low();
-    for (JumpCache& cache : cpu->jump_caches)
-      if (cache.has_low) cache.forget();
+    for (JumpCache& cache : cpu->jump_caches) cache.forget_low();
   }
 }
 
