@@ -11,6 +11,7 @@ namespace slalom {
 namespace {
 
 constexpr int64_t kFirstIpi = 0xf0;
+constexpr uint64_t kAhead = 24;  // cells, in a long access
 constexpr size_t kMostCpus = 128;
 constexpr size_t kMostRaces = 4096;  // pairs of places and cells in one execution
 
@@ -153,7 +154,10 @@ inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* 
     return touch_cell(key, static_cast<uint8_t>(bytes(access.size) << offset), index, locked, record);
   touch_cell(key++, static_cast<uint8_t>(0xff << offset), index, locked, record);
   uint64_t left = access.size - (8 - offset);
-  for (; left >= 8; left -= 8) touch_cell(key++, 0xff, index, locked, record);
+  for (; left >= 8; left -= 8) {
+    state_.cells.prefetch(key + kAhead);
+    touch_cell(key++, 0xff, index, locked, record);
+  }
   if (left != 0) touch_cell(key, static_cast<uint8_t>(bytes(left)), index, locked, record);
 }
 

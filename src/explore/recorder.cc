@@ -5,6 +5,7 @@
 namespace slalom {
 namespace {
 constexpr uint64_t kGranule = 8;
+constexpr uint64_t kAhead = 24 * kGranule;  // in a long access
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
 constexpr size_t kFew = 4;  // accesses, for which fetching ahead does not pay
 }  // namespace
@@ -44,6 +45,7 @@ void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& 
       if (keep_touches_) execution_->touches.push_back({ObjectId{granule}, 0, {}, access.op(), effect});
       touch(last, ObjectId{granule}, access.op(), effect);
       granule += kGranule;
+      if (granule < end) history_.objects.prefetch(History::key(ObjectId{granule + kAhead}));
     } while (granule < end);
   }
 }

@@ -5,6 +5,9 @@
 #include "base/hash.h"
 
 namespace slalom::vm {
+namespace {
+constexpr uint64_t kAhead = 24;  // granules, in a long run
+}  // namespace
 
 [[gnu::always_inline]] inline void Communication::use(uint64_t granule, unsigned cpu, const Access& access) {
   // Two that meet under one hash would hide one point of an execution from a search that sees thousands.
@@ -29,7 +32,10 @@ void Communication::add(unsigned cpu, std::span<const Access> accesses) {
     const uint64_t first = access.physical / 8, last = (access.physical + access.size - 1) / 8;
     use(first, cpu, access);
     if (first != last) [[unlikely]]
-      for (uint64_t granule = first + 1; granule <= last; ++granule) use(granule, cpu, access);
+      for (uint64_t granule = first + 1; granule <= last; ++granule) {
+        index_.prefetch(granule + kAhead);
+        use(granule, cpu, access);
+      }
   }
 }
 
