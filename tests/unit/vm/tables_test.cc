@@ -9,12 +9,12 @@
 namespace slalom::vm {
 namespace {
 
-constexpr uint64_t kKernelHalf = 0xffff800000000000;
+constexpr uint64_t kUpperHalf = 0xffff800000000000;
 constexpr uint64_t kProgram = 0x400000;
 constexpr uint64_t kRights = 7;  // present, writable, for everybody
-constexpr Physical kRoot = 0x1000, kDirectory = 0x6000, kFirstTable = 0x7000, kSecondTable = 0x8000;
-constexpr Physical kStack = 0x20000, kFirstCode = 0x22000, kFirstData = 0x23000, kSecondCode = 0x24000,
-                   kSecondData = 0x25000;
+constexpr Physical kRoot = 0x1000, kDirectory = 0x6000, kOldTable = 0x7000, kNewTable = 0x8000;
+constexpr Physical kStackPage = 0x20000, kOldCode = 0x22000, kOldData = 0x23000, kNewCode = 0x24000,
+                   kNewData = 0x25000;
 
 // What the kernel's half writes into the program's tables, which it sees from its third page on.
 struct Change {
@@ -29,7 +29,7 @@ std::vector<uint8_t> changing(const Change& change) {
   const auto word = [&](uint32_t value) {
     for (unsigned i = 0; i < 4; ++i) code.push_back(static_cast<uint8_t>(value >> 8 * i));
   };
-  add({0x48, 0xbb, 0, 0, 0, 0, 0, 0x80, 0xff, 0xff});  // mov rbx, kKernelHalf
+  add({0x48, 0xbb, 0, 0, 0, 0, 0, 0x80, 0xff, 0xff});  // mov rbx, kUpperHalf
   add({0x48, 0xc7, 0xc1});                             // mov rcx, value
   word(change.value);
   add({0x48, 0xc7, 0xc7, 0, 0, 0x40, 0});  // mov rdi, kProgram
@@ -61,23 +61,23 @@ TEST_P(Tables, ChangeAtOnce) {
   link(0x2000, 0, 0x3000);
   link(0x3000, 0, 0x4000);
   link(0x4000, 0, kTinyCode);
-  link(0x4000, 1, kStack);
+  link(0x4000, 1, kStackPage);
   link(0x4000, 2, kDirectory);
-  link(0x4000, 3, kFirstTable);
+  link(0x4000, 3, kOldTable);
   link(kRoot, 0, 0x5000);
   link(0x5000, 0, kDirectory);
-  link(kDirectory, 2, kFirstTable);
-  link(kFirstTable, 0, kFirstCode);
-  link(kFirstTable, 1, kFirstData);
-  link(kSecondTable, 0, kSecondCode);
-  link(kSecondTable, 1, kSecondData);
-  put(kFirstCode, 0xc3'0000'0001'b8);  // mov eax, 1; ret
-  put(kSecondCode, 0xc3'0000'0002'b8);
-  put(kFirstData, 1);
-  put(kSecondData, 2);
+  link(kDirectory, 2, kOldTable);
+  link(kOldTable, 0, kOldCode);
+  link(kOldTable, 1, kOldData);
+  link(kNewTable, 0, kNewCode);
+  link(kNewTable, 1, kNewData);
+  put(kOldCode, 0xc3'0000'0001'b8);  // mov eax, 1; ret
+  put(kNewCode, 0xc3'0000'0002'b8);
+  put(kOldData, 1);
+  put(kNewData, 2);
   pc->enter({.mode = EntryState::Mode::Long64,
-             .rip = kKernelHalf,
-             .rsp = kKernelHalf + 0x1800,
+             .rip = kUpperHalf,
+             .rsp = kUpperHalf + 0x1800,
              .cr3 = kRoot,
              .code_selector = 8,
              .data_selector = 16});
@@ -94,8 +94,8 @@ TEST_P(Tables, ChangeAtOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfAProgram, Tables,
-                         testing::Values(Change{"Directory", 0x2010, kSecondTable | kRights, 2},
-                                         Change{"Page", 0x3000, kSecondCode | kRights, 1}),
+                         testing::Values(Change{"Directory", 0x2010, kNewTable | kRights, 2},
+                                         Change{"Page", 0x3000, kNewCode | kRights, 1}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
