@@ -66,7 +66,7 @@ bool Runtime::has_lease() const {
 [[gnu::always_inline]] inline void Runtime::add(const Record& record) {
   channel_->records[channel_->record_count] = record;
   if (++channel_->record_count < kMostRecords) return;
-  channel_->choice.current = record.agent;
+  channel_->choice.current = self();  // who tells it: the record may be about another one
   hand_over(Phase::Drain);
 }
 
