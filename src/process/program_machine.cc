@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/check.h"
 #include "base/hash.h"
 #include "process/debugger.h"
 
@@ -105,9 +104,11 @@ Stop ProgramMachine::resume(Decision decision) {
   const auto index = static_cast<uint32_t>(agent - agents_.data());
   if (!at_passed_)
     let_run(index);
-  else
-    CHECK(index == went_on_, "the search chose {} at step {}, where it was to choose {}",
-          names_->agent(decision.next), steps_, names_->agent(agents_[went_on_].id));
+  else if (index != went_on_)
+    return finish_running(ToolError{fmt::format(
+        "the program went on with {} at step {}, where the search chose {}: it may be writing through wild "
+        "pointers; if not, please report this",
+        names_->agent(agents_[went_on_].id), steps_, names_->agent(decision.next))});
   return run();
 }
 
