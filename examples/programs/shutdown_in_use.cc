@@ -4,6 +4,7 @@
 // expect: crash
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <thread>
 
 class Pool {
@@ -35,8 +36,10 @@ class Pool {
   std::thread worker_;
 };
 
+alignas(Pool) static char room[sizeof(Pool)];  // nothing else is ever there
+
 int main() {
-  { Pool pool; }
+  (new (room) Pool)->~Pool();
   std::thread other([] {});  // gives the worker time to meet what is left
   other.join();
 }

@@ -34,8 +34,8 @@ constinit Main target_main = nullptr;
 void hide_from_environment() {
   char** to = environ;
   for (char** from = environ; *from != nullptr; ++from) {
-    const bool ours = strncmp(*from, kDescriptorVariable, strlen(kDescriptorVariable)) == 0 ||
-                      strncmp(*from, "LD_PRELOAD=", 11) == 0 || strncmp(*from, "LD_BIND_NOW=", 12) == 0;
+    const bool ours = strncmp(*from, "SLALOM_", 7) == 0 || strncmp(*from, "LD_PRELOAD=", 11) == 0 ||
+                      strncmp(*from, "LD_BIND_NOW=", 12) == 0;
     if (!ours) *to++ = *from;
   }
   *to = nullptr;

@@ -78,6 +78,19 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+// The stack of main() begins below the arguments and the environment: with as many of them, and as many
+// bytes, in whatever environment slalom is started, what is on that stack has the same addresses.
+void pad(const std::vector<std::string>& arguments, std::vector<std::string>& environment) {
+  constexpr size_t kEntries = 512, kBytes = 32768;
+  constexpr std::string_view kName = "SLALOM_PADDING";
+  while ((arguments.size() + environment.size() + 1) % kEntries != 0)
+    environment.push_back(fmt::format("{}=", kName));
+  size_t bytes = kName.size() + 2;  // of the last one: with '=' and its end
+  for (const std::string& text : arguments) bytes += text.size() + 1;
+  for (const std::string& text : environment) bytes += text.size() + 1;
+  environment.push_back(fmt::format("{}={}", kName, std::string((kBytes - bytes % kBytes) % kBytes, '.')));
+}
+
 bool starts_with_any(const std::string& text, std::initializer_list<const char*> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](const char* prefix) { return text.rfind(prefix, 0) == 0; });
@@ -143,6 +156,7 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   environment.push_back("LD_PRELOAD=" + options.library);
   environment.push_back("LD_BIND_NOW=1");  // once, rather than in every execution
   environment.push_back(fmt::format("{}={:04}", preload::kDescriptorVariable, memory.get()));
+  pad(arguments, environment);
   const bool show = options.output == LaunchOptions::Output::Show;
   const Launch launch{pointers(arguments),
                       pointers(environment),

@@ -2,9 +2,11 @@
 is not the same any more."""
 
 import json
+import os
+import subprocess
 import unittest
 
-from support import LOST_UPDATE, ProgramTest
+from support import LOST_UPDATE, SLALOM, ProgramTest
 
 # Folds all that the threads can see of each other, of time, of addresses and of random numbers into one number, and
 # "fails" with it: executions that differ have different titles.
@@ -49,6 +51,28 @@ int main(void) {
 }
 """
 
+# Fails always; the lock and the counter are main()'s own.
+ON_STACK = r"""
+#include <assert.h>
+#include <pthread.h>
+struct counter { pthread_mutex_t lock; int value; };
+static void *add(void *data) {
+  struct counter *counter = data;
+  pthread_mutex_lock(&counter->lock);
+  ++counter->value;
+  pthread_mutex_unlock(&counter->lock);
+  return NULL;
+}
+int main(void) {
+  struct counter counter = {PTHREAD_MUTEX_INITIALIZER, 0};
+  pthread_t thread;
+  pthread_create(&thread, NULL, add, &counter);
+  add(&counter);
+  pthread_join(thread, NULL);
+  assert(counter.value != 2);
+}
+"""
+
 
 class Replay(ProgramTest):
     def test_signatures(self):
@@ -71,6 +95,15 @@ class Replay(ProgramTest):
         text = self.slalom("replay", finding["capsule"], "--trace", codes=[1]).stdout
         for words in ("add#1", "add#2", "preempted", "counter == 2", "the same again"):
             self.assertIn(words, text)
+
+    def test_another_environment(self):
+        # What main() has on its stack is at the same addresses, and they are part of what must be the same.
+        program = self.build(ON_STACK, "on_stack")
+        finding = self.run_json(program)["findings"][0]
+        for extra in ({}, {"X": "1"}, {"X": "1" * 100}, {f"X{i}": "" for i in range(100)}):
+            done = subprocess.run([SLALOM, "replay", finding["capsule"], "--json"], cwd=self.folder, env=dict(os.environ, **extra),
+                                  capture_output=True, text=True, timeout=100)
+            self.assertTrue(json.loads(done.stdout)["same"], extra)
 
     def test_another_program(self):
         program = self.build(LOST_UPDATE, "changed")
