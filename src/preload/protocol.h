@@ -186,8 +186,8 @@ struct Channel {
   Range wrappers[kMostWrappers];
   uint64_t outside[kMostOutside];  // code that was found to be in none of the wrappers, by a hash
   uint64_t places[kMostPlaces];    // where plain accesses are choice points; sorted
-  uint64_t
-      foreseen[kMostForeseen];  // the ids of those who are next at the stops to come; then, for the others:
+  // Who is next at the stops to come, by their ids; and how it is chosen after these.
+  uint64_t foreseen[kMostForeseen];
   Forecast forecast;
   int64_t priorities[kMostInMask];  // of its agents, by index
   FrameSize frames[kMostFrames];

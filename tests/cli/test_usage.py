@@ -87,6 +87,7 @@ class Wrong(Case):
         self.refused("explore", FIXED, "--strategy", "bfs", says=['no strategy "bfs"', "dpor, dfs, pct"])
         self.refused("explore", FIXED, "--strategy", "pct:deep=2", says=['no setting "deep"', "depth=N"])
         self.refused("explore", FIXED, "--strategy", "pct:depth=0", says="depth is at least 1")
+        self.refused("explore", FIXED, "--strategy", "pct:depth=34", says="at most 33")
         self.refused("explore", FIXED, "--strategy", "pct:depth=2,", says="an empty setting")
         self.refused("explore", FIXED, "--strategy", "pct:k=many", says='k takes a whole number, not "many"')
         self.refused("explore", FIXED, "--strategy", "dfs:bound=5", says='preemptions, delays or none, not "5"')
