@@ -278,8 +278,10 @@ Result<Replay> replay_finding(const Target& target, const Finding& finding, cons
   for (const Verdict& verdict : replay.execution.verdicts)
     if (verdict.title == finding.verdict.title) replay.verdict = verdict;
   replay.divergence = walker.divergence();
+  // Capsules of kernels once had the happens-before hash, too.
   if (!replay.divergence && finding.schedule.digest != 0 &&
-      replay.execution.class_hash != finding.schedule.digest)
+      finding.schedule.digest != replay.execution.schedule.digest &&
+      finding.schedule.digest != replay.execution.class_hash)
     replay.divergence = "the same switches led to another execution";
   return replay;
 }

@@ -132,11 +132,8 @@ inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* 
   touch(cell, key, now, record);
 }
 
-[[gnu::always_inline]] inline void KernelRaceDetector::access(const Access& access, uint64_t step,
-                                                              uint32_t agent, uint8_t index,
-                                                              KernelContext::Where where) {
-  Cpu& cpu = state_.cpus[index];
-  if (cpu.now != step + 1) cpu.before = std::exchange(cpu.now, step + 1);
+inline void KernelRaceDetector::access(const Access& access, uint64_t step, uint32_t agent, uint8_t index,
+                                       KernelContext::Where where) {
   const bool locked = is_atomic(access.op());
   const bool writes = access.wrote != 0 || access.op() == OpKind::Store;
   const uint64_t offset = access.physical & 7;
@@ -167,12 +164,17 @@ void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const Bat
   const uint8_t cpu = state_.agents[agent].cpu;
   if (state_.running != cpu) state_.other = std::exchange(state_.running, cpu);
   KernelContext::Where where = state_.context.where(header.agent);
-  for (const Access& one : accesses) state_.cells.prefetch(one.physical >> 3);
-  for (const Access& one : accesses)
-    if (is_memory(one.op()))
-      access(one, header.first_step.raw + one.retired, agent, cpu, where);
-    else
+  Cpu& on = state_.cpus[cpu];
+  for (const Access& one : accesses) {
+    if (!is_memory(one.op())) {
       where = state_.context.on_transfer(header.agent, one);
+      continue;
+    }
+    const uint64_t step = header.first_step.raw + one.retired;
+    if (on.now != step + 1) on.before = std::exchange(on.now, step + 1);
+    // What no other context touches races with nothing, and orders nothing.
+    if (!one.alone) access(one, step, agent, cpu, where);
+  }
 }
 
 void KernelRaceDetector::acquire(const Cpu& cpu, uint32_t row) {

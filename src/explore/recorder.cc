@@ -7,7 +7,6 @@ namespace {
 constexpr uint64_t kGranule = 8;
 constexpr uint64_t kAhead = 24 * kGranule;  // in a long access
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
-constexpr size_t kFew = 4;  // accesses, for which fetching ahead does not pay
 }  // namespace
 
 inline uint64_t Recorder::touch(uint64_t& last, ObjectId object, OpKind op, Effect effect) {
@@ -31,12 +30,14 @@ inline uint64_t Recorder::touch(uint64_t& last, ObjectId object, OpKind op, Effe
 
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   uint64_t& last = hash_of(header.agent);
-  if (accesses.size() > kFew)
-    for (const Access& access : accesses)
-      history_.objects.prefetch(History::key(ObjectId{access.address().raw / kGranule * kGranule}));
   for (const Access& access : accesses) {
     if (!is_memory(access.op())) continue;  // a call or return: a CPU may tell it twice, where it stops
     if (access.aside) continue;
+    if (access.alone) {  // nobody else has to do with it: what matters is that the agent did it
+      last = fold(last, access.address().raw + static_cast<uint64_t>(access.op()) * kOdd);
+      history_.sum += last;
+      continue;
+    }
     const Effect effect = access.wrote ? Effect::Write : Effect::Read;
     const uint64_t begin = access.address().raw / kGranule * kGranule;
     const uint64_t end = access.address().raw + std::max<uint64_t>(access.size, 1);

@@ -47,7 +47,9 @@ Runner::Runner(Machine& machine, Observer* observer, RunnerOptions options)
       options_(std::move(options)),
       snapshots_(options_.checkpoint_every > 0 && records_choices() ? machine.snapshots() : nullptr),
       foresight_(machine.foresight()),
-      fan_(std::make_unique<Fan>(*this)) {}
+      fan_(std::make_unique<Fan>(*this)) {
+  options_.inputs.at_end = !records_choices();
+}
 
 Runner::~Runner() {
   drop_checkpoints(0);
@@ -294,7 +296,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.steps = machine_.step().raw;
   log_.steps_run = log_.steps - steps_before;
   log_.class_hash = recorder_.history().sum;
-  log_.schedule.digest = log_.class_hash;
+  log_.schedule.digest = machine_.digest() != 0 ? machine_.digest() : log_.class_hash;
   log_.state_hash = options_.hash_states || machine_.hashes_cheaply() ? machine_.state_hash() : 0;
   log_.blocked.clear();
   if (options_.recording == Recording::Footprints) {

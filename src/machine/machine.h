@@ -23,6 +23,7 @@ namespace slalom {
 struct Inputs {
   ChoicePolicy policy;
   uint64_t max_steps = 20'000;
+  bool at_end = false;  // nobody needs to hear of accesses and events before the execution has ended
 };
 
 using Stop = std::variant<ChoicePoint, Outcome>;
@@ -64,6 +65,7 @@ class Machine {
   // matters. Not those whose operation another agent will complete, as a wait on a condition variable.
   virtual std::vector<Option> blocked() const = 0;
   virtual uint64_t state_hash() const = 0;              // of everything the target can observe
+  virtual uint64_t digest() const { return 0; }         // of the whole execution, after its end; 0: none
   virtual bool hashes_cheaply() const { return true; }  // else only where somebody compares
   virtual Snapshots* snapshots() = 0;                   // null: this machine has none
   virtual Foresight* foresight() { return nullptr; }    // null: it asks at every choice point

@@ -53,7 +53,8 @@ struct Access {
   uint64_t ring : 2;
   uint64_t wrote : 1;  // a compare-exchange that failed did not
   uint64_t aside : 1;  // outside of what a search was told to order: detectors see it, the search does not
-  uint64_t unused : 4;
+  uint64_t alone : 1;  // known to touch what no other context writes, nor touches if it is a write
+  uint64_t unused : 3;
 
   OpKind op() const { return static_cast<OpKind>(op_bits); }
   Modify modify() const { return static_cast<Modify>(modify_bits); }

@@ -31,7 +31,7 @@ struct DataChoice {
 struct Schedule {
   std::vector<Switch> switches;
   std::vector<DataChoice> data;
-  uint64_t digest = 0;  // of the execution it describes: its happens-before hash
+  uint64_t digest = 0;  // of the execution it describes: the machine's own, or its happens-before hash
   bool operator==(const Schedule&) const = default;
 };
 

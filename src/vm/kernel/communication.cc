@@ -6,57 +6,113 @@
 
 namespace slalom::vm {
 namespace {
-constexpr uint64_t kAhead = 24;  // granules, in a long run
-}  // namespace
 
-[[gnu::always_inline]] inline void Communication::use(uint64_t granule, unsigned cpu, const Access& access) {
-  // Two that meet under one hash would hide one point of an execution from a search that sees thousands.
-  const uint64_t what = fold(granule, access.pc_bits << 16 | cpu << 1 | access.wrote);
-  uint32_t& noted = noted_[what % noted_.size()];
-  const auto mark = static_cast<uint32_t>(what >> 32);
-  if (noted == mark) return;
-  noted = mark;
-  uint32_t& index = index_[granule];
-  if (index == 0) {
-    cells_.emplace_back();
-    index = static_cast<uint32_t>(cells_.size());
-  }
-  Cell& cell = cells_[index - 1];
-  cell.users[access.wrote] |= static_cast<uint8_t>(1u << cpu);
-  users_.push_back({access.pc().raw, index - 1});
+constexpr uint32_t kReaders = 0xffff;  // the writers are above them
+
+uint32_t contexts(uint32_t users) {
+  return (users | users >> 16) & kReaders;
+}
+bool is_one_bit(uint32_t bits) {
+  return (bits & (bits - 1)) == 0;
+}
+bool is_shared(uint32_t users) {
+  return users > kReaders && !is_one_bit(contexts(users));
+}
+// Among CPUs, their interrupts included.
+bool communicates(uint32_t users) {
+  const uint32_t all = contexts(users);
+  return users > kReaders && !is_one_bit((all | all >> kMostCpus) & ((1u << kMostCpus) - 1));
 }
 
-void Communication::add(unsigned cpu, std::span<const Access> accesses) {
+}  // namespace
+
+inline Communication::Cell& Communication::cell(uint64_t granule) {
+  const uint64_t page = granule / kPageCells;
+  if (page >= pages_.size()) [[unlikely]]
+    pages_.resize(page + 1);
+  if (pages_[page] == nullptr) [[unlikely]]
+    pages_[page] = std::make_unique<Page>();
+  return (*pages_[page])[granule % kPageCells];
+}
+
+uint32_t Communication::users(uint64_t granule) const {
+  const uint64_t page = granule / kPageCells;
+  if (page >= pages_.size() || pages_[page] == nullptr) return 0;
+  const Cell cell = (*pages_[page])[granule % kPageCells];
+  return cell >> 32 == round_ ? static_cast<uint32_t>(cell) : 0;
+}
+
+void Communication::begin_use(Cell& cell, uint64_t granule, Cell bit) {
+  if (cell >> 32 != round_) {
+    cell = uint64_t{round_} << 32;
+    state_.used.push_back({granule, 0});
+  }
+  const bool was_shared = is_shared(static_cast<uint32_t>(cell));
+  cell |= bit;
+  if (!was_shared && is_shared(static_cast<uint32_t>(cell))) state_.shared.push_back(granule);
+}
+
+[[gnu::always_inline]] inline void Communication::use(uint64_t granule, Cell bit) {
+  const Cell wanted = uint64_t{round_} << 32 | bit;
+  Cell& here = cell(granule);
+  if ((here & (uint64_t{0xffffffff} << 32 | bit)) != wanted) begin_use(here, granule, bit);
+}
+
+void Communication::add(unsigned context, std::span<const Access> accesses) {
   for (const Access& access : accesses) {
     if (access.size == 0) continue;  // a call or return
-    const uint64_t first = access.physical / 8, last = (access.physical + access.size - 1) / 8;
-    use(first, cpu, access);
-    if (first != last) [[unlikely]]
-      for (uint64_t granule = first + 1; granule <= last; ++granule) {
-        index_.prefetch(granule + kAhead);
-        use(granule, cpu, access);
-      }
+    const Cell bit = Cell{1} << (context + (access.wrote ? kContexts : 0));
+    uint64_t granule = first_granule(access);
+    const uint64_t last = last_granule(access);
+    do use(granule, bit);
+    while (++granule <= last);
+  }
+}
+
+void Communication::add_instructions(std::span<const Access> accesses) {
+  has_noted_ = true;
+  for (const Access& access : accesses) {
+    if (access.size == 0) continue;
+    for (uint64_t granule = first_granule(access); granule <= last_granule(access); ++granule) {
+      // Two that meet under one hash would hide one point of an execution from a search that sees thousands.
+      const uint64_t what = fold(granule, access.pc_bits);
+      uint32_t& noted = noted_[what % noted_.size()];
+      const auto mark = static_cast<uint32_t>(what >> 32);
+      if (std::exchange(noted, mark) != mark) state_.instructions.push_back({access.pc().raw, granule});
+    }
   }
 }
 
 void Communication::clear() {
-  noted_.fill(0);
-  index_.clear();
-  cells_.clear();
-  users_.clear();
+  if (++round_ == 0) {
+    pages_.clear();
+    round_ = 1;
+  }
+  state_.used.clear();
+  state_.shared.clear();
+  state_.instructions.clear();
+  if (std::exchange(has_noted_, false)) noted_.fill(0);
 }
 
 std::vector<Place> Communication::points() const {
   std::vector<Place> points;
-  for (const User& user : users_) {
-    const Cell cell = cells_[user.cell];
-    const unsigned both = cell.users[0] | cell.users[1];
-    if (cell.users[1] != 0 && (both & (both - 1)) != 0)  // two bits, at least
-      points.push_back(Place{user.pc});
-  }
+  for (const State::Instruction& one : state_.instructions)
+    if (communicates(users(one.granule))) points.push_back(Place{one.pc});
   std::ranges::sort(points);
   points.erase(std::unique(points.begin(), points.end()), points.end());
   return points;
+}
+
+Communication::State Communication::save() const {
+  State saved = state_;
+  for (State::Used& used : saved.used) used.users = users(used.granule);
+  return saved;
+}
+
+void Communication::restore(const State& state) {
+  clear();
+  state_ = state;
+  for (const State::Used& used : state_.used) cell(used.granule) = uint64_t{round_} << 32 | used.users;
 }
 
 }  // namespace slalom::vm

@@ -1,5 +1,5 @@
 // Communication: which instructions of an execution accessed memory that another CPU accessed too, at least
-// one of the two writing (SKI, section 4).
+// one of the two writing (SKI, section 4); and which memory that is.
 //
 // Memory is looked at in granules of eight bytes, by physical address: neighbours in one granule count as
 // communicating, which makes too many points but misses none.
@@ -7,37 +7,76 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/flat_map.h"
 #include "base/strong.h"
 #include "trace/access.h"
+#include "vm/devices/interrupts.h"
 
 namespace slalom::vm {
 
+// A context: a CPU, or the interrupts that have interrupted it.
+inline unsigned context_of(unsigned cpu, bool interrupt) {
+  return cpu + (interrupt ? kMostCpus : 0);
+}
+
 class Communication {
  public:
-  void add(unsigned cpu, std::span<const Access> accesses);
+  void add(unsigned context, std::span<const Access> accesses);  // they are made
   void clear();
+  // The memory that several contexts used, at least one writing, in the order in which it became so.
+  const std::vector<uint64_t>& shared() const { return state_.shared; }
+  static uint64_t first_granule(const Access& access) { return access.physical % kReach / 8; }
+  static uint64_t last_granule(const Access& access) {
+    return (access.physical % kReach + access.size - 1) / 8;
+  }
+
+  // Their instructions may be points. Those to memory that is not shared need not be told.
+  void add_instructions(std::span<const Access> accesses);
   std::vector<Place> points() const;  // sorted
 
- private:
-  struct Cell {
-    uint8_t users[2] = {};  // who read, who wrote: a bit for each CPU
+  // Checkpoints.
+  struct State {
+    struct Used {
+      uint64_t granule;
+      uint32_t users;
+    };
+    std::vector<Used> used;
+    std::vector<uint64_t> shared;
+    struct Instruction {
+      uint64_t pc, granule;
+    };
+    std::vector<Instruction> instructions;
   };
-  struct User {
-    uint64_t pc;
-    uint32_t cell;  // index into cells_
-  };
-  void use(uint64_t granule, unsigned cpu, const Access& access);
+  State save() const;
+  void restore(const State& state);
 
-  // What was noted last, by a hash of who did what where: mostly the same is done again soon. Small, so that
-  // it stays in the processor's cache; what it has forgotten is noted twice, which does no harm.
+ private:
+  // A bit for each context that has read it, and one for each that has written it; above them the round.
+  using Cell = uint64_t;
+  static constexpr unsigned kContexts = 2 * kMostCpus;
+  static_assert(2 * kContexts <= 32);
+  static constexpr uint64_t kPageCells = 512;
+  static constexpr uint64_t kReach = uint64_t{1}
+                                     << 36;  // no machine has as much: what lies above is a mistake
+  using Page = std::array<Cell, kPageCells>;
+
+  Cell& cell(uint64_t granule);
+  uint32_t users(uint64_t granule) const;
+  void use(uint64_t granule, Cell bit);
+  [[gnu::noinline]] void begin_use(Cell& cell, uint64_t granule, Cell bit);
+
+  // By page of memory. Cells of earlier rounds count for nothing, so that there is nothing to clear.
+  std::vector<std::unique_ptr<Page>> pages_;
+  uint32_t round_ = 1;
+  State state_;  // of `used` the granules only
+  // What was noted last, by a hash: mostly the same is done again soon. What it has forgotten is noted twice,
+  // which does no harm.
   std::array<uint32_t, 4096> noted_{};
-  FlatMap<uint32_t, 2> index_;  // of a granule: into cells_, plus one
-  std::vector<Cell> cells_;
-  std::vector<User> users_;
+  bool has_noted_ = false;
 };
 
 }  // namespace slalom::vm

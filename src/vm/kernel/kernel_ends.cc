@@ -89,7 +89,7 @@ Outcome KernelMachine::deadlock() const {
 }
 
 Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink) {
-  inputs_ = {.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = max_steps};
+  inputs_ = {.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = max_steps, .at_end = true};
   places_set_ = false;
   begin_anew(sink);
   Pc& pc = *machine_.pc;
@@ -241,10 +241,10 @@ Stop KernelMachine::finish(Outcome outcome) {
     course_->end_hash = machine_.pc->state_hash();
   }
   if (!state_.line.empty()) console_line(std::exchange(state_.line, {}));
+  sink_->on_end(outcome);
   std::vector<Place> found = communication_.points();
   remove_places_in(options_.no_choices, found);
   std::ranges::set_difference(found, inputs_.policy.places, std::back_inserter(feedback_.places));
-  sink_->on_end(outcome);
   return outcome;
 }
 

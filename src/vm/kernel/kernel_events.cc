@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/hash.h"
 #include "guest/slalom.h"
 #include "vm/kernel/kernel_machine.h"
 #include "vm/memory/record.h"
@@ -76,7 +77,13 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
     return;
   }
   pass_on(cpu.id);
-  if (!scoped() || state.inside) communication_.add(cpu.id, accesses);
+  for (const Access& access : accesses)
+    if (is_memory(access.op()))
+      state_.digest = fold(state_.digest + access.value, access.pc_bits ^ access.physical);
+  if (!scoped() || state.inside) {
+    communication_.add(context_of(cpu.id, !state.interrupts.empty()), accesses);
+    if (sink_ != &journal_) communication_.add_instructions(accesses);
+  }
   state.liveness.on_accesses(accesses);
   sink_->on_accesses(accesses, {.agent = agent(cpu.id), .thread = stack, .first_step = first});
 }

@@ -19,7 +19,7 @@ TapFilter test_filter() {
 struct KernelMachine::Saved {
   Pc::Checkpoint checkpoint = 0;
   State state;
-  Communication communication;
+  Communication::State communication;
   GuestModel::State model;
   FunctionWatch::Open open;
 };
@@ -91,6 +91,8 @@ void KernelMachine::begin_anew(EventSink& sink) {
     places_set_ = true;
   }
   sink_ = &sink;
+  // A scope has communication of its own, which says nothing about the rest.
+  if (inputs_.at_end && !scoped()) sink_ = &journal_.begin(sink);
   if (course_ != nullptr) *course_ = {.legs = {}, .begin = begin_executed_, .end = 0, .end_hash = 0};
   state_ = State{};
   state_.cpus.resize(pc.cpu_count());
@@ -363,7 +365,8 @@ std::array<uint64_t, Liveness::kReasons> KernelMachine::liveness_counts() const 
 }
 
 Snapshots::Id KernelMachine::take() {
-  auto saved = std::make_unique<Saved>(Saved{machine_.pc->take(), state_, communication_,
+  CHECK(sink_ != &journal_, "a checkpoint of an execution that is told at its end");
+  auto saved = std::make_unique<Saved>(Saved{machine_.pc->take(), state_, communication_.save(),
                                              model_ == nullptr ? GuestModel::State{} : model_->state(),
                                              tap_.functions.open()});
   const Id id = saved->checkpoint;
@@ -377,7 +380,7 @@ Stop KernelMachine::restore(Id id) {
   machine_.pc->restore(static_cast<Pc::Checkpoint>(id));
   machine_.pc->devices().take_console_output();
   state_ = saved_[id]->state;
-  communication_ = saved_[id]->communication;
+  communication_.restore(saved_[id]->communication);
   if (model_ != nullptr) model_->set_state(saved_[id]->model);
   tap_.functions.set_open(saved_[id]->open);
   for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) look_at_scope(cpu);

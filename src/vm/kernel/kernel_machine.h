@@ -25,6 +25,7 @@
 #include "vm/guest/guest_model.h"
 #include "vm/kernel/communication.h"
 #include "vm/kernel/course.h"
+#include "vm/kernel/journal.h"
 #include "vm/kernel/liveness.h"
 #include "vm/kernel/next_operation.h"
 #include "vm/kernel/scope.h"
@@ -74,6 +75,7 @@ class KernelMachine final : public Machine,
   slalom::Step step() const override { return slalom::Step{state_.steps}; }
   std::vector<Option> blocked() const override;
   uint64_t state_hash() const override;
+  uint64_t digest() const override { return state_.digest; }
   bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return this; }
   const Names& names() const override { return *names_; }
@@ -150,6 +152,7 @@ class KernelMachine final : public Machine,
     bool running = false;  // somebody has run
     ChoiceKind kind = ChoiceKind::Start;
     uint64_t steps = 0;
+    uint64_t digest = 1;     // of all accesses so far, in their order
     AgentId last;            // who ran last
     uint64_t chosen_at = 0;  // its operations when it was chosen
     uint32_t arity = 0;
@@ -252,6 +255,7 @@ class KernelMachine final : public Machine,
   EventSink* sink_ = nullptr;
   State state_;
   Communication communication_;
+  Journal journal_{communication_};
   Feedback feedback_;
   bool open_ = false;  // stands at a choice point
   bool explores_ = true;

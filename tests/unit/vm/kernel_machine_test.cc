@@ -145,9 +145,15 @@ TEST(KernelMachine, FindsEveryInterleavingOfTwoCounters) {
 }
 
 // Runs a schedule under another policy: what it left behind.
-std::pair<uint32_t, uint64_t> replay(KernelMachine& machine, const Schedule& schedule,
-                                     ChoicePolicy::Where where) {
-  Inputs inputs{.policy = {.where = where}, .max_steps = 100'000};
+struct Replayed {
+  uint32_t counter = 0;
+  uint64_t state_hash = 0, digest = 0;
+  bool operator==(const Replayed&) const = default;
+};
+
+Replayed replay(KernelMachine& machine, const Schedule& schedule, ChoicePolicy::Where where,
+                bool at_end = false) {
+  Inputs inputs{.policy = {.where = where}, .max_steps = 100'000, .at_end = at_end};
   for (const Switch& s : schedule.switches)
     if (s.from) inputs.policy.stops.push_back({s.from, s.from_ops});
   std::ranges::sort(inputs.policy.stops);
@@ -165,7 +171,7 @@ std::pair<uint32_t, uint64_t> replay(KernelMachine& machine, const Schedule& sch
   }
   EXPECT_TRUE(std::holds_alternative<Exited>(std::get<Outcome>(stop)));
   EXPECT_EQ(at, schedule.switches.size());
-  return {counter(machine), machine.pc().state_hash()};
+  return {counter(machine), machine.pc().state_hash(), machine.digest()};
 }
 
 // What was written down of an execution, gone through in steps of any size: the same states.
@@ -175,7 +181,7 @@ TEST(KernelMachine, AWrittenDownCourseLeadsThroughTheSameStates) {
     const auto machine = fresh();
     Course course;
     machine->write_down(&course);
-    const auto [result, hash] = replay(*machine, schedule, ChoicePolicy::Where::Nowhere);
+    const auto [result, hash, digest] = replay(*machine, schedule, ChoicePolicy::Where::Nowhere);
     machine->write_down(nullptr);
     EXPECT_EQ(course.end_hash, hash);
     ScheduledRun run(*machine, course);
@@ -206,15 +212,21 @@ TEST(KernelMachine, AWrittenDownCourseLeadsThroughTheSameStates) {
 }
 
 void expect_same_under_every_policy(KernelMachine& machine, const Schedule& schedule) {
-  const auto expected = replay(machine, schedule, ChoicePolicy::Where::Everywhere);
+  const Replayed expected = replay(machine, schedule, ChoicePolicy::Where::Everywhere);
+  EXPECT_EQ(replay(machine, schedule, ChoicePolicy::Where::Everywhere, true), expected);
   EXPECT_EQ(replay(machine, schedule, ChoicePolicy::Where::Nowhere), expected);
   EXPECT_EQ(replay(machine, schedule, ChoicePolicy::Where::Sync), expected);
 }
 
 TEST(KernelMachine, ASchedulesSwitchesReplayWithoutThePolicy) {
   const auto machine = make(Code().increment().done(0), Code().increment().done(1));
-  for (const Schedule& schedule : explore(*machine, kEverywhere).schedules)
+  std::set<uint64_t> digests;
+  const std::vector<Schedule> schedules = explore(*machine, kEverywhere).schedules;
+  for (const Schedule& schedule : schedules) {
     expect_same_under_every_policy(*machine, schedule);
+    digests.insert(replay(*machine, schedule, ChoicePolicy::Where::Everywhere).digest);
+  }
+  EXPECT_EQ(digests.size(), schedules.size());  // no two are the same execution
 }
 
 TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
@@ -351,7 +363,7 @@ TEST(KernelMachine, ASchedulesWithWaitingReplaysWithoutThePolicy) {
         stop = machine->resume({.next = next});
       }
       spins += machine->liveness_counts()[static_cast<size_t>(Liveness::Why::Loop)];
-      EXPECT_EQ(replay(*machine, schedule, where).first, 2u);
+      EXPECT_EQ(replay(*machine, schedule, where).counter, 2u);
       expect_same_under_every_policy(*machine, schedule);
     }
   EXPECT_GT(spins, 0u);

@@ -1,0 +1,93 @@
+#include "vm/kernel/journal.h"
+
+#include <limits>
+
+namespace slalom::vm {
+
+Journal& Journal::begin(EventSink& reader) {
+  reader_ = &reader;
+  is_open_ = true;
+  accesses_.clear();
+  parts_.clear();
+  texts_.clear();
+  return *this;
+}
+
+void Journal::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  if (is_open_ && accesses_.size() + accesses.size() > most_) {
+    communication_.add_instructions(accesses_);
+    read_out();
+  }
+  if (!is_open_) {
+    communication_.add_instructions(accesses);
+    return reader_->on_accesses(accesses, header);
+  }
+  // Where a CPU only stopped for a moment they go on from the last ones.
+  uint64_t later = 0;
+  const auto goes_on = [&](const Part& last) {
+    later = header.first_step.raw - last.header.first_step.raw;
+    return last.event.op == OpKind::None && last.header.agent == header.agent &&
+           last.header.thread == header.thread &&
+           later + accesses.back().retired <= std::numeric_limits<uint16_t>::max();
+  };
+  const size_t first = accesses_.size();
+  accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
+  if (!parts_.empty() && goes_on(parts_.back())) {
+    for (size_t i = first; i < accesses_.size(); ++i) accesses_[i].retired += later;
+    parts_.back().end = accesses_.size();
+  } else {
+    parts_.push_back({header, accesses_.size(), {}, 0});
+  }
+}
+
+void Journal::on_event(const Event& event) {
+  if (!is_open_) return reader_->on_event(event);
+  if (parts_.empty() || parts_.back().event.op != OpKind::None)
+    parts_.push_back({{}, accesses_.size(), {}, 0});
+  parts_.back().event = event;
+  parts_.back().text = texts_.size();
+  texts_ += event.text;
+}
+
+void Journal::on_end(const Outcome& outcome) {
+  if (is_open_) mark();
+  if (is_open_) read_out();
+  reader_->on_end(outcome);
+}
+
+void Journal::read_out() {
+  is_open_ = false;
+  size_t begin = 0;
+  for (Part& part : parts_) {
+    if (part.end != begin) reader_->on_accesses({accesses_.data() + begin, part.end - begin}, part.header);
+    begin = part.end;
+    if (part.event.op == OpKind::None) continue;
+    part.event.text = std::string_view(texts_).substr(part.text, part.event.text.size());
+    reader_->on_event(part.event);
+  }
+}
+
+inline bool Journal::is_shared(uint64_t granule) const {
+  return (sieve_[granule >> 6 & 63] >> (granule & 63) & 1) != 0 && shared_.contains(granule);
+}
+
+void Journal::mark() {
+  shared_.clear();
+  sieve_.fill(0);
+  for (const uint64_t granule : communication_.shared()) {
+    shared_[granule] = 1;
+    sieve_[granule >> 6 & 63] |= uint64_t{1} << (granule & 63);
+  }
+  for (Access& access : accesses_) {
+    if (access.size == 0) continue;  // a call or return
+    uint64_t granule = Communication::first_granule(access);
+    const uint64_t last = Communication::last_granule(access);
+    while (!is_shared(granule) && granule != last) ++granule;
+    if (is_shared(granule))
+      communication_.add_instructions({&access, 1});
+    else
+      access.alone = 1;
+  }
+}
+
+}  // namespace slalom::vm

@@ -1,0 +1,282 @@
+// What is told at the end against what is told at once: on random executions of three CPUs and their
+// interrupts.
+#include "vm/kernel/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/rng.h"
+#include "detect/kernel_race.h"
+#include "explore/recorder.h"
+#include "unit/detect/kernel_stream.h"
+
+namespace slalom::vm {
+namespace {
+
+using test::Stream;
+
+constexpr int kCpus = 3;
+
+struct Batch {  // or an event
+  unsigned cpu = 0;
+  bool interrupt = false;
+  std::vector<Access> accesses;
+  BatchHeader header;
+  Event event;
+  std::string text;
+  AgentId agent() const { return header.agent; }
+};
+
+AgentId agent_of(unsigned cpu, bool interrupt) {
+  const AgentId id = Stream::id(static_cast<int>(cpu));
+  return interrupt ? id.interrupt(0x1c) : id;
+}
+
+// What one context does, without its place among the others.
+std::vector<Batch> random_program(Rng& rng, unsigned cpu, bool interrupt, Stream& maker) {
+  std::vector<Batch> program;
+  for (uint64_t left = 2 + rng.below(5); left > 0; --left) {
+    Batch batch{.cpu = cpu, .interrupt = interrupt, .header = {.agent = agent_of(cpu, interrupt)}};
+    if (rng.below(5) == 0) {
+      batch.text = fmt::format("text {}", rng.below(100));
+      batch.event = {.agent = batch.agent(), .op = OpKind::Lock, .object = ObjectId{8 * rng.below(3)}};
+      program.push_back(batch);
+      continue;
+    }
+    for (uint64_t i = 1 + rng.below(4); i > 0; --i) {
+      const std::string place = fmt::format("p{}.{}.{}.{}", cpu, interrupt, program.size(), i);
+      // Some that are everybody's, some of its own, some that two contexts of a CPU have.
+      const uint64_t whose = rng.below(4);
+      const uint64_t base = whose == 0   ? 0x1000
+                            : whose == 1 ? 0x2000 + 0x100 * cpu
+                                         : 0x3000 + 0x100 * cpu + 0x80 * interrupt;
+      const uint32_t size = rng.below(6) == 0 ? 24 : 1u << rng.below(4);
+      const uint64_t address =
+          base + rng.below(4) * 8 + rng.below(8) / std::min(size, 8u) * std::min(size, 8u);
+      const uint64_t kind = rng.below(8);
+      if (kind == 0)
+        batch.accesses.push_back(maker.make(OpKind::Call, place, 0x77, false, 0, 0x9000));
+      else if (kind == 1)
+        batch.accesses.push_back(maker.make(OpKind::ReadModifyWrite, place, address, true, size, 1));
+      else
+        batch.accesses.push_back(maker.make(kind < 5 ? OpKind::Store : OpKind::Load, place, address, kind < 5,
+                                            size, rng.below(9)));
+    }
+    program.push_back(batch);
+  }
+  return program;
+}
+
+using Execution = std::vector<Batch>;
+
+Execution interleave(Rng& rng, const std::vector<std::vector<Batch>>& programs) {
+  Execution execution;
+  std::vector<size_t> at(programs.size());
+  uint64_t step = 0;
+  for (;;) {
+    std::vector<size_t> left;
+    for (size_t i = 0; i < programs.size(); ++i)
+      if (at[i] < programs[i].size()) left.push_back(i);
+    if (left.empty()) return execution;
+    const size_t next = left[rng.below(left.size())];
+    Batch batch = programs[next][at[next]++];
+    batch.header.first_step = batch.event.step = Step{step};
+    for (Access& access : batch.accesses) access.retired = step++ - batch.header.first_step.raw;
+    execution.push_back(std::move(batch));
+  }
+}
+
+void tell(const Execution& execution, EventSink& sink, Communication& communication) {
+  for (const Batch& batch : execution) {
+    if (batch.accesses.empty()) {
+      const std::string copy = batch.text;  // it is valid during the call only
+      Event event = batch.event;
+      event.text = copy;
+      sink.on_event(event);
+      continue;
+    }
+    communication.add(context_of(batch.cpu, batch.interrupt), batch.accesses);
+    sink.on_accesses(batch.accesses, batch.header);
+  }
+  sink.on_end(Exited{});
+}
+
+// One line for each access and event; and which accesses are alone.
+class Written : public EventSink {
+ public:
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
+    for (const Access& access : accesses) {
+      lines.push_back(fmt::format("{} {} {} {:x} {:x} {} {} {}", header.first_step.raw + access.retired,
+                                  header.agent.path(), access.pc().raw, access.address().raw,
+                                  access.physical + 0, access.size + 0, access.value, access.wrote + 0));
+      alone.push_back(access.alone != 0);
+      all.push_back(access);
+    }
+  }
+  void on_event(const Event& event) override {
+    lines.push_back(
+        fmt::format("{} {} {} {}", event.step.raw, event.agent.path(), event.object.raw, event.text));
+  }
+  void on_end(const Outcome&) override { lines.push_back("end"); }
+  std::vector<std::string> lines;
+  std::vector<bool> alone;
+  std::vector<Access> all;
+};
+
+std::vector<std::vector<Batch>> random_programs(Rng& rng, Stream& maker) {
+  std::vector<std::vector<Batch>> programs;
+  for (unsigned cpu = 0; cpu < kCpus; ++cpu)
+    for (const bool interrupt : {false, true}) programs.push_back(random_program(rng, cpu, interrupt, maker));
+  return programs;
+}
+
+// By the definition: is it touched by one context only, or only read?
+std::vector<bool> naive_alone(const Execution& execution) {
+  std::map<uint64_t, std::set<AgentId>> users;
+  std::set<uint64_t> written;
+  const auto granules = [](const Access& access, auto&& f) {
+    for (uint64_t byte = 0; byte < access.size; ++byte) f((access.physical + byte) / 8);
+  };
+  for (const Batch& batch : execution)
+    for (const Access& access : batch.accesses)
+      granules(access, [&](uint64_t granule) {
+        users[granule].insert(batch.agent());
+        if (access.wrote) written.insert(granule);
+      });
+  std::vector<bool> alone;
+  for (const Batch& batch : execution)
+    for (const Access& access : batch.accesses) {
+      bool shared = access.size == 0;
+      granules(access,
+               [&](uint64_t granule) { shared |= users[granule].size() > 1 && written.contains(granule); });
+      alone.push_back(!shared);
+    }
+  return alone;
+}
+
+TEST(Journal, TellsTheSameAndWhatIsAlone) {
+  size_t alone = 0, all = 0;
+  Stream maker;
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Rng rng(seed);
+    const Execution execution = interleave(rng, random_programs(rng, maker));
+    Communication communication, at_once;
+    Written direct, late;
+    tell(execution, direct, at_once);
+    at_once.add_instructions(direct.all);
+    Journal journal(communication);
+    for (int again = 0; again < 2; ++again) {  // a second execution begins with nothing of the first
+      communication.clear();
+      late = {};
+      tell(execution, journal.begin(late), communication);
+      ASSERT_EQ(late.lines, direct.lines) << "seed " << seed;
+      ASSERT_EQ(late.alone, naive_alone(execution)) << "seed " << seed;
+      ASSERT_EQ(communication.points(), at_once.points()) << "seed " << seed;
+    }
+    alone += static_cast<size_t>(std::ranges::count(late.alone, true));
+    all += late.alone.size();
+  }
+  EXPECT_GT(alone, all / 10);
+  EXPECT_LT(alone, all * 9 / 10);
+}
+
+TEST(Journal, OfALongExecutionNothingIsAlone) {
+  Stream maker;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Rng rng(seed);
+    const Execution execution = interleave(rng, random_programs(rng, maker));
+    Communication communication, at_once;
+    Written direct, late;
+    tell(execution, direct, at_once);
+    at_once.add_instructions(direct.all);
+    Journal journal(communication, direct.all.size() - 1);
+    tell(execution, journal.begin(late), communication);
+    EXPECT_EQ(late.lines, direct.lines) << "seed " << seed;
+    EXPECT_EQ(std::ranges::count(late.alone, true), 0) << "seed " << seed;
+    EXPECT_EQ(communication.points(), at_once.points()) << "seed " << seed;
+  }
+}
+
+TEST(Journal, RacesAreTheSame) {
+  Stream maker;
+  size_t found = 0;
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Rng rng(seed);
+    const Execution execution = interleave(rng, random_programs(rng, maker));
+    for (const auto mode : {KernelRaceOptions::Mode::HappensBefore, KernelRaceOptions::Mode::Simultaneous}) {
+      KernelRaceDetector direct(maker.places, {.mode = mode, .ignore = {}}),
+          late(maker.places, {.mode = mode, .ignore = {}});
+      Communication communication, at_once;
+      direct.reset();
+      late.reset();
+      tell(execution, direct, at_once);
+      Journal journal(communication);
+      tell(execution, journal.begin(late), communication);
+      std::vector<Verdict> expected, actual;
+      direct.harvest(expected);
+      late.harvest(actual);
+      ASSERT_EQ(actual, expected) << "seed " << seed;
+      found += expected.size();
+    }
+  }
+  EXPECT_GT(found, 500u);
+}
+
+TEST(Journal, ClassesAreTheSame) {
+  size_t classes = 0, executions = 0;
+  Stream maker;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    Rng rng(seed);
+    const auto programs = random_programs(rng, maker);
+    std::map<uint64_t, uint64_t> late_of, direct_of;  // one hash and the other
+    for (int i = 0; i < 100; ++i) {
+      const Execution execution = interleave(rng, programs);
+      Recorder direct, late;
+      slalom::Execution ignored;
+      direct.begin(ignored, false);
+      late.begin(ignored, false);
+      Communication communication, at_once;
+      tell(execution, direct, at_once);
+      Journal journal(communication);
+      tell(execution, journal.begin(late), communication);
+      const uint64_t one = direct.history().sum, two = late.history().sum;
+      ASSERT_EQ(late_of.emplace(one, two).first->second, two) << "seed " << seed;
+      ASSERT_EQ(direct_of.emplace(two, one).first->second, one) << "seed " << seed;
+    }
+    classes += late_of.size();
+    executions += 100;
+  }
+  // Else it says nothing.
+  EXPECT_GT(classes, executions / 20);
+  EXPECT_LT(classes, executions);
+}
+
+TEST(Communication, ACheckpointIsAllOfIt) {
+  Stream maker;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Rng rng(seed);
+    const Execution execution = interleave(rng, random_programs(rng, maker));
+    const auto tell_from = [&](size_t first, size_t last, Communication& to) {
+      for (size_t i = first; i < last; ++i) {
+        to.add(context_of(execution[i].cpu, execution[i].interrupt), execution[i].accesses);
+        to.add_instructions(execution[i].accesses);
+      }
+    };
+    Communication whole, parts;
+    tell_from(0, execution.size(), whole);
+    const size_t middle = execution.size() / 2;
+    tell_from(0, middle, parts);
+    const Communication::State saved = parts.save();
+    tell_from(0, execution.size(), parts);  // something else
+    parts.restore(saved);
+    tell_from(middle, execution.size(), parts);
+    EXPECT_EQ(parts.points(), whole.points()) << "seed " << seed;
+    EXPECT_EQ(parts.shared(), whole.shared()) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace slalom::vm
