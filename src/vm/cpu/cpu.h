@@ -189,6 +189,7 @@ struct Cpu {
   // While observed: see cpu/tap.h.
   Tap* tap = nullptr;
   bool recording = false;     // accesses go the slow way
+  uint64_t quiet = 0;         // how near to the stack pointer they are not recorded
   bool aligned_only = false;  // the same, since alignment is checked
   uint8_t transfer = 0;       // OpKind of the call or return that leads to the next block
   uint64_t transfer_from = 0;
@@ -226,6 +227,7 @@ struct Cpu {
   std::unique_ptr<std::byte[]> scratch;  // a truncated block
 
   uint64_t& gpr(unsigned i) { return regs.gpr[i]; }
+  bool is_quiet(uint64_t address) const { return (address ^ regs.gpr[kRsp]) < quiet; }
   bool long_mode() const { return (regs.efer & efer::kLma) != 0; }
   bool protected_mode() const { return (regs.cr0 & cr0::kPe) != 0; }
   bool vm86() const { return (regs.rflags & flag::kVm86) != 0; }

@@ -44,11 +44,13 @@ void Cpu::choose_tlb() {
   aligned_only = cpl == 3 && (regs.rflags & flag::kAlignment) && (regs.cr0 & cr0::kAm);
   mode.bits &= static_cast<uint8_t>(~CodeMode::kObserved);
   recording = false;
+  quiet = 0;
   if (tap != nullptr && tap->filter.observes(cpl)) {
     mode.bits |= CodeMode::kObserved;
     const uint64_t space = tap->filter.address_space;
     recording = (tap->filter.accesses || !tap->watches.empty()) &&
                 (space == 0 || space == (regs.cr3 & ~uint64_t{0xfff}));
+    if (cpl == 0 && !tap->filter.own_stack) quiet = kKernelStack;
   }
   tlb = (aligned_only || recording ? empty_tlb : tlbs[cpl == 3]).entries.data();
 }

@@ -22,6 +22,9 @@ namespace slalom::vm {
 
 struct Cpu;
 
+// Ring 0's stacks are as large and as aligned as this, on every kernel that slalom knows.
+inline constexpr uint64_t kKernelStack = 16384;
+
 // Rarer than accesses. In the order in which things happened, but told only between batches.
 struct CpuEvent {
   enum class Kind : uint8_t {

@@ -236,18 +236,19 @@ void record_split(Cpu& cpu, const Op* op, uint64_t address, const Split& split, 
 // The first halves of the slow accesses, for CPUs that are observed: true if the TLB answers. The value stays
 // in a register, since reading back from the buffer what was just written there in another size would wait.
 template <unsigned size, uint64_t TlbEntry::*tag>
-[[gnu::always_inline]] inline bool load_observed(Cpu& cpu, const Op* op, uint64_t address, uint8_t modifies) {
+[[gnu::always_inline]] inline bool load_observed(Cpu& cpu, const Op* op, uint64_t address) {
   const TlbEntry* entry = observed_entry(cpu, address, size, tag);
   if (entry == nullptr || !cpu.tap->watches.empty()) return false;
   const auto* host = reinterpret_cast<const uint8_t*>(address + entry->addend);
   uint64_t value = 0;
   std::memcpy(&value, host, std::min(size, 8u));
-  if constexpr (size > 8) {
+  if constexpr (size > 8)
     std::memcpy(cpu.buffer.data(), host, size);
-    value = fold_value(host, size);
-  } else {
+  else
     std::memcpy(cpu.buffer.data(), &value, size);
-  }
+  if (cpu.is_quiet(address)) return true;
+  if constexpr (size > 8) value = fold_value(host, size);
+  const uint8_t modifies = tag == &TlbEntry::write ? modifies_of(cpu, op) : 0;
   record(cpu, op, address, cpu.system.ram.address_behind(host), size, value, false, modifies);
   return true;
 }
@@ -259,12 +260,12 @@ template <unsigned size>
   auto* host = reinterpret_cast<uint8_t*>(address + entry->addend);
   uint64_t value = 0;
   std::memcpy(&value, cpu.buffer.data(), std::min(size, 8u));
-  if constexpr (size > 8) {
+  if constexpr (size > 8)
     std::memcpy(host, cpu.buffer.data(), size);
-    value = fold_value(host, size);
-  } else {
+  else
     std::memcpy(host, &value, size);
-  }
+  if (cpu.is_quiet(address)) return true;
+  if constexpr (size > 8) value = fold_value(host, size);
   record(cpu, op, address, cpu.system.ram.address_behind(host), size, value, true, modifies_of(cpu, op));
   return true;
 }
@@ -275,7 +276,7 @@ const Op kNoOp{.handler = nullptr, .base = kZero, .index = kZero};
 
 template <unsigned size>
 bool load_missed(Cpu& cpu, const Op* op, uint64_t address) {
-  return (cpu.recording && load_observed<size, &TlbEntry::read>(cpu, op, address, 0)) ||
+  return (cpu.recording && load_observed<size, &TlbEntry::read>(cpu, op, address)) ||
          load_slow(cpu, op, address, size);
 }
 template <unsigned size>
@@ -284,7 +285,7 @@ bool store_missed(Cpu& cpu, const Op* op, uint64_t address) {
 }
 template <unsigned size>
 bool load_for_write_missed(Cpu& cpu, const Op* op, uint64_t address) {
-  return (cpu.recording && load_observed<size, &TlbEntry::write>(cpu, op, address, modifies_of(cpu, op))) ||
+  return (cpu.recording && load_observed<size, &TlbEntry::write>(cpu, op, address)) ||
          load_for_write_slow(cpu, op, address, size);
 }
 #define SLALOM_SIZE(size)                                      \

@@ -7,9 +7,6 @@
 
 namespace slalom::vm {
 
-// Ring 0's stacks are as large and as aligned as this, on every kernel that slalom knows.
-inline constexpr uint64_t kKernelStack = 16384;
-
 // The same as record(), once there is room.
 [[gnu::noinline]] void record_in_next_batch(Cpu& cpu, const Op* op, uint64_t address, Physical physical,
                                             unsigned size, uint64_t value, bool wrote, uint8_t modifies);
@@ -20,7 +17,7 @@ inline constexpr uint64_t kKernelStack = 16384;
                                           unsigned size, uint64_t value, bool wrote, uint8_t modifies) {
   Tap& tap = *cpu.tap;
   const TapFilter& filter = tap.filter;
-  if (!filter.own_stack && (address ^ cpu.gpr(kRsp)) < kKernelStack && cpu.cpl == 0) return;
+  if (cpu.is_quiet(address)) return;
   if (address - filter.first > filter.last - filter.first || !filter.accesses) return;
   const bool by_itself = op->handler == nullptr || cpu.block == nullptr;
   const uint64_t step = tap.base_step + (by_itself ? cpu.executed() : cpu.executed_before(op));
