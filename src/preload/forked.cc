@@ -129,14 +129,12 @@ bool Runtime::connected() const {
 }
 
 bool Runtime::connect() {
-  const char* text = getenv(kDescriptorVariable);
-  if (text == nullptr) return false;
-  const int descriptor = atoi(text);
+  if (getenv(kVariable) == nullptr) return false;
   struct stat info;
-  if (fstat(descriptor, &info) != 0 || info.st_size < static_cast<off_t>(sizeof(Channel))) return false;
-  void* memory = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (fstat(kDescriptor, &info) != 0 || info.st_size < static_cast<off_t>(sizeof(Channel))) return false;
+  void* memory = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, kDescriptor, 0);
   if (memory == MAP_FAILED) return false;
-  close(descriptor);
+  close(kDescriptor);
   channel_ = static_cast<Channel*>(memory);
   parent_ = getppid();
   return true;

@@ -13,6 +13,7 @@
 #include "preload/fault_words.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
+#include "preload/tcache_key.h"
 
 extern "C" {
 extern char** environ;
@@ -81,6 +82,7 @@ int zygote_main(int argc, char** argv, char** environment) {
   real_exit();
   watch_signals();
   rt.serve();
+  clear_stack();  // else the first execution would find another one than the next
   const int status = run_main(target_main, argc, argv, environment);
   if (rt.controls()) rt.pass(OpKind::GoOn, reinterpret_cast<uint64_t>(target_main), false);
   real_exit()(status);
@@ -90,6 +92,7 @@ int zygote_main(int argc, char** argv, char** environment) {
 // Before the constructors of the program and its libraries; what exit() calls is called last, then.
 __attribute__((constructor(101))) void begin() {
   if (!runtime().connect()) return;
+  fix_tcache_key();
   hide_from_environment();
   mallopt(M_ARENA_MAX, 1);  // an arena of its own for each thread would cost more than it tells
   on_exit([](int status, void*) { runtime().process_ends(status); }, nullptr);

@@ -40,8 +40,8 @@ inline constexpr uint32_t kNobody = UINT32_MAX;
 inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
 inline constexpr uint64_t kSignalObject = kChannelObjects;  // the process's signals; channels count from 1
 inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
-inline constexpr char kDescriptorVariable[] =
-    "SLALOM_CHANNEL";  // the environment variable that names the memory
+inline constexpr int kDescriptor = 3;  // of the Channel, in a target that has this environment variable
+inline constexpr char kVariable[] = "SLALOM_CHANNEL";
 
 enum class Phase : uint32_t {
   Launching,

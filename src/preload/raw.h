@@ -1,5 +1,5 @@
-// System calls and libc's own functions, for the runtime: system calls without errno, and the function that
-// an interposed one hides.
+// System calls, the stack and libc's own functions, for the runtime: system calls without errno, and the
+// function that an interposed one hides.
 #pragma once
 
 #include <dlfcn.h>
@@ -31,6 +31,13 @@ void futex_wait(std::atomic<Word>& word, Word expected) {
 template <typename Word>
 void futex_wake(std::atomic<Word>& word) {
   raw_syscall(SYS_futex, reinterpret_cast<long>(&word), FUTEX_WAKE, 1);
+}
+
+// What functions that have returned left below the caller's frame: the program would find it in variables
+// that it does not set.
+[[gnu::noinline]] inline void clear_stack() {
+  volatile uint64_t room[512];
+  for (volatile uint64_t& word : room) word = 0;
 }
 
 }  // namespace slalom::preload

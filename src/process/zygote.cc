@@ -1,6 +1,7 @@
 #include "process/zygote.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
@@ -16,6 +17,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+
+#include "process/exec_stop.h"
 
 extern char** environ;
 
@@ -60,15 +63,28 @@ struct Launch {
     dup2(launch.input, STDIN_FILENO);
     if (launch.output >= 0) dup2(launch.output, STDOUT_FILENO);
     dup2(launch.errors, STDERR_FILENO);
-    fcntl(launch.channel, F_SETFD, 0);
+    const int trouble = fcntl(launch.trouble, F_DUPFD_CLOEXEC, preload::kDescriptor + 1);
+    dup2(launch.channel, preload::kDescriptor);
+    close_range(preload::kDescriptor + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    fcntl(preload::kDescriptor, F_SETFD, 0);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
+    const int stops = ask_for_exec_stop() ? 1 : 0;
+    if (write(trouble, &stops, sizeof stops) < 0) _exit(126);
     execve(path, launch.arguments.data(), launch.environment.data());
     const int reason = errno;
-    if (write(launch.trouble, &reason, sizeof reason) < 0) _exit(126);
+    if (write(trouble, &reason, sizeof reason) < 0) _exit(126);
   }
   _exit(127);
+}
+
+// What become() writes to `trouble`: whether it stops, and why the program cannot be executed.
+bool read_number(int descriptor, int& number) {
+  ssize_t got = -1;
+  while ((got = read(descriptor, &number, sizeof number)) < 0 && errno == EINTR) {
+  }
+  return got == sizeof number;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -155,7 +171,7 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
       environment.push_back(*variable);
   environment.push_back("LD_PRELOAD=" + options.library);
   environment.push_back("LD_BIND_NOW=1");  // once, rather than in every execution
-  environment.push_back(fmt::format("{}={:04}", preload::kDescriptorVariable, memory.get()));
+  environment.push_back(fmt::format("{}=1", preload::kVariable));
   pad(arguments, environment);
   const bool show = options.output == LaunchOptions::Output::Show;
   const Launch launch{pointers(arguments),
@@ -172,8 +188,9 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   if (process_ < 0) return error("the program cannot be started: {}", std::strerror(errno));
   if (process_ == 0) become(launch, program.path.c_str());
   trouble_write.reset();
-  int reason = 0;
-  if (read(trouble_read.get(), &reason, sizeof reason) == sizeof reason)
+  int stops = 0, reason = 0;
+  if (read_number(trouble_read.get(), stops) && stops != 0) pass_exec_stop(process_);
+  if (read_number(trouble_read.get(), reason))
     return error("{} cannot be executed: {}", program.path, std::strerror(reason));
   return {};
 }

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace slalom::preload {
+
+// Call before the program's own code.
+void fix_tcache_key();
+
+}  // namespace slalom::preload
