@@ -107,11 +107,21 @@ void Runtime::wait_turn(uint32_t index) {
   if (channel_->debugged != 0 && ran_last_ != index) slalom_switched(std::exchange(ran_last_, index), index);
 }
 
-void Runtime::hand_over(Phase phase) {
+// Flat, so that nothing is written to the stack once the turn is given away: whoever has it may read there,
+// in a program that uses what it no longer owns.
+[[gnu::flatten]] void Runtime::hand_over(Phase phase) {
+  const uint32_t index = self();
   channel_->phase.store(phase, std::memory_order_relaxed);
   channel_->parent_turn.store(1, std::memory_order_release);
   futex_wake(channel_->parent_turn);
-  wait_turn(self());
+  wait_turn(index);
+}
+[[gnu::flatten]] void Runtime::pass_turn(uint32_t next) {
+  const uint32_t index = self();
+  std::atomic<uint32_t>& turn = channel_->slots[next].turn;
+  turn.store(static_cast<uint32_t>(Turn::Go), std::memory_order_release);
+  futex_wake(turn);
+  wait_turn(index);
 }
 
 void Runtime::end_process() {

@@ -20,11 +20,7 @@ bool Runtime::passes(ChoiceKind kind) {
   const uint32_t next = who_is_next(kind, enabled);
   if (next == kNobody) return false;
   tell_stop(kind, next, enabled);
-  if (next == self()) return true;
-  std::atomic<uint32_t>& turn = channel_->slots[next].turn;
-  turn.store(static_cast<uint32_t>(Turn::Go), std::memory_order_release);
-  futex_wake(turn);
-  wait_turn(self());
+  if (next != self()) pass_turn(next);
   return true;
 }
 

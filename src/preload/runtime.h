@@ -210,6 +210,7 @@ class Runtime {
   void stop(ChoiceKind kind, uint32_t arity);
   // How turns are passed, with end_process() above: in preload/forked.cc and in check/in_process.cc.
   void hand_over(Phase phase);
+  void pass_turn(uint32_t next);
   void wait_turn(uint32_t index);
   [[noreturn]] void end_last();  // nobody is left
   uint32_t put_text(const char* text);
