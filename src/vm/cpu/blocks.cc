@@ -16,7 +16,7 @@ namespace {
 struct Draft {
   Op ops[Block::kRoom];
   uint8_t modifies[Block::kMaxOps];
-  unsigned stored = 0, count = 0, bytes = 0;
+  unsigned stored = 0, count = 0, bytes = 0, stack_motion = 0;
   bool ended = false;
 
   void add(const System& system, CodeMode mode, Physical block, Decoded& one) {
@@ -25,6 +25,7 @@ struct Draft {
     modifies[count++] = one.modifies;
     ops[stored++] = one.op;
     bytes += one.length;
+    stack_motion += one.stack_motion;
     ended = one.ends_block;
   }
   void end(bool within_page) {
@@ -35,7 +36,7 @@ struct Draft {
   void add_hooks(const System& system, Physical block, const Decoded& one) {
     const TapFilter& filter = system.tap->filter;
     const auto hook = [&](Hook kind) { ops[stored++] = make_hook(kind, bytes, count); };
-    if (count == 0 && (filter.edges || filter.calls || filter.events)) hook(Hook::Block);
+    if (count == 0 && (filter.edges || filter.calls || filter.events || !filter.own_stack)) hook(Hook::Block);
     if (stops_at(system.places, block + bytes, one)) hook(Hook::Place);
     if (!filter.calls && !filter.events) return;
     if (one.flow == Decoded::Flow::Call) hook(Hook::Call);
@@ -102,7 +103,9 @@ Block* Blocks::decode(System& system, uint64_t ram_page, const uint8_t* code, un
                       CodeMode mode) {
   Draft draft;
   const Physical address = system.ram.address_of(ram_page) + offset;
-  while (draft.count < Block::kMaxOps && offset + draft.bytes < kPageSize && !draft.ended) {
+  // The hook of the next block looks where the stack pointer is, before it is far away.
+  while (draft.count < Block::kMaxOps && offset + draft.bytes < kPageSize && !draft.ended &&
+         draft.stack_motion <= kStackMargin / 2) {
     const unsigned at = offset + draft.bytes;
     Decoded one =
         decode_instruction(code + at, static_cast<unsigned>(kPageSize - at), mode, offset, draft.bytes);

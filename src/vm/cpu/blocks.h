@@ -73,6 +73,7 @@ struct Decoded {
   Flow flow = Flow::Other;
   uint8_t modifies = 0;        // as in Block::modifies
   bool shares_memory = false;  // an operand lies in memory, and the stack pointer does not say where
+  unsigned stack_motion = 0;   // by how much it moves the stack pointer, at most
 };
 // block_in_page: where in its page the block starts; offset: of the instruction within the block.
 Decoded decode_instruction(const uint8_t* bytes, unsigned available, CodeMode mode, unsigned block_in_page,

@@ -219,9 +219,13 @@ struct Cpu {
   System& system;
   const unsigned id;
   CodeMode mode;
-  uint64_t code_base = 0;   // of code that is not 64-bit
-  std::array<Tlb, 2> tlbs;  // supervisor, user
-  Tlb empty_tlb;            // never filled: while alignment is checked, every access is a slow one
+  uint64_t code_base = 0;  // of code that is not 64-bit
+  // Supervisor, user, and what of the first an observed supervisor may use: where accesses are not recorded.
+  std::array<Tlb, 3> tlbs;
+  static constexpr unsigned kQuietTlb = 2;
+  uint64_t quiet_stack = 0;                   // of which stack they are
+  uint64_t quiet_first = 0, quiet_room = ~0;  // they are used while the stack pointer is there
+  Tlb empty_tlb;  // never filled: while alignment is checked, every access is a slow one
   std::array<JumpCache, 2> jump_caches;
   std::string unknown;
   std::unique_ptr<std::byte[]> scratch;  // a truncated block
@@ -256,6 +260,11 @@ struct Cpu {
   void registers_changed();
   void set_cpl(unsigned value);
   void choose_tlb();  // by privilege, and by whether alignment is checked or somebody observes
+  void look_at_stack() {
+    if (regs.gpr[kRsp] - quiet_first >= quiet_room) change_stack();
+  }
+  void change_stack();
+  void add_quiet(uint64_t address, const TlbEntry& entry);
   void attach(Tap* observer);
   void tell(const CpuEvent& event) {
     if (tap != nullptr) tap->event(*this, event, executed());

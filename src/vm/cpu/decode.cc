@@ -233,6 +233,23 @@ bool is_stack_pointer(ZydisRegister reg) {
   return reg == ZYDIS_REGISTER_RSP || reg == ZYDIS_REGISTER_ESP || reg == ZYDIS_REGISTER_SP;
 }
 
+unsigned stack_motion(const Instruction& in) {
+  constexpr unsigned kAnywhere = kStackMargin, kMost = 64;  // of what pushes and pops
+  const ZydisMnemonic mnemonic = in.mnemonic();
+  if (mnemonic == ZYDIS_MNEMONIC_LEAVE || mnemonic == ZYDIS_MNEMONIC_ENTER) return kAnywhere;
+  if (mnemonic == ZYDIS_MNEMONIC_PUSH) return 8;
+  for (unsigned i = 0; i < in.info.operand_count; ++i) {
+    if (!in.is_register(i) || !is_stack_pointer(in.reg(i)) ||
+        (in.operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) == 0)
+      continue;
+    if (i >= in.visible()) return mnemonic == ZYDIS_MNEMONIC_POP ? 8 : kMost;
+    const bool adds = mnemonic == ZYDIS_MNEMONIC_ADD || mnemonic == ZYDIS_MNEMONIC_SUB;
+    if (!adds || !in.is_immediate(1)) return kAnywhere;
+    return static_cast<unsigned>(std::min<int64_t>(std::abs(in.immediate(1)), kAnywhere));
+  }
+  return 0;
+}
+
 void fill_hook_facts(const Instruction& in, Decoded& out) {
   bool modified = false;
   for (unsigned i = 0; i < in.info.operand_count; ++i) {
@@ -249,6 +266,7 @@ void fill_hook_facts(const Instruction& in, Decoded& out) {
   }
   if (in.info.meta.category == ZYDIS_CATEGORY_CALL) out.flow = Decoded::Flow::Call;
   if (in.mnemonic() == ZYDIS_MNEMONIC_RET) out.flow = Decoded::Flow::Return;
+  out.stack_motion = stack_motion(in);
 }
 
 Handler select(Instruction& in, Op& op) {

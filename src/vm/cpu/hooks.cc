@@ -58,6 +58,7 @@ void arrive(Cpu& cpu, const Op* op) {
 // Most blocks were reached by a jump and begin no function.
 const Op* at_block(Cpu& cpu, const Op* op) {
   const Tap& tap = *cpu.tap;
+  cpu.look_at_stack();
   if (tap.filter.edges || cpu.transfer != 0 || tap.functions.may_begin(cpu.gpr(kRip)))
     SLALOM_JUMP return enter_block(cpu, op);
   NEXT;

@@ -8,6 +8,11 @@
 #include "vm/memory/mmu.h"
 
 namespace slalom::vm {
+namespace {
+
+constexpr uint64_t kNoStack = ~uint64_t{0} / 2;  // no address is near it, so that every block looks again
+
+}  // namespace
 
 System::System(Ram& memory, Bus& outside)
     : ram(memory), bus(outside), blocks(std::make_unique<Blocks>(memory.pages())), tables(memory.pages()) {}
@@ -53,6 +58,28 @@ void Cpu::choose_tlb() {
     if (cpl == 0 && !tap->filter.own_stack) quiet = kKernelStack;
   }
   tlb = (aligned_only || recording ? empty_tlb : tlbs[cpl == 3]).entries.data();
+  // The next block looks where the stack is.
+  const bool has_quiet = quiet != 0 && recording && tap->watches.empty();
+  quiet_first = kNoStack;
+  quiet_room = has_quiet ? kKernelStack - 2 * kStackMargin : ~uint64_t{0};
+}
+
+void Cpu::change_stack() {
+  const uint64_t stack = gpr(kRsp) & ~(kKernelStack - 1);
+  if (stack != quiet_stack) tlbs[kQuietTlb].flush_low();
+  quiet_stack = stack;
+  const bool is_inside = gpr(kRsp) - stack - kStackMargin < quiet_room;
+  quiet_first = is_inside ? stack + kStackMargin : kNoStack;
+  tlb = (is_inside ? tlbs[kQuietTlb] : empty_tlb).entries.data();
+}
+
+void Cpu::add_quiet(uint64_t address, const TlbEntry& entry) {
+  if (quiet_first == kNoStack) return;
+  Tlb& quiet_tlb = tlbs[kQuietTlb];
+  if (quiet_tlb.low_count == Tlb::kEntries) quiet_tlb.flush_low();
+  quiet_tlb.low[quiet_tlb.low_count++] = static_cast<uint16_t>(Tlb::index(address));
+  quiet_tlb.any = true;
+  quiet_tlb.at(address) = entry;
 }
 
 void Cpu::attach(Tap* observer) {
@@ -266,6 +293,7 @@ Exit Cpu::run(uint64_t instructions) {
   window = paused = stop_behind = watches_off = false;
   happened = 0;
   watched_at = ~uint64_t{0};
+  if (recording) choose_tlb();  // by what is watched now
   // What it was stopped at is passed.
   if (instructions > 0) {
     leaves_place = at_place;

@@ -24,6 +24,9 @@ struct Cpu;
 
 // Ring 0's stacks are as large and as aligned as this, on every kernel that slalom knows.
 inline constexpr uint64_t kKernelStack = 16384;
+// What of one is nearer than this to its ends is not taken for granted, since a block may move the stack
+// pointer by so much.
+inline constexpr uint64_t kStackMargin = 256;
 
 // Rarer than accesses. In the order in which things happened, but told only between batches.
 struct CpuEvent {

@@ -246,7 +246,10 @@ template <unsigned size, uint64_t TlbEntry::*tag>
     std::memcpy(cpu.buffer.data(), host, size);
   else
     std::memcpy(cpu.buffer.data(), &value, size);
-  if (cpu.is_quiet(address)) return true;
+  if (cpu.is_quiet(address)) {
+    cpu.add_quiet(address, *entry);
+    return true;
+  }
   if constexpr (size > 8) value = fold_value(host, size);
   const uint8_t modifies = tag == &TlbEntry::write ? modifies_of(cpu, op) : 0;
   record(cpu, op, address, cpu.system.ram.address_behind(host), size, value, false, modifies);
@@ -264,7 +267,10 @@ template <unsigned size>
     std::memcpy(host, cpu.buffer.data(), size);
   else
     std::memcpy(host, &value, size);
-  if (cpu.is_quiet(address)) return true;
+  if (cpu.is_quiet(address)) {
+    cpu.add_quiet(address, *entry);
+    return true;
+  }
   if constexpr (size > 8) value = fold_value(host, size);
   record(cpu, op, address, cpu.system.ram.address_behind(host), size, value, true, modifies_of(cpu, op));
   return true;
