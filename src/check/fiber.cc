@@ -40,6 +40,12 @@ bool keeps_its_locals(const char* path) {
   return false;
 }
 
+// By libc: what the compiler would make of it begins slowly.
+void clear(void* from, size_t size) {
+  static auto* volatile libcs = SLALOM_REAL(memset);
+  libcs(from, 0, size);
+}
+
 struct Lending {
   void* fiber = nullptr;
   std::atomic<uint32_t> ready{0};
@@ -124,7 +130,7 @@ bool Fibers::start(uint32_t index, void (*entry)(uint32_t)) {
   // as it was seen to be used, and some more.
   auto* const top = reinterpret_cast<char*>(top_of(index));
   const auto used = static_cast<size_t>(top - static_cast<char*>(fiber.lowest)) + kUnseen;
-  memset(top - std::min(used, kPage), 0, std::min(used, kPage));
+  clear(top - std::min(used, kPage), std::min(used, kPage));
   // As slalom_switch left it: control words, six registers, where to go on. Aligned as before a call.
   auto* words = reinterpret_cast<uint64_t*>(top_of(index)) - 10;
   constexpr uint64_t kControlWords = uint64_t{0x037f} << 32 | 0x1f80;

@@ -95,10 +95,12 @@ void InProcess::begin(Occupant& occupant) {
 }
 
 void InProcess::let_run(uint32_t agent) {
+  if (agent != 0) return fibers_.enter(agent);
+  // It shares our thread-local storage.
   const int error = errno;
-  if (agent == 0) runtime().set_self(0);
+  runtime().set_self(0);
   fibers_.enter(agent);
-  if (agent == 0) runtime().set_self(kNobody);
+  runtime().set_self(kNobody);
   errno = error;
 }
 
@@ -121,7 +123,8 @@ bool Runtime::connected() const {
 
 void Runtime::hand_over(Phase phase) {
   channel_->phase.store(phase, std::memory_order_relaxed);
-  const int error = errno;
+  if (self() != 0) return checking::in_process().fibers().leave();
+  const int error = errno;  // of the first thread, which shares it with the search
   checking::in_process().fibers().leave();
   errno = error;
 }

@@ -11,7 +11,7 @@ namespace slalom::preload {
 // Where in the user's code an instrumented function is that returns there; cheap.
 uint64_t access_place(void* return_address);
 // The nearest caller of an instrumented function that is the user's own; `otherwise`: there is none.
-uint64_t caller_place(uint64_t otherwise);
+[[gnu::noinline]] uint64_t caller_place(uint64_t otherwise);
 // Plain accesses to all of a range, about to be made by the running agent. May stop before any of them.
 void tell_range(OpKind op, const void* address, uint64_t size, uint64_t pc);
 

@@ -83,13 +83,14 @@ bool Runtime::is_abandoned(const pthread_mutex_t* mutex) const {
 
 void Runtime::refresh() {
   using State = Slot::State;
-  bool any = false;
-  for (uint32_t i = 0; i < agent_count(); ++i) {
+  uint32_t enabled = 0;
+  const uint32_t count = agent_count();
+  for (uint32_t i = 0; i < count; ++i) {
     Slot& slot = channel_->slots[i];
     if (slot.state == State::Ended) continue;
     if (agents_[i].need == Need::Nothing) {  // most of the time
       slot.state = State::Enabled;
-      any = true;
+      ++enabled;
       continue;
     }
     const bool timed =
@@ -97,19 +98,23 @@ void Runtime::refresh() {
     slot.state = timed || satisfied(i)             ? State::Enabled
                  : agents_[i].need == Need::Wakeup ? State::Parked
                                                    : State::Disabled;
-    any = any || slot.state == State::Enabled;
+    enabled += slot.state == State::Enabled;
   }
-  if (any) return;
+  enabled_ = enabled;
+  if (enabled == 0) nobody_can_run();
+}
+
+// Unless time passes, or something happens outside.
+void Runtime::nobody_can_run() {
   uint32_t first = kNobody;
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (!ended(i) && agents_[i].deadline != kNever &&
         (first == kNobody || agents_[i].deadline < agents_[first].deadline))
       first = i;
   if (wait_outside(first == kNobody)) return refresh();
-  if (first != kNobody)
-    channel_->slots[first].state = State::Enabled;
-  else
-    list_holders();
+  if (first == kNobody) return list_holders();
+  channel_->slots[first].state = Slot::State::Enabled;
+  enabled_ = 1;
 }
 
 // Nothing can run, but perhaps the world outside does something. True: it did.

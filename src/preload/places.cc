@@ -9,22 +9,6 @@ namespace {
 
 constexpr int kMostDeep = 48;
 
-bool in_wrapper(Channel& channel, uint64_t pc) {
-  uint64_t& outside = channel.outside[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostOutside];
-  if (outside == pc) return false;  // as most are, and the same ones come again and again
-  uint32_t low = 0, high = channel.wrapper_count;
-  while (low < high) {
-    const uint32_t middle = (low + high) / 2;
-    if (channel.wrappers[middle].end <= pc)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  const bool inside = low < channel.wrapper_count && channel.wrappers[low].begin <= pc;
-  if (!inside) outside = pc;
-  return inside;
-}
-
 FrameSize& known_frame(Channel& channel, uint64_t pc) {
   return channel.frames[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostFrames];
 }
@@ -45,7 +29,7 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
   if (search.pc != 0) known_frame(*search.channel, search.pc) = {search.pc, stack - search.stack};
   search.pc = pc;
   search.stack = stack;
-  if (search.runtime->is_user_code(pc) && !in_wrapper(*search.channel, pc)) {
+  if (search.runtime->is_user_code(pc) && !search.runtime->is_library_code(pc)) {
     search.found = pc;
     return _URC_END_OF_STACK;
   }
@@ -66,8 +50,18 @@ bool Runtime::is_user_code(uint64_t pc) const {
   return false;
 }
 
-bool Runtime::is_library_code(uint64_t pc) const {
-  return in_wrapper(*channel_, pc);
+bool Runtime::find_in_library(uint64_t pc) const {
+  uint32_t low = 0, high = channel_->wrapper_count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (channel_->wrappers[middle].end <= pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const bool inside = low < channel_->wrapper_count && channel_->wrappers[low].begin <= pc;
+  if (!inside) known_outside(pc) = pc;
+  return inside;
 }
 
 bool Runtime::stops_at_access(uint64_t pc) const {
@@ -91,7 +85,7 @@ uint64_t Runtime::place(void* return_address, const void* stack) const {
   const uint64_t first = pc;
   auto* words = static_cast<const uint64_t*>(stack);
   for (int i = 0; i < kMostDeep; ++i) {
-    if (is_user_code(pc) && !in_wrapper(*channel_, pc)) return pc;
+    if (is_user_code(pc) && !is_library_code(pc)) return pc;
     const FrameSize frame = known_frame(*channel_, pc);
     if (words == nullptr || frame.pc != pc) break;
     if (frame.size == 0) return first;

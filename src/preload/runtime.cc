@@ -11,6 +11,8 @@ constexpr uint64_t kOperationTime = 1'000;  // virtual nanoseconds
 constexpr uint64_t kRandomSeed = 0x9e3779b97f4a7c15u;
 constexpr uint32_t kClockReads = 64;  // in a row: a loop that waits for time to pass
 
+constexpr Agent kNewAgent;
+
 // The runtime itself: the one mutable global of the library. Never destroyed, never constructed: zero.
 alignas(Runtime) constinit unsigned char storage[sizeof(Runtime)] = {};
 constinit thread_local uint32_t self_plus_one = 0;
@@ -48,24 +50,22 @@ bool Runtime::goes_unasked() const {
   if (channel_->skip == Channel::Skip::Nothing || slot(self()).ops == channel_->stop_at ||
       channel_->steps >= channel_->max_steps)
     return false;
-  if (channel_->skip == Channel::Skip::Last) return alone();
-  for (uint32_t i = 0; i < agent_count(); ++i)
-    if (i != self() && slot(i).state == Slot::State::Enabled) return false;
-  return true;
+  return channel_->skip == Channel::Skip::Last ? alone() : enabled_ == 1;
 }
 
 bool Runtime::has_lease() const {
   if (unseen_ || slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps)
     return false;
-  uint32_t enabled = 0;
-  for (uint32_t i = 0; i < agent_count(); ++i) enabled += slot(i).state == Slot::State::Enabled;
-  return enabled == channel_->lease_enabled;
+  return enabled_ == channel_->lease_enabled;
 }
 
 // Inlined, so that records are made where they stay.
 [[gnu::always_inline]] inline void Runtime::add(const Record& record) {
   channel_->records[channel_->record_count] = record;
-  if (++channel_->record_count < kMostRecords) return;
+  if (++channel_->record_count == kMostRecords) drain();
+}
+
+void Runtime::drain() {
   channel_->choice.current = self();  // who tells it: the record may be about another one
   hand_over(Phase::Drain);
 }
@@ -86,11 +86,27 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
 
 // Flat, since every call between here and where turns are passed is a return that the processor guesses
 // wrong.
+[[gnu::flatten]] void Runtime::arrive(OpKind op, uint64_t object, uint64_t pc) {
+  wait_for_turn(op, object, pc, Need::Nothing, nullptr, kNever, 0);
+  if (is_disturbed()) disturb(op, object, pc, Need::Nothing, nullptr, kNever, 0, true);
+}
+
 [[gnu::flatten]] bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at,
                                       uint64_t deadline, uint32_t count) {
-  const uint32_t index = self();
-  Agent& agent = agents_[index];
-  bool can = wait_for_turn(op, object, pc, need, at, deadline, count);
+  const bool can = wait_for_turn(op, object, pc, need, at, deadline, count);
+  return is_disturbed() ? disturb(op, object, pc, need, at, deadline, count, can) : can;
+}
+
+// By a signal, or since it may be cancelled anywhere.
+inline bool Runtime::is_disturbed() const {
+  const Agent& agent = agents_[self()];
+  return deliverable(agent) != 0 || agent.asynchronous;
+}
+
+// What arrive() does after its turn has come, then.
+bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
+                      uint32_t count, bool can) {
+  Agent& agent = me();
   while (deliverable(agent) != 0) {
     const bool waited = agent.waited;
     const bool restarts = run_handlers();
@@ -115,8 +131,8 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
   return can;
 }
 
-bool Runtime::wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at,
-                            uint64_t deadline, uint32_t count) {
+[[gnu::always_inline]] inline bool Runtime::wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need,
+                                                          const void* at, uint64_t deadline, uint32_t count) {
   const uint32_t index = self();
   Agent& agent = agents_[index];
   Slot& slot = channel_->slots[index];
@@ -127,14 +143,15 @@ bool Runtime::wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, 
   agent.object = at;
   agent.count = count;
   agent.deadline = deadline;
+  const auto is_there = [&] { return need == Need::Nothing || satisfied(index); };
   refresh();
-  const bool ready = satisfied(index);
+  const bool ready = is_there();
   ChoiceKind kind = ChoiceKind::Blocked;
-  if (slot.state == Slot::State::Enabled)
+  if (need == Need::Nothing || slot.state == Slot::State::Enabled)
     kind = ready && !agent.yielded ? ChoiceKind::Running : ChoiceKind::Yielded;
   agent.yielded = false;
   if (kind != ChoiceKind::Running || !goes_unasked()) stop(kind, 0);
-  const bool can = satisfied(index);
+  const bool can = is_there();
   agent.waited = need != Need::Nothing && !available(index);
   if (!can) pass_time(deadline);
   agent.need = Need::Nothing;
@@ -194,12 +211,19 @@ uint32_t Runtime::put_text(const char* text) {
   return at + 1;
 }
 
+void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other) {
+  tell_event(op, object, state, value, other, 0);
+}
 void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other,
                    const char* text) {
+  tell_event(op, object, state, value, other, put_text(text));
+}
+
+[[gnu::always_inline]] inline void Runtime::tell_event(OpKind op, uint64_t object, uint64_t state,
+                                                       int64_t value, uint32_t other, uint32_t text) {
   const uint32_t agent = controls() ? self() : kNobody;
   const uint64_t pc = agent == kNobody ? 0 : channel_->slots[agent].pc;
-  add({channel_->steps, pc, object, state, value, agent, other, op, 0, 0, Record::What::Happened,
-       put_text(text)});
+  add({channel_->steps, pc, object, state, value, agent, other, op, 0, 0, Record::What::Happened, text});
 }
 
 void Runtime::tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote,
@@ -253,7 +277,7 @@ uint32_t Runtime::add_agent(uint64_t entry) {
   slot.op = OpKind::GoOn;
   slot.state = Slot::State::Enabled;
   if (self_plus_one != 0) ++me().spawned;
-  agents_[index] = Agent{};
+  agents_[index] = kNewAgent;
   if (self_plus_one != 0) agents_[index].blocked = me().blocked;
   unseen_ = true;
   channel_->agent_count = index + 1;

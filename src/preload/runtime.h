@@ -99,10 +99,12 @@ class Runtime {
   const Slot& slot(uint32_t index) const { return channel_->slots[index]; }
   bool ended(uint32_t index) const { return slot(index).state == Slot::State::Ended; }
 
-  // Stops before an operation. True: it can be done now. False: its time is over (only with a deadline), or a
-  // handler has ended it (only inside an Interruptible).
-  [[gnu::noinline]] bool arrive(OpKind op, uint64_t object, uint64_t pc, Need need = Need::Nothing,
-                                const void* at = nullptr, uint64_t deadline = kNever, uint32_t count = 0);
+  // Stops before an operation that needs nothing.
+  [[gnu::noinline]] void arrive(OpKind op, uint64_t object, uint64_t pc);
+  // True: it can be done now. False: its time is over (only with a deadline), or a handler has ended it (only
+  // inside an Interruptible).
+  [[gnu::noinline]] bool arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at = nullptr,
+                                uint64_t deadline = kNever, uint32_t count = 0);
   // The agent has begun to wait for others to complete its operation. True: they did.
   bool park(OpKind op, const void* at, uint64_t pc, uint64_t deadline);
   bool may_wake_alone() const { return agents_[self()].spurious < channel_->spurious; }
@@ -116,8 +118,8 @@ class Runtime {
   void tell_watched(OpKind op, uint64_t state, const void* call);
   void unwatch(const void* call);
 
-  void tell(OpKind op, uint64_t object, uint64_t state = 0, int64_t value = 0, uint32_t other = kNobody,
-            const char* text = nullptr);
+  void tell(OpKind op, uint64_t object, uint64_t state = 0, int64_t value = 0, uint32_t other = kNobody);
+  void tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other, const char* text);
   void tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote,
                    bool weak = false);
   void retire(bool yielded = false);
@@ -182,7 +184,9 @@ class Runtime {
   void prepare_places()
       const;  // the unwinder does at its first use what an execution would take for the target's
   bool is_user_code(uint64_t pc) const;
-  bool is_library_code(uint64_t pc) const;  // in the user's modules, but of the C++ library's headers
+  // In the user's modules, but of the C++ library's headers? Mostly it is not, and the same ones come again
+  // and again.
+  bool is_library_code(uint64_t pc) const { return known_outside(pc) != pc && find_in_library(pc); }
   // Must the running agent stop before a plain memory access there?
   bool stops_at_access(uint64_t pc) const;
   void set_place(uint64_t pc) { channel_->slots[self()].pc = pc; }
@@ -198,11 +202,19 @@ class Runtime {
   };
   static constexpr uint32_t kMostReadHolds = 512;
 
+  uint64_t& known_outside(uint64_t pc) const {
+    return channel_->outside[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostOutside];
+  }
+  [[gnu::noinline]] bool find_in_library(uint64_t pc) const;
   bool wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                      uint32_t count);
+  bool is_disturbed() const;
+  [[gnu::noinline, gnu::cold]] bool disturb(OpKind op, uint64_t object, uint64_t pc, Need need,
+                                            const void* at, uint64_t deadline, uint32_t count, bool can);
   bool satisfied(uint32_t index) const;
   bool available(uint32_t index) const;
   void refresh();
+  [[gnu::noinline, gnu::cold]] void nobody_can_run();
   bool wait_outside(bool for_long);
   void list_holders();
   bool alone() const;
@@ -214,7 +226,9 @@ class Runtime {
   void wait_turn(uint32_t index);
   [[noreturn]] void end_last();  // nobody is left
   uint32_t put_text(const char* text);
+  void tell_event(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other, uint32_t text);
   void add(const Record& record);
+  [[gnu::noinline, gnu::cold]] void drain();
   bool has_lease() const;
   // Where it is known who is next (preload/passing.cc).
   bool passes(ChoiceKind kind);
@@ -230,6 +244,7 @@ class Runtime {
   bool on_ = false;
   bool accesses_seen_ = false;
   uint32_t ran_last_ = 0;       // kept for a debugger
+  uint32_t enabled_ = 0;        // how many can run, as refresh() has found
   bool unseen_ = false;         // an agent was made or woken since slalom last looked
   bool yielded_ = false;        // an agent has, in this execution, without slalom being asked
   uint32_t foreseen_ = 0;       // how many of the foreseen stops were passed
