@@ -73,6 +73,21 @@ Stop CheckMachine::start(EventSink& sink) {
   return choice_point();
 }
 
+// Inlined, and flat, as Runtime::arrive() is.
+[[gnu::always_inline, gnu::flatten]] inline void CheckMachine::let_run(uint32_t agent) {
+  standing_ = false;
+  const auto& stops = inputs_.policy.stops;
+  uint64_t stop_at = UINT64_MAX;
+  if (!stops.empty()) {
+    const AgentId id = agents_[agent].id;
+    const auto next = std::lower_bound(stops.begin(), stops.end(),
+                                       ChoicePolicy::Position{id, channel().slots[agent].ops + 1});
+    if (next != stops.end() && next->agent == id) stop_at = next->ops;
+  }
+  channel().stop_at = stop_at;
+  process_.let_run(agent);
+}
+
 Stop CheckMachine::resume(Decision decision) {
   preload::Channel& c = channel();
   const uint32_t agent = index_of(decision.next);
@@ -87,21 +102,6 @@ Stop CheckMachine::resume(Decision decision) {
   c.lease_enabled = static_cast<uint32_t>(enabled_.size());
   let_run(agent);
   return run();
-}
-
-// Flat, as Runtime::arrive() is.
-[[gnu::flatten]] void CheckMachine::let_run(uint32_t agent) {
-  standing_ = false;
-  const auto& stops = inputs_.policy.stops;
-  uint64_t stop_at = UINT64_MAX;
-  if (!stops.empty()) {
-    const AgentId id = agents_[agent].id;
-    const auto next = std::lower_bound(stops.begin(), stops.end(),
-                                       ChoicePolicy::Position{id, channel().slots[agent].ops + 1});
-    if (next != stops.end() && next->agent == id) stop_at = next->ops;
-  }
-  channel().stop_at = stop_at;
-  process_.let_run(agent);
 }
 
 Stop CheckMachine::run() {
@@ -162,22 +162,20 @@ void CheckMachine::look() {
     const preload::Slot& slot = c.slots[index];
     if (slot.state != State::Enabled) continue;
     Known& known = agents_[index];
+    // Not read again from where they are put: the processor would wait for that.
+    uint64_t object = known.stable_object, pc = known.stable_pc;
     if (slot.object != known.object || slot.pc != known.pc) {
       known.object = slot.object;
       known.pc = slot.pc;
-      known.stable_object = stable(slot.object);
-      known.stable_pc = modules_.stable(slot.pc);
+      known.stable_object = object = stable(slot.object);
+      known.stable_pc = pc = modules_.stable(slot.pc);
     }
-    Option& option = enabled_.emplace_back();
-    option.agent = known.id;
-    option.op.kind = slot.op;
-    option.op.object = ObjectId{known.stable_object};
-    option.op.pc = Place{known.stable_pc};
+    enabled_.emplace_back() = {known.id, {slot.op, ObjectId{object}, Place{pc}}};
   }
   steps_ = c.steps;
 }
 
-uint64_t CheckMachine::stable(uint64_t object) const {
+inline uint64_t CheckMachine::stable(uint64_t object) const {
   if (!is_address(object) || Fibers::on_a_stack(object)) return object;
   if (Heap::owns(reinterpret_cast<const void*>(object))) return heap().stable(object);
   return modules_.stable(object);
@@ -185,53 +183,60 @@ uint64_t CheckMachine::stable(uint64_t object) const {
 
 void CheckMachine::read_records() {
   preload::Channel& c = channel();
-  const uint32_t count = c.record_count;
-  for (uint32_t i = 0; i < count;) {
-    const Record& record = c.records[i];
-    if (record.agent == kNobody) {
-      ++i;
-      continue;
-    }
-    const AgentId agent = agents_[record.agent].id;
-    if (!is_memory(record.op)) {
-      Event event;
-      event.step = Step{record.step};
-      event.agent = agent;
-      event.op = record.op;
-      event.pc = Place{modules_.stable(record.pc)};
-      event.object = ObjectId{stable(record.object)};
-      event.state = record.state;
-      if (record.other != kNobody) event.other = agents_[record.other].id;
-      event.value = record.value;
-      note_lock(record);
-      conflicts_.add_event(record);
-      if (record.op == OpKind::Free && record.state != 0)
-        heap().mark_freed(reinterpret_cast<const void*>(record.object));
-      hash_ = fold(hash_ + event.object.raw + agent.raw + static_cast<uint64_t>(record.op),
-                   static_cast<uint64_t>(record.value));
-      if (record.text != 0) event.text = text_at(record.text);
-      sink_->on_event(event);
-      ++i;
-      continue;
-    }
-    size_t told = 0;
-    const BatchHeader header{agent, 0, Step{record.step}};
-    for (; i < count; ++i, ++told) {
-      Record& next = c.records[i];
-      if (next.agent != record.agent || !is_memory(next.op) || next.step - header.first_step.raw > UINT16_MAX)
-        break;
-      const void* freed = heap().freed_block(reinterpret_cast<const void*>(next.object));
-      next.pc = modules_.stable(next.pc);
-      next.object = stable(next.object);
-      if (freed != nullptr) tell_use_of(freed, next);
-      pack(next, header.first_step.raw, accesses_[told]);
-      hash_ = fold(hash_ + next.object + agent.raw + static_cast<uint64_t>(next.op),
-                   next.op == OpKind::Store ? 0 : static_cast<uint64_t>(next.value));
-      if (!is_atomic(next.op)) conflicts_.add(next);
-    }
-    sink_->on_accesses({accesses_.data(), told}, header);
+  Record* const end = c.records + c.record_count;
+  for (Record* record = c.records; record != end;) {
+    if (record->agent == kNobody)
+      ++record;
+    else if (is_memory(record->op))
+      record = read_accesses(record, end);
+    else
+      read_event(*record++);
   }
   c.record_count = 0;
+}
+
+void CheckMachine::read_event(const Record& record) {
+  const AgentId agent = agents_[record.agent].id;
+  Event event;
+  event.step = Step{record.step};
+  event.agent = agent;
+  event.op = record.op;
+  event.pc = Place{modules_.stable(record.pc)};
+  event.object = ObjectId{stable(record.object)};
+  event.state = record.state;
+  if (record.other != kNobody) event.other = agents_[record.other].id;
+  event.value = record.value;
+  note_lock(record);
+  conflicts_.add_event(record);
+  if (record.op == OpKind::Free && record.state != 0)
+    heap().mark_freed(reinterpret_cast<const void*>(record.object));
+  hash_ = fold(hash_ + event.object.raw + agent.raw + static_cast<uint64_t>(record.op),
+               static_cast<uint64_t>(record.value));
+  if (record.text != 0) event.text = text_at(record.text);
+  sink_->on_event(event);
+}
+
+// Of one agent, in a row. Returns where they end.
+Record* CheckMachine::read_accesses(Record* from, const Record* end) {
+  const uint32_t index = from->agent;
+  const BatchHeader header{agents_[index].id, 0, Step{from->step}};
+  Access* access = accesses_.data();
+  uint64_t hash = hash_;
+  do {
+    const void* freed = heap().freed_block(reinterpret_cast<const void*>(from->object));
+    from->pc = modules_.stable(from->pc);
+    from->object = stable(from->object);
+    if (freed != nullptr) tell_use_of(freed, *from);
+    pack(*from, header.first_step.raw, *access++);
+    hash = fold(hash + from->object + header.agent.raw + static_cast<uint64_t>(from->op),
+                from->op == OpKind::Store ? 0 : static_cast<uint64_t>(from->value));
+    if (!is_atomic(from->op)) conflicts_.add(*from);
+    ++from;
+  } while (from != end && from->agent == index && is_memory(from->op) &&
+           from->step - header.first_step.raw <= UINT16_MAX);
+  hash_ = hash;
+  sink_->on_accesses({accesses_.data(), access}, header);
+  return from;
 }
 
 void CheckMachine::tell_use_of(const void* freed, const Record& access) {
@@ -258,7 +263,7 @@ void CheckMachine::note_lock(const Record& record) {
   }
 }
 
-Stop CheckMachine::choice_point() const {
+inline Stop CheckMachine::choice_point() const {
   const preload::Channel& c = channel();
   Stop stop(std::in_place_type<ChoicePoint>);
   auto& point = std::get<ChoicePoint>(stop);

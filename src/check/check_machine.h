@@ -46,6 +46,8 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   void let_run(uint32_t agent);
   void look();  // at what the body has told and where it stands
   void read_records();
+  void read_event(const preload::Record& record);
+  preload::Record* read_accesses(preload::Record* from, const preload::Record* end);
   uint64_t stable(uint64_t object) const;
   void tell_use_of(const void* freed, const preload::Record& access);
   void note_lock(const preload::Record& record);
