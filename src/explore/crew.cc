@@ -121,6 +121,10 @@ Crew::Round Crew::run(size_t room, const Next& next, const std::function<bool()>
   Range own;
   try {
     round = begin_round(room, next, own);
+    if (threads_.empty()) {
+      run_alone(round, take_in);
+      return round;
+    }
     while (round.taken_in < round.tasks) {
       Slot& slot = slots_[round.taken_in];
       const State state = slot.state.load(std::memory_order_acquire);
@@ -143,6 +147,22 @@ Crew::Round Crew::run(size_t room, const Next& next, const std::function<bool()>
   settle(own);
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return round;
+}
+
+// One after the other, without a copy of each.
+void Crew::run_alone(Round& round, const TakeIn& take_in) {
+  Runner& runner = *runners_.front();
+  const bool twice = verify_ == ExploreOptions::Verify::RunTwice;
+  for (; round.taken_in < round.tasks && !(*expired_)(); ++round.taken_in) {
+    const Task& task = slots_[round.taken_in].task;
+    const Execution& execution = runner.run(task, *strategy_.walker(task));
+    if (!twice) {
+      take_in(task, execution, std::nullopt);
+      continue;
+    }
+    const Execution first = execution;  // the second run is in its place
+    take_in(task, first, compare_second_run(runner, first));
+  }
 }
 
 // Ends the round: nobody begins with it any more, and whoever is at it has finished. `own` is what the
@@ -188,7 +208,6 @@ Crew::Range Crew::claim() {
 }
 
 void Crew::execute_own(size_t task) {
-  if (threads_.empty()) return execute(0, task);  // nobody asks what is worth sharing
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   execute(0, task);

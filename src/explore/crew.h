@@ -64,6 +64,7 @@ class Crew {
   void work(size_t worker);
   bool wait_for_work();
   Range claim();
+  void run_alone(Round& round, const TakeIn& take_in);
   void execute(size_t worker, size_t task);
   void execute_own(size_t task);
   void settle(Range own);

@@ -132,11 +132,11 @@ void Explorer::absorb(const Task& task, const Execution& execution,
     if (result_.trouble.size() < 20 && std::none_of(result_.trouble.begin(), result_.trouble.end(), known))
       result_.trouble.push_back(what + where);
   };
-  for (const std::optional<Divergence>& divergence : {execution.divergence, second_run})
-    if (divergence)
-      trouble("not deterministic: " + divergence->what,
-              fmt::format(" (first in execution {}, choice {}, step {})", task.index, divergence->choice,
-                          divergence->step.raw));
+  for (const std::optional<Divergence>* divergence : {&execution.divergence, &second_run})
+    if (*divergence)
+      trouble("not deterministic: " + (*divergence)->what,
+              fmt::format(" (first in execution {}, choice {}, step {})", task.index, (*divergence)->choice,
+                          (*divergence)->step.raw));
   const auto complete = [&] {
     ++result_.executions;
     uint8_t& seen = classes_[execution.class_hash];

@@ -9,7 +9,17 @@ constexpr uint64_t kAhead = 24 * kGranule;  // in a long access
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
 }  // namespace
 
-inline uint64_t Recorder::touch(uint64_t& last, ObjectId object, OpKind op, Effect effect) {
+// Inlined wherever they are used, as is the next one: most of what is done for an access would be the call.
+[[gnu::always_inline]] inline uint64_t& Recorder::hash_of(AgentId agent) {
+  if (last_agent_ && agent == last_agent_) return *last_hash_;
+  last_hash_ = &history_.agents[agent.raw];
+  if (*last_hash_ == 0) *last_hash_ = fold(agent.raw, kOdd);
+  last_agent_ = agent;
+  return *last_hash_;
+}
+
+[[gnu::always_inline]] inline uint64_t Recorder::touch(uint64_t& last, ObjectId object, OpKind op,
+                                                       Effect effect) {
   // The agent's own hash began with the agent. What is put together without a fold is hashes, or an object
   // and a small number.
   uint64_t hash = fold(last, object.raw + static_cast<uint64_t>(op) * kOdd);
@@ -31,7 +41,8 @@ inline uint64_t Recorder::touch(uint64_t& last, ObjectId object, OpKind op, Effe
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   uint64_t& last = hash_of(header.agent);
   for (const Access& access : accesses) {
-    if (!is_memory(access.op())) continue;  // a call or return: a CPU may tell it twice, where it stops
+    const OpKind op = access.op();
+    if (!is_memory(op)) continue;  // a call or return: a CPU may tell it twice, where it stops
     if (access.aside) continue;
     if (access.alone) {  // nobody else has to do with it: what matters is that the agent did it
       last = fold(last, access.address().raw + static_cast<uint64_t>(access.op()) * kOdd);
@@ -39,15 +50,17 @@ void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& 
       continue;
     }
     const Effect effect = access.wrote ? Effect::Write : Effect::Read;
-    const uint64_t begin = access.address().raw / kGranule * kGranule;
-    const uint64_t end = access.address().raw + std::max<uint64_t>(access.size, 1);
-    uint64_t granule = begin;
-    do {  // mostly it is one
-      if (keep_touches_) execution_->touches.push_back({ObjectId{granule}, 0, {}, access.op(), effect});
-      touch(last, ObjectId{granule}, access.op(), effect);
+    const uint64_t address = access.address().raw;
+    const uint64_t end = address + access.size;
+    uint64_t granule = address / kGranule * kGranule;
+    for (;;) {
+      if (keep_touches_) execution_->touches.push_back({ObjectId{granule}, 0, {}, op, effect});
+      touch(last, ObjectId{granule}, op, effect);
       granule += kGranule;
-      if (granule < end) history_.objects.prefetch(History::key(ObjectId{granule + kAhead}));
-    } while (granule < end);
+      if (granule >= end) [[likely]]
+        break;
+      history_.objects.prefetch(History::key(ObjectId{granule + kAhead}));
+    }
   }
 }
 
@@ -78,13 +91,6 @@ void Recorder::on_value(AgentId agent, uint32_t value) {
   uint64_t& last = hash_of(agent);
   last = combine(last, value, 1);
   history_.sum += last;
-}
-
-uint64_t& Recorder::find_hash_of(AgentId agent) {
-  last_hash_ = &history_.agents[agent.raw];
-  if (*last_hash_ == 0) *last_hash_ = fold(agent.raw, kOdd);
-  last_agent_ = agent;
-  return *last_hash_;
 }
 
 }  // namespace slalom

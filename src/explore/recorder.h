@@ -50,10 +50,7 @@ class Recorder : public EventSink {
   }
 
  private:
-  uint64_t& hash_of(AgentId agent) {
-    return last_agent_ && agent == last_agent_ ? *last_hash_ : find_hash_of(agent);
-  }
-  uint64_t& find_hash_of(AgentId agent);
+  uint64_t& hash_of(AgentId agent);
   // `last` is the agent's own hash. Returns the operation's.
   uint64_t touch(uint64_t& last, ObjectId object, OpKind op, Effect effect);
 

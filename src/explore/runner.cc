@@ -186,107 +186,118 @@ void Runner::foresee(const Task& task, const Walker& walker, size_t position) {
   foresight_->foresee(foreseen_, forecast_);
 }
 
+// What follows from here, if anything: the prefix diverged and another attempt is due, or the walker wants no
+// more of it.
+std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
+  const size_t made = log_.choices.size();
+  const size_t position = records_choices() ? made : log_.choice_points;
+  const bool data = point.kind == ChoiceKind::Data;
+  const bool replaying = position < now.task.prefix.size() && !now.diverged;
+  const auto differs = [&](const char* what) {
+    now.diverged = true;
+    log_.divergence = Divergence{position, point.step, what};
+  };
+  if (snapshots_ != nullptr && extra_ == nullptr && made % options_.checkpoint_every == 0 &&
+      (checkpoints_.empty() || checkpoints_.back().choices < made))
+    take_checkpoint();
+
+  std::span<const Option> allowed;
+  if (!data) {
+    if (point.current) {
+      auto at = std::lower_bound(log_.agent_ops.begin(), log_.agent_ops.end(),
+                                 std::pair(point.current, uint64_t{0}));
+      if (at != log_.agent_ops.end() && at->first == point.current)
+        at->second = point.current_ops;
+      else
+        log_.agent_ops.insert(at, {point.current, point.current_ops});
+    }
+    allowed = point.options();
+    if (now.fair && fairness_.concerns(point)) {
+      allowed_.assign(allowed.begin(), allowed.end());
+      fairness_.filter(point, allowed_);
+      allowed = allowed_;
+    }
+    CHECK(!allowed.empty(), "a choice point without options at step {}", point.step.raw);
+  }
+
+  Pick pick;
+  if (replaying) {
+    pick = now.task.prefix[position];
+    const bool known = data ? pick.value < point.arity
+                            : std::any_of(allowed.begin(), allowed.end(),
+                                          [&](const Option& option) { return option.agent == pick.agent; });
+    if (pick.data != data)
+      differs("another kind of choice than before");
+    else if (!known)
+      differs("the recorded agent cannot run here");
+    else if (pick.digest != 0 && pick.digest != point.digest)
+      differs("another state than the one recorded");
+  } else if (position == now.task.prefix.size() && now.task.digest != 0 && now.task.digest != point.digest &&
+             !now.diverged) {
+    differs("another state than the one recorded");
+  }
+  if (now.diverged && !now.last) return std::nullopt;
+  if (records_choices()) {
+    log_.choices.push_back({point.kind,
+                            point.current,
+                            point.current_ops,
+                            point.arity,
+                            {},
+                            combine(recorder_.history().sum, fairness_.hash()),
+                            static_cast<uint32_t>(log_.options.size()),
+                            static_cast<uint32_t>(log_.touches.size())});
+    log_.options.insert(log_.options.end(), allowed.begin(), allowed.end());
+  }
+  Decision decision;
+  if (replaying && !now.diverged) {
+    decision = {pick.data ? point.current : pick.agent, pick.value, 0};
+  } else if (now.diverged) {
+    // What was recorded means nothing any more: run to the end in the default order.
+    decision = data ? Decision{point.current, 0, 0} : Decision{next_in_order(point, allowed).agent, 0, 0};
+  } else {
+    auto chosen = now.walker.choose(point, allowed, log_);
+    if (const auto* abandoned = std::get_if<Abandoned>(&chosen)) {
+      if (records_choices()) {
+        log_.options.resize(log_.choices.back().first_option);
+        log_.choices.pop_back();
+      }
+      log_.outcome = *abandoned;
+      return std::nullopt;
+    }
+    decision = std::get<Decision>(chosen);
+  }
+  pick = {decision.next, decision.value, data, point.digest};
+  if (records_choices()) {
+    log_.choices.back().taken = pick;
+    decision.lease = 0;  // every choice point is to be recorded
+  }
+  ++log_.choice_points;
+  note(point, pick);
+  if (foresight_ != nullptr && !now.diverged && foresight_->stands()) foresee(now.task, now.walker, position);
+  return decision;
+}
+
 // False: the prefix diverged and another attempt is due.
 bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.verdicts.clear();
   log_.divergence.reset();
-  bool diverged = false;
-  const bool fair = options_.fair && walker.fair();
+  Attempt now{task, walker, last_attempt, options_.fair && walker.fair()};
   fan_->begin();
   std::optional<Stop> resumed = from_checkpoint(task);
-  Stop stop = resumed ? std::move(*resumed) : from_start();
   const uint64_t steps_before = resumed ? machine_.step().raw : 0;
-
-  while (ChoicePoint* point = std::get_if<ChoicePoint>(&stop)) {
-    const size_t made = log_.choices.size();
-    const size_t position = records_choices() ? made : log_.choice_points;
-    const bool data = point->kind == ChoiceKind::Data;
-    const bool replaying = position < task.prefix.size() && !diverged;
-    const auto differs = [&](const char* what) {
-      diverged = true;
-      log_.divergence = Divergence{position, point->step, what};
-    };
-    if (snapshots_ != nullptr && extra_ == nullptr && made % options_.checkpoint_every == 0 &&
-        (checkpoints_.empty() || checkpoints_.back().choices < made))
-      take_checkpoint();
-
-    std::span<const Option> allowed;
-    if (!data) {
-      if (point->current) {
-        auto at = std::lower_bound(log_.agent_ops.begin(), log_.agent_ops.end(),
-                                   std::pair(point->current, uint64_t{0}));
-        if (at != log_.agent_ops.end() && at->first == point->current)
-          at->second = point->current_ops;
-        else
-          log_.agent_ops.insert(at, {point->current, point->current_ops});
-      }
-      allowed = point->options();
-      if (fair && fairness_.concerns(*point)) {
-        allowed_.assign(allowed.begin(), allowed.end());
-        fairness_.filter(*point, allowed_);
-        allowed = allowed_;
-      }
-      CHECK(!allowed.empty(), "a choice point without options at step {}", point->step.raw);
+  std::optional<Decision> decision;
+  const auto goes_on = [&](Stop stop) {
+    if (const auto* point = std::get_if<ChoicePoint>(&stop)) {
+      decision = decide(*point, now);
+      return decision.has_value();
     }
-
-    Pick pick;
-    if (replaying) {
-      pick = task.prefix[position];
-      const bool known = data ? pick.value < point->arity
-                              : std::any_of(allowed.begin(), allowed.end(),
-                                            [&](const Option& option) { return option.agent == pick.agent; });
-      if (pick.data != data)
-        differs("another kind of choice than before");
-      else if (!known)
-        differs("the recorded agent cannot run here");
-      else if (pick.digest != 0 && pick.digest != point->digest)
-        differs("another state than the one recorded");
-    } else if (position == task.prefix.size() && task.digest != 0 && task.digest != point->digest &&
-               !diverged) {
-      differs("another state than the one recorded");
-    }
-    if (diverged && !last_attempt) return false;
-    if (records_choices()) {
-      log_.choices.push_back({point->kind,
-                              point->current,
-                              point->current_ops,
-                              point->arity,
-                              {},
-                              combine(recorder_.history().sum, fairness_.hash()),
-                              static_cast<uint32_t>(log_.options.size()),
-                              static_cast<uint32_t>(log_.touches.size())});
-      log_.options.insert(log_.options.end(), allowed.begin(), allowed.end());
-    }
-    Decision decision;
-    if (replaying && !diverged) {
-      decision = {pick.data ? point->current : pick.agent, pick.value, 0};
-    } else if (diverged) {
-      // What was recorded means nothing any more: run to the end in the default order.
-      decision = data ? Decision{point->current, 0, 0} : Decision{next_in_order(*point, allowed).agent, 0, 0};
-    } else {
-      auto chosen = walker.choose(*point, allowed, log_);
-      if (const auto* abandoned = std::get_if<Abandoned>(&chosen)) {
-        if (records_choices()) {
-          log_.options.resize(log_.choices.back().first_option);
-          log_.choices.pop_back();
-        }
-        stop = Outcome(*abandoned);
-        break;
-      }
-      decision = std::get<Decision>(chosen);
-    }
-    pick = {decision.next, decision.value, data, point->digest};
-    if (records_choices()) {
-      log_.choices.back().taken = pick;
-      decision.lease = 0;  // every choice point is to be recorded
-    }
-    ++log_.choice_points;
-    note(*point, pick);
-    if (foresight_ != nullptr && !diverged && foresight_->stands()) foresee(task, walker, position);
-    stop = machine_.resume(decision);
-  }
-  log_.outcome = std::get<Outcome>(std::move(stop));
-  if (!diverged && log_.choice_points < task.prefix.size() &&
+    log_.outcome = std::get<Outcome>(std::move(stop));
+    return false;
+  };
+  bool going = goes_on(resumed ? std::move(*resumed) : from_start());
+  while (going) going = goes_on(machine_.resume(*decision));
+  if (now.diverged && !last_attempt) return false;
+  if (!now.diverged && log_.choice_points < task.prefix.size() &&
       !std::holds_alternative<ToolError>(log_.outcome)) {
     if (!last_attempt) return false;
     log_.divergence = Divergence{log_.choice_points, machine_.step(), "an earlier end than before"};

@@ -59,7 +59,16 @@ class Runner {
     std::vector<std::pair<AgentId, uint64_t>> agent_ops;
   };
 
+  struct Attempt {
+    const Task& task;
+    Walker& walker;
+    bool last;
+    bool fair;
+    bool diverged = false;
+  };
+
   bool attempt(const Task& task, Walker& walker, bool last_attempt);
+  std::optional<Decision> decide(const ChoicePoint& point, Attempt& now);
   std::optional<Stop> from_checkpoint(const Task& task);
   Stop from_start();
   void drop_checkpoints(size_t keep);
