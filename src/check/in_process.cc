@@ -35,16 +35,21 @@ void run_thread(uint32_t index) {
   me.result = me.start(me.argument);
 }
 
+void end_fiber(uint32_t index) {
+  index == 0 ? runtime().end_agent() : preload::finish_agent();
+}
+
 // In a fiber: the thread or the body, and what leaves it.
 void run_fiber(uint32_t index) {
   errno = 0;
   try {
     index == 0 ? run_body() : run_thread(index);
   } catch (const abi::__forced_unwind&) {  // pthread_exit, or cancelled
+    end_fiber(index);                      // from here: libc ends the process if this handler is left
   } catch (...) {
     fail_for_exception();
   }
-  index == 0 ? runtime().end_agent() : preload::finish_agent();
+  end_fiber(index);
 }
 
 }  // namespace
