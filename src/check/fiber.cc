@@ -131,18 +131,13 @@ bool Fibers::start(uint32_t index, void (*entry)(uint32_t)) {
   auto* const top = reinterpret_cast<char*>(top_of(index));
   const auto used = static_cast<size_t>(top - static_cast<char*>(fiber.lowest)) + kUnseen;
   clear(top - std::min(used, kPage), std::min(used, kPage));
-  // As slalom_switch left it: control words, six registers, where to go on. Aligned as before a call.
-  auto* words = reinterpret_cast<uint64_t*>(top_of(index)) - 10;
-  constexpr uint64_t kControlWords = uint64_t{0x037f} << 32 | 0x1f80;
-  const uint64_t frame[8] = {kControlWords,
-                             0,
-                             0,
-                             index,
-                             reinterpret_cast<uint64_t>(entry),
-                             0,
-                             0,
-                             reinterpret_cast<uint64_t>(slalom_fiber_begin)};
-  memcpy(words, frame, sizeof frame);
+  // As slalom_switch left it: control words, six registers, where to go on. Aligned as before a call. All
+  // else is 0 by now.
+  auto* words = reinterpret_cast<uint64_t*>(top) - 10;
+  words[0] = uint64_t{0x037f} << 32 | 0x1f80;
+  words[3] = index;
+  words[4] = reinterpret_cast<uint64_t>(entry);
+  words[7] = reinterpret_cast<uint64_t>(slalom_fiber_begin);
   fiber.at.stack = fiber.lowest = words;
   return true;
 }
