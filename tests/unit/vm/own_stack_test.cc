@@ -10,7 +10,7 @@ namespace slalom::vm {
 namespace {
 
 constexpr uint32_t kStacks[] = {0x40000, 0x44000, 0x4c000};  // of 16 KiB
-constexpr uint32_t kData = 0x100000;
+constexpr uint32_t kElsewhere = 0x100000;
 
 // Straight on, with a stack pointer that is changed in every way there is.
 std::vector<uint8_t> random_code(Rng& rng, unsigned instructions) {
@@ -21,7 +21,7 @@ std::vector<uint8_t> random_code(Rng& rng, unsigned instructions) {
   };
   const auto stack = [&] { return kStacks[rng.below(3)] + 0x1000 * static_cast<uint32_t>(1 + rng.below(3)); };
   const auto somewhere = [&] {
-    return rng.below(4) == 0 ? kData + 4 * static_cast<uint32_t>(rng.below(16))
+    return rng.below(4) == 0 ? kElsewhere + 4 * static_cast<uint32_t>(rng.below(16))
                              : stack() - 4 * static_cast<uint32_t>(rng.below(64));
   };
   for (unsigned i = 0; i < instructions; ++i) switch (rng.below(14)) {
@@ -78,7 +78,7 @@ std::vector<uint8_t> random_code(Rng& rng, unsigned instructions) {
   return code;
 }
 
-class Told : public TapSink {
+class Lines : public TapSink {
  public:
   void on_batch(const Cpu&, std::span<const Access> batch, uint64_t first) override {
     for (const Access& access : batch)
@@ -97,7 +97,7 @@ struct Recorded {
 Recorded run(const std::vector<uint8_t>& code, unsigned instructions, const TapFilter& filter, bool slowly,
              uint64_t piece) {
   std::unique_ptr<Pc> pc = make_tiny(code, 1);
-  Told told;
+  Lines told;
   Tap tap(told, filter);
   if (slowly) tap.watches = {{.first = 0xf0000000, .last = 0xf0000000}};  // nothing is there
   pc->attach(&tap);
@@ -139,7 +139,7 @@ TEST(OwnStack, IsWatchedAllTheSame) {
   // mov esp, 0x42000; push eax; push eax; push eax
   const std::vector<uint8_t> code = {0xbc, 0, 0x20, 4, 0, 0x50, 0x50, 0x50};
   std::unique_ptr<Pc> pc = make_tiny(code, 1);
-  Told told;
+  Lines told;
   Tap tap(told, {.rings = 1, .own_stack = false});
   pc->attach(&tap);
   ASSERT_EQ(pc->run(2), PcStop::Budget);  // now the page is known
