@@ -43,14 +43,19 @@ class Finisher {
  public:
   static Result<Finisher> make(const Target& target, const Job& job, const CampaignOptions& options) {
     Finisher finisher(target, job, options);
-    TRY_ASSIGN(const MachineUse use, machine_use(job, options));
-    TRY_ASSIGN(finisher.machine_, target.make_machine(use));
-    TRY_ASSIGN(finisher.detectors_, select_detectors(finisher.machine_->names(), job.detectors));
     if (!options.store.empty()) {
       TRY_ASSIGN(FindingStore store, FindingStore::open(options.store));
       finisher.store_.emplace(std::move(store));
     }
     return finisher;
+  }
+
+  // After the search, which has no use for its machines any more.
+  Result<void> take_machine() {
+    TRY_ASSIGN(const MachineUse use, machine_use(job_, options_));
+    TRY_ASSIGN(machine_, target_.make_machine(use));
+    TRY_ASSIGN(detectors_, select_detectors(machine_->names(), job_.detectors));
+    return {};
   }
 
   // Places to switch at that the search has learned.
@@ -242,6 +247,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     return stopped = !progress({result.explored, result.explored.coverage, seconds_since(start), doing,
                                 result.findings.size(), replays});
   };
+  if (!order.empty()) TRY(finisher.take_machine());
   for (const Found* found : order) {
     TRY_ASSIGN(CampaignResult::Kept kept, finisher.finish(*found, stop));
     result.findings.push_back(std::move(kept));
