@@ -44,21 +44,33 @@ KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& tra
   const uint64_t pointer = transfer.value;
   // A return leaves the pointer above the place where the return address lay.
   const uint64_t place = region(is_call ? pointer : pointer - 8);
-  if (agent != agent_ || place != now_.region) look_at(agent, place);
+  if (agent != agent_ || place != now_.region) [[unlikely]]
+    return transfer_elsewhere(agent, place, transfer);
   uint32_t path = now_.path;
   while (path != 0 && (calls_[path - 1].stack < pointer || (is_call && calls_[path - 1].stack == pointer)))
     path = calls_[path - 1].caller;
   if (is_call) {
     const Call call{path, transfer.pc(), Place{transfer.address().raw}, pointer};
     uint32_t& known = known_[fold(call.at.raw ^ path, pointer) % known_.size()];
-    if (known == 0 || calls_[known - 1] != call) {
-      calls_.push_back(call);
-      known = static_cast<uint32_t>(calls_.size());
-    }
+    if (known == 0 || calls_[known - 1] != call) [[unlikely]]
+      return add_call(known, call);
     path = known;
   }
   now_.path = stack_.path = path;
   return {path, stack_.locks};
+}
+
+[[gnu::noinline]] KernelContext::Where KernelContext::transfer_elsewhere(AgentId agent, uint64_t region,
+                                                                         const Access& transfer) {
+  look_at(agent, region);
+  return on_transfer(agent, transfer);
+}
+
+[[gnu::noinline]] KernelContext::Where KernelContext::add_call(uint32_t& known, const Call& call) {
+  calls_.push_back(call);
+  known = static_cast<uint32_t>(calls_.size());
+  now_.path = stack_.path = known;
+  return {known, stack_.locks};
 }
 
 void KernelContext::on_event(const Event& event) {

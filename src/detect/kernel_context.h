@@ -62,6 +62,10 @@ class KernelContext {
   // processor's cache.
   std::array<uint32_t, 1024> known_{};  // index + 1
 
+  // Apart, and last of all, so that whoever stays on its stack and calls what it has called before has
+  // nothing to save on the host's.
+  Where transfer_elsewhere(AgentId agent, uint64_t region, const Access& transfer);
+  Where add_call(uint32_t& known, const Call& call);
   void look_at(AgentId agent, uint64_t region);
 
   // Of the agent that ran last, since mostly it goes on: what the maps say about it is out of date.

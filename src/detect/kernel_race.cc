@@ -132,8 +132,9 @@ inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* 
   touch(cell, key, now, record);
 }
 
-inline void KernelRaceDetector::access(const Access& access, uint64_t step, uint32_t agent, uint8_t index,
-                                       KernelContext::Where where) {
+[[gnu::always_inline]] inline void KernelRaceDetector::access(const Access& access, uint64_t step,
+                                                              uint32_t agent, uint8_t index,
+                                                              KernelContext::Where where) {
   const bool locked = is_atomic(access.op());
   const bool writes = access.wrote != 0 || access.op() == OpKind::Store;
   const uint64_t offset = access.physical & 7;

@@ -45,7 +45,7 @@ void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& 
     if (!is_memory(op)) continue;  // a call or return: a CPU may tell it twice, where it stops
     if (access.aside) continue;
     if (access.alone) {  // nobody else has to do with it: what matters is that the agent did it
-      last = fold(last, access.address().raw + static_cast<uint64_t>(access.op()) * kOdd);
+      last = fold(last, access.address_bits << 8 | access.op_bits);
       history_.sum += last;
       continue;
     }

@@ -21,10 +21,20 @@ void FunctionWatch::at_block(Cpu& cpu, Tap& tap, uint64_t rip, uint8_t transfer,
   if (entries_.contains(rip)) enter(cpu, tap, rip, transfer == static_cast<uint8_t>(OpKind::Call), executed);
 }
 
+std::vector<FunctionWatch::Frame>& FunctionWatch::frames_at(uint64_t stack) {
+  const auto after = open_.lower_bound(stack);
+  if (after != open_.end() && after->first == stack) return after->second;
+  if (spare_.empty()) return open_.try_emplace(after, stack)->second;
+  spare_.back().key() = stack;
+  const auto added = open_.insert(after, std::move(spare_.back()));
+  spare_.pop_back();
+  return added->second;
+}
+
 void FunctionWatch::enter(Cpu& cpu, Tap& tap, uint64_t rip, bool called, uint64_t executed) {
   const uint64_t stack = cpu.gpr(kRsp), step = tap.base_step + executed;
   const uint64_t retired = cpu.regs.retired + executed;
-  std::vector<Frame>& frames = open_[stack];
+  std::vector<Frame>& frames = frames_at(stack);
   Frame frame{
       .function = rip, .return_address = read_word(cpu, stack).value_or(0), .step = step, .retired = retired};
   // A block may begin twice, where the CPU had to stop before its first instruction; others may have run
@@ -51,8 +61,8 @@ void FunctionWatch::leave(Cpu& cpu, Tap& tap, uint64_t rip, uint64_t executed) {
   const auto found = open_.find(cpu.gpr(kRsp) - 8);
   if (found == open_.end()) return;
   const uint64_t stack = found->first;
-  const std::vector<Frame> frames = std::move(found->second);
-  open_.erase(found);
+  Open::node_type node = open_.extract(found);
+  std::vector<Frame>& frames = node.mapped();
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
     if (frame->return_address != rip) continue;
     CpuEvent event{.kind = CpuEvent::Kind::FunctionReturn,
@@ -64,6 +74,8 @@ void FunctionWatch::leave(Cpu& cpu, Tap& tap, uint64_t rip, uint64_t executed) {
     std::copy_n(frame->arguments, 6, event.arguments);
     tap.event(cpu, event, executed);
   }
+  frames.clear();
+  spare_.push_back(std::move(node));
 }
 
 }  // namespace slalom::vm

@@ -47,6 +47,7 @@ class FunctionWatch {
   void set_open(Open open) { open_ = std::move(open); }  // another state of the machine was restored
 
  private:
+  std::vector<Frame>& frames_at(uint64_t stack);
   void enter(Cpu& cpu, Tap& tap, uint64_t rip, bool called, uint64_t executed);
   void leave(Cpu& cpu, Tap& tap, uint64_t rip, uint64_t executed);
 
@@ -55,6 +56,7 @@ class FunctionWatch {
   std::array<uint64_t, 64> sieve_{};
   FlatMap<bool> entries_;
   Open open_;
+  std::vector<Open::node_type> spare_;  // to be used again: functions come and go
 };
 
 }  // namespace slalom::vm

@@ -91,13 +91,18 @@ void Communication::clear() {
   state_.used.clear();
   state_.shared.clear();
   state_.instructions.clear();
+  state_.points.clear();
   if (std::exchange(has_noted_, false)) noted_.fill(0);
 }
 
+bool Communication::is_used_by_cpus(uint64_t granule) const {
+  return communicates(users(granule));
+}
+
 std::vector<Place> Communication::points() const {
-  std::vector<Place> points;
+  std::vector<Place> points = state_.points;
   for (const State::Instruction& one : state_.instructions)
-    if (communicates(users(one.granule))) points.push_back(Place{one.pc});
+    if (is_used_by_cpus(one.granule)) points.push_back(Place{one.pc});
   std::ranges::sort(points);
   points.erase(std::unique(points.begin(), points.end()), points.end());
   return points;

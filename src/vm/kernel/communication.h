@@ -34,8 +34,12 @@ class Communication {
     return (access.physical % kReach + access.size - 1) / 8;
   }
 
-  // Their instructions may be points. Those to memory that is not shared need not be told.
+  // Do CPUs communicate there?
+  bool is_used_by_cpus(uint64_t granule) const;
+
+  // Their instructions are points, if CPUs turn out to communicate there.
   void add_instructions(std::span<const Access> accesses);
+  void add_point(Place pc) { state_.points.push_back(pc); }
   std::vector<Place> points() const;  // sorted
 
   // Checkpoints.
@@ -50,6 +54,7 @@ class Communication {
       uint64_t pc, granule;
     };
     std::vector<Instruction> instructions;
+    std::vector<Place> points;
   };
   State save() const;
   void restore(const State& state);

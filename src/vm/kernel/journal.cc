@@ -1,6 +1,8 @@
 #include "vm/kernel/journal.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace slalom::vm {
 
@@ -67,27 +69,32 @@ void Journal::read_out() {
   }
 }
 
-inline bool Journal::is_shared(uint64_t granule) const {
-  return (sieve_[granule >> 6 & 63] >> (granule & 63) & 1) != 0 && shared_.contains(granule);
+[[gnu::always_inline]] inline Journal::Use Journal::use_of(uint64_t granule) const {
+  if ((sieve_[granule >> 6 & 63] >> (granule & 63) & 1) == 0) return Use::Alone;
+  const Use* found = shared_.find(granule);
+  return found == nullptr ? Use::Alone : *found;
 }
 
 void Journal::mark() {
   shared_.clear();
   sieve_.fill(0);
   for (const uint64_t granule : communication_.shared()) {
-    shared_[granule] = 1;
+    shared_[granule] = communication_.is_used_by_cpus(granule) ? Use::ByCpus : Use::ByContexts;
     sieve_[granule >> 6 & 63] |= uint64_t{1} << (granule & 63);
   }
   for (Access& access : accesses_) {
     if (access.size == 0) continue;  // a call or return
     uint64_t granule = Communication::first_granule(access);
     const uint64_t last = Communication::last_granule(access);
-    while (!is_shared(granule) && granule != last) ++granule;
-    if (is_shared(granule))
-      communication_.add_instructions({&access, 1});
-    else
-      access.alone = 1;
+    Use most = use_of(granule);
+    while (granule != last) most = std::max(most, use_of(++granule));
+    if (most == Use::Alone) access.alone = 1;
+    if (most != Use::ByCpus) continue;
+    // Mostly the same instructions come again soon.
+    Place& noted = noted_[access.pc_bits % noted_.size()];
+    if (std::exchange(noted, access.pc()) != access.pc()) communication_.add_point(access.pc());
   }
+  noted_.fill({});
 }
 
 }  // namespace slalom::vm

@@ -37,9 +37,10 @@ class Journal final : public EventSink {
     Event event;      // op None: there is none
     size_t text = 0;  // where it begins
   };
+  enum class Use : uint8_t { Alone, ByContexts, ByCpus };
   void mark();
   void read_out();
-  bool is_shared(uint64_t granule) const;
+  Use use_of(uint64_t granule) const;
 
   Communication& communication_;
   size_t most_;
@@ -48,8 +49,9 @@ class Journal final : public EventSink {
   std::vector<Access> accesses_;
   std::vector<Part> parts_;
   std::string texts_;  // of the events
-  FlatMap<uint8_t> shared_;
+  FlatMap<Use> shared_;
   std::array<uint64_t, 64> sieve_{};  // a bit for those of shared_, and so for some others
+  std::array<Place, 512> noted_{};    // points
 };
 
 }  // namespace slalom::vm

@@ -78,10 +78,11 @@ Outcome KernelMachine::deadlock() const {
       if (const std::optional<LockWait> wait = waits_for_lock(cpu)) {
         waiting.object = ObjectId{wait->lock};
         waiting.pc = wait->caller;
-        if (const auto held = state_.locks.find(wait->lock); held != state_.locks.end())
-          waiting.held_by = held->second;
-        else if (const std::optional<unsigned> releasing = releases_lock(wait->lock))
-          waiting.held_by = {cpu_agent(*releasing)};
+        for (const State::HeldLock& held : state_.locks)
+          if (held.lock == wait->lock) waiting.held_by.push_back(held.by);
+        if (waiting.held_by.empty())
+          if (const std::optional<unsigned> releasing = releases_lock(wait->lock))
+            waiting.held_by = {cpu_agent(*releasing)};
       }
       deadlock.waiting.push_back(std::move(waiting));
     }

@@ -145,16 +145,14 @@ void KernelMachine::note_lock(unsigned cpu, const Event& event) {
     case OpKind::TryLock:
     case OpKind::ReadLock:
     case OpKind::WriteLock:
-      state_.locks[event.object.raw].push_back(cpu_agent(cpu));
+      state_.locks.push_back({event.object.raw, cpu_agent(cpu)});
       break;
     case OpKind::Unlock:
     case OpKind::ReadUnlock:
     case OpKind::WriteUnlock: {
-      const auto held = state_.locks.find(event.object.raw);
-      if (held == state_.locks.end()) break;
-      const auto mine = std::ranges::find(held->second, cpu_agent(cpu));
-      if (mine != held->second.end()) held->second.erase(mine);
-      if (held->second.empty()) state_.locks.erase(held);
+      const State::HeldLock mine{event.object.raw, cpu_agent(cpu)};
+      const auto held = std::ranges::find(state_.locks, mine);
+      if (held != state_.locks.end()) state_.locks.erase(held);
       break;
     }
     default:

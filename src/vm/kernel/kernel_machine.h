@@ -158,8 +158,13 @@ class KernelMachine final : public Machine,
     uint32_t arity = 0;
     uint64_t progress = 0;  // virtual time when a flow last entered or left the kernel
     uint64_t revivals = 0;  // times that all CPUs seemed to wait for each other
-    std::map<uint64_t, std::vector<AgentId>> locks;  // who holds them, by the CPUs' agents
-    bool dying = false;                              // the kernel reports its end, since this instruction
+    struct HeldLock {
+      uint64_t lock = 0;
+      AgentId by;  // a CPU's
+      bool operator==(const HeldLock&) const = default;
+    };
+    std::vector<HeldLock> locks;  // in the order in which they were taken
+    bool dying = false;           // the kernel reports its end, since this instruction
     uint64_t dying_since = 0;
     bool reported = false;  // completely
     std::string line;       // of the console, so far
