@@ -70,10 +70,10 @@ std::vector<Batch> random_program(Rng& rng, unsigned cpu, bool interrupt, Stream
   return program;
 }
 
-using Execution = std::vector<Batch>;
+using Batches = std::vector<Batch>;
 
-Execution interleave(Rng& rng, const std::vector<std::vector<Batch>>& programs) {
-  Execution execution;
+Batches interleave(Rng& rng, const std::vector<std::vector<Batch>>& programs) {
+  Batches execution;
   std::vector<size_t> at(programs.size());
   uint64_t step = 0;
   for (;;) {
@@ -89,7 +89,7 @@ Execution interleave(Rng& rng, const std::vector<std::vector<Batch>>& programs) 
   }
 }
 
-void tell(const Execution& execution, EventSink& sink, Communication& communication) {
+void tell(const Batches& execution, EventSink& sink, Communication& communication) {
   for (const Batch& batch : execution) {
     if (batch.accesses.empty()) {
       const std::string copy = batch.text;  // it is valid during the call only
@@ -134,7 +134,7 @@ std::vector<std::vector<Batch>> random_programs(Rng& rng, Stream& maker) {
 }
 
 // By the definition: is it touched by one context only, or only read?
-std::vector<bool> naive_alone(const Execution& execution) {
+std::vector<bool> naive_alone(const Batches& execution) {
   std::map<uint64_t, std::set<AgentId>> users;
   std::set<uint64_t> written;
   const auto granules = [](const Access& access, auto&& f) {
@@ -162,7 +162,7 @@ TEST(Journal, TellsTheSameAndWhatIsAlone) {
   Stream maker;
   for (uint64_t seed = 0; seed < 500; ++seed) {
     Rng rng(seed);
-    const Execution execution = interleave(rng, random_programs(rng, maker));
+    const Batches execution = interleave(rng, random_programs(rng, maker));
     Communication communication, at_once;
     Written direct, late;
     tell(execution, direct, at_once);
@@ -187,7 +187,7 @@ TEST(Journal, OfALongExecutionNothingIsAlone) {
   Stream maker;
   for (uint64_t seed = 0; seed < 100; ++seed) {
     Rng rng(seed);
-    const Execution execution = interleave(rng, random_programs(rng, maker));
+    const Batches execution = interleave(rng, random_programs(rng, maker));
     Communication communication, at_once;
     Written direct, late;
     tell(execution, direct, at_once);
@@ -205,7 +205,7 @@ TEST(Journal, RacesAreTheSame) {
   size_t found = 0;
   for (uint64_t seed = 0; seed < 500; ++seed) {
     Rng rng(seed);
-    const Execution execution = interleave(rng, random_programs(rng, maker));
+    const Batches execution = interleave(rng, random_programs(rng, maker));
     for (const auto mode : {KernelRaceOptions::Mode::HappensBefore, KernelRaceOptions::Mode::Simultaneous}) {
       KernelRaceDetector direct(maker.places, {.mode = mode, .ignore = {}}),
           late(maker.places, {.mode = mode, .ignore = {}});
@@ -233,7 +233,7 @@ TEST(Journal, ClassesAreTheSame) {
     const auto programs = random_programs(rng, maker);
     std::map<uint64_t, uint64_t> late_of, direct_of;  // one hash and the other
     for (int i = 0; i < 100; ++i) {
-      const Execution execution = interleave(rng, programs);
+      const Batches execution = interleave(rng, programs);
       Recorder direct, late;
       slalom::Execution ignored;
       direct.begin(ignored, false);
@@ -258,7 +258,7 @@ TEST(Communication, ACheckpointIsAllOfIt) {
   Stream maker;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Rng rng(seed);
-    const Execution execution = interleave(rng, random_programs(rng, maker));
+    const Batches execution = interleave(rng, random_programs(rng, maker));
     const auto tell_from = [&](size_t first, size_t last, Communication& to) {
       for (size_t i = first; i < last; ++i) {
         to.add(context_of(execution[i].cpu, execution[i].interrupt), execution[i].accesses);
