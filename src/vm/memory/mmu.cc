@@ -238,7 +238,7 @@ void record_split(Cpu& cpu, const Op* op, uint64_t address, const Split& split, 
 template <unsigned size, uint64_t TlbEntry::*tag>
 [[gnu::always_inline]] inline bool load_observed(Cpu& cpu, const Op* op, uint64_t address) {
   const TlbEntry* entry = observed_entry(cpu, address, size, tag);
-  if (entry == nullptr || !cpu.tap->watches.empty()) return false;
+  if (entry == nullptr || may_be_watched(cpu, address, size)) return false;
   const auto* host = reinterpret_cast<const uint8_t*>(address + entry->addend);
   uint64_t value = 0;
   std::memcpy(&value, host, std::min(size, 8u));
@@ -259,7 +259,7 @@ template <unsigned size, uint64_t TlbEntry::*tag>
 template <unsigned size>
 [[gnu::always_inline]] inline bool store_observed(Cpu& cpu, const Op* op, uint64_t address) {
   const TlbEntry* entry = observed_entry(cpu, address, size, &TlbEntry::write);
-  if (entry == nullptr || !cpu.tap->watches.empty()) return false;
+  if (entry == nullptr || may_be_watched(cpu, address, size)) return false;
   auto* host = reinterpret_cast<uint8_t*>(address + entry->addend);
   uint64_t value = 0;
   std::memcpy(&value, cpu.buffer.data(), std::min(size, 8u));

@@ -49,6 +49,12 @@ inline uint8_t modifies_of(const Cpu& cpu, const Op* op) {
 // A run of bytes at `address`, whose value lies at `data` (both virtual), as one access for each page.
 void record_run(Cpu& cpu, const Op* op, uint64_t address, uint64_t data, uint64_t size, bool wrote);
 
+inline bool may_be_watched(const Cpu& cpu, uint64_t address, uint64_t size) {
+  for (const AccessWatch& watch : cpu.tap->watches)
+    if (address <= watch.last && address + size > watch.first) return true;
+  return false;
+}
+
 // Must the CPU stop before this access of an instruction? Then cpu.hit and cpu.leave say so. Whoever asks
 // must be able to start again from the beginning of the instruction.
 bool stops_before(Cpu& cpu, const Op* op, uint64_t address, uint64_t size, bool write);
