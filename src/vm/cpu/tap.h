@@ -2,7 +2,8 @@
 //
 // An observed CPU runs other blocks than an unobserved one (CodeMode::kObserved): they have hooks, ops that
 // are no instructions, before what matters. Its accesses find no TLB entry and so take the slow way, where
-// they are recorded and compared with the watched ranges. An unobserved CPU pays for none of it.
+// they are recorded and compared with the watched ranges; only those to its own stack may be fast, if nobody
+// wants them (Cpu::look_at_stack). An unobserved CPU pays for none of it.
 //
 // One machine has at most one tap; its batch belongs to whichever CPU runs. Observing changes nothing that a
 // guest or a state hash could see.
