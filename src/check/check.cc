@@ -100,7 +100,9 @@ class Session {
   std::string rehearse() const {
     CheckMachine machine(checking::in_process(), modules());
     checking::heap().set_on(false);
+    checking::heap().begin_keeping();
     checking::rehearse(machine, inputs());
+    checking::heap().end_keeping();
     checking::heap().set_on(true);
     const checking::Rehearsal first = checking::rehearse(machine, inputs());
     const checking::Rehearsal second = checking::rehearse(machine, inputs());

@@ -89,6 +89,25 @@ void Heap::free(void* block) {
   --live_;
 }
 
+void Heap::keep(void* block) {
+  if (kept_count_ == kept_room_) {
+    const size_t room = std::max<size_t>(64, 2 * kept_room_);
+    void* more = __libc_realloc(kept_, room * sizeof *kept_);
+    if (more == nullptr) return;  // it stays for ever
+    kept_ = static_cast<void**>(more);
+    kept_room_ = room;
+  }
+  kept_[kept_count_++] = block;
+}
+
+void Heap::end_keeping() {
+  keeps_ = false;
+  std::sort(kept_, kept_ + kept_count_);
+  void** const end = std::unique(kept_, kept_ + kept_count_);  // some may have been freed twice
+  std::for_each(kept_, end, __libc_free);
+  kept_count_ = 0;
+}
+
 void Heap::mark_freed(const void* block) {
   const size_t granules = (std::max<size_t>(header(block).size, 1) + 15) / 16;
   memset(shadow(block), kFreedByte, granules);
@@ -120,6 +139,10 @@ void* allocate(size_t size, size_t alignment, uint64_t pc) {
 
 bool ours() {
   return heap().on() && runtime().controls();
+}
+
+bool keeps_libcs() {
+  return heap().keeps() && runtime().controls();
 }
 
 void release(void* block, uint64_t pc) {
@@ -166,11 +189,18 @@ SLALOM_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) {
   return 0;
 }
 SLALOM_EXPORT void free(void* block) {
-  if (!Heap::owns(block)) return __libc_free(block);
-  slalom::checking::release(block, SLALOM_PLACE());
+  if (Heap::owns(block)) return slalom::checking::release(block, SLALOM_PLACE());
+  if (block == nullptr || !slalom::checking::keeps_libcs()) return __libc_free(block);
+  slalom::checking::heap().keep(block);
 }
 SLALOM_EXPORT void* realloc(void* block, size_t size) {
   const bool from_here = Heap::owns(block);
+  if (!from_here && block != nullptr && slalom::checking::keeps_libcs()) {
+    void* moved = size == 0 ? nullptr : __libc_malloc(size);
+    if (moved != nullptr) memcpy(moved, block, std::min(size, SLALOM_REAL(malloc_usable_size)(block)));
+    if (moved != nullptr || size == 0) slalom::checking::heap().keep(block);
+    return moved;
+  }
   if (!from_here && (block != nullptr || !slalom::checking::ours())) return __libc_realloc(block, size);
   if (from_here && size == 0) {
     slalom::checking::release(block, SLALOM_PLACE());

@@ -35,6 +35,13 @@ class Heap {
   static bool is_live(const void* block) { return header(block).state == Live; }
   void free(void* block);
 
+  // While a first execution takes its blocks from libc, which would suffer if it used what it has freed,
+  // these are kept until it is over.
+  void begin_keeping() { keeps_ = true; }
+  void end_keeping();
+  bool keeps() const { return keeps_; }
+  void keep(void* block);
+
   // What was freed before an access is known to whoever reads what an execution told, in that order: it marks
   // blocks, and asks in which of those an address lies; null: in none.
   void mark_freed(const void* block);
@@ -62,6 +69,9 @@ class Heap {
   uint32_t regions_used_ = 0;  // all in use lie below
   uint64_t live_ = 0;
   bool on_ = false;
+  bool keeps_ = false;
+  void** kept_ = nullptr;
+  size_t kept_count_ = 0, kept_room_ = 0;
 };
 
 Heap& heap();

@@ -1,0 +1,56 @@
+// Heap errors of a slalom::check that show in every order, so already when it is first executed.
+#include <gtest/gtest.h>
+#include <slalom/check.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "options.h"
+#include "unseen.h"
+
+namespace {
+
+using slalom::check;
+using slalom::CheckResult;
+
+constexpr int kBlocks = 40;  // more than libc keeps of a size before it looks at their lists
+
+TEST(CheckHeap, UseAfterFreeInEveryOrder) {
+  const CheckResult result = check(options("random", 20), [] {
+    volatile uint64_t* blocks[kBlocks];
+    for (auto& block : blocks) block = static_cast<uint64_t*>(std::malloc(40));
+    for (auto* block : blocks) std::free(const_cast<uint64_t*>(block));
+    for (auto* block : blocks) *block = 0x5a5a5a5a5a5a5a5a;  // where libc has its lists
+    void* volatile large = std::malloc(100'000);             // which it looks at now
+    for (int i = 0; i < kBlocks; ++i) std::free(std::malloc(40));
+    std::free(large);
+  });
+  ASSERT_FALSE(result.findings.empty()) << result.report;
+  EXPECT_EQ(result.findings.front().kind, "use-after-free") << result.report;
+}
+
+TEST(CheckHeap, DoubleFreeInEveryOrder) {
+  const CheckResult result = check(options("random", 20), [] {
+    void* volatile block = std::malloc(40);
+    std::free(block);
+    std::free(block);
+  });
+  ASSERT_FALSE(result.findings.empty()) << result.report;
+  EXPECT_EQ(result.findings.front().kind, "double-free") << result.report;
+}
+
+TEST(CheckHeap, MemoryThatGrowsAgainAndAgain) {
+  const CheckResult result = check(options("random", 20), [] {
+    char* text = nullptr;
+    for (size_t size = 1; size < 5'000; size += 7) {
+      text = static_cast<char*>(std::realloc(text, size));
+      text[size - 1] = static_cast<char>(size);
+      for (size_t i = 1; i <= size; i += 7)
+        slalom::expect(text[i - 1] == static_cast<char>(i), "it was lost");
+    }
+    std::free(text);
+  });
+  EXPECT_TRUE(result.ok) << result.report;
+}
+
+}  // namespace
