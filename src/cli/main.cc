@@ -1,4 +1,5 @@
 // slalom: the command line. One file per verb (cmd_<verb>.cc); this one only chooses.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <exception>
@@ -47,7 +48,14 @@ std::string unexpected(const CLI::App& app) {
 
 }  // namespace
 
+// Started without them, whatever is opened first would be taken for them.
+static void open_standard_descriptors() {
+  for (int number = 0; number <= STDERR_FILENO; ++number)
+    if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDWR) != number) break;
+}
+
 int main(int argc, char** argv) {
+  open_standard_descriptors();
   CLI::App app;
   app.set_help_flag("-h,--help", "this text");
   app.formatter(slalom::help_format());

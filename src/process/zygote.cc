@@ -30,6 +30,7 @@ using preload::Phase;
 using preload::Turn;
 
 constexpr off_t kErrorBytes = 1 << 20;
+constexpr int kMostDescriptors = 1024;           // that are looked at one by one
 constexpr long kSliceNanoseconds = 100'000'000;  // between two looks at whether the target still lives
 constexpr uint32_t kSlicesPerSecond = 10;
 
@@ -65,13 +66,18 @@ struct Launch {
     dup2(launch.errors, STDERR_FILENO);
     const int trouble = fcntl(launch.trouble, F_DUPFD_CLOEXEC, preload::kDescriptor + 1);
     dup2(launch.channel, preload::kDescriptor);
-    close_range(preload::kDescriptor + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    if (close_range(preload::kDescriptor + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)  // before Linux 5.11
+      for (int other = preload::kDescriptor + 1; other < kMostDescriptors; ++other)
+        fcntl(other, F_SETFD, FD_CLOEXEC);
     fcntl(preload::kDescriptor, F_SETFD, 0);
-    sigset_t none;
+    // A signal stops it, too, once it is traced: none may come before the parent knows.
+    sigset_t none, all;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
     const int stops = ask_for_exec_stop() ? 1 : 0;
     if (write(trouble, &stops, sizeof stops) < 0) _exit(126);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
     execve(path, launch.arguments.data(), launch.environment.data());
     const int reason = errno;
     if (write(trouble, &reason, sizeof reason) < 0) _exit(126);

@@ -203,6 +203,13 @@ class BadInput(unittest.TestCase):
     def test_waits_for_input(self):
         self.clean(self.build("char byte; if (read(0, &byte, 1) != 0) return 1;"))
 
+    def test_started_without_standard_descriptors(self):
+        program = self.build("return 3;")
+        for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"]:
+            done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", SLALOM, "run", "--out", "", "--schedules", "20",
+                                   "--", program], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1, closed + done.stdout + done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -230,7 +230,8 @@ Modify modify_of(ZydisMnemonic mnemonic) {
 }
 
 bool is_stack_pointer(ZydisRegister reg) {
-  return reg == ZYDIS_REGISTER_RSP || reg == ZYDIS_REGISTER_ESP || reg == ZYDIS_REGISTER_SP;
+  return reg == ZYDIS_REGISTER_RSP || reg == ZYDIS_REGISTER_ESP || reg == ZYDIS_REGISTER_SP ||
+         reg == ZYDIS_REGISTER_SPL;
 }
 
 unsigned stack_motion(const Instruction& in) {

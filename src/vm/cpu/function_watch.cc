@@ -13,6 +13,8 @@ namespace {
 // As Linux passes them.
 constexpr unsigned kArgument[6] = {kRdi, kRsi, kRdx, kRcx, 8, 9};
 
+constexpr size_t kMostSpare = 256;  // what was restored with a checkpoint goes, but came from nowhere
+
 }  // namespace
 
 void FunctionWatch::at_block(Cpu& cpu, Tap& tap, uint64_t rip, uint8_t transfer, uint64_t executed) {
@@ -75,7 +77,7 @@ void FunctionWatch::leave(Cpu& cpu, Tap& tap, uint64_t rip, uint64_t executed) {
     tap.event(cpu, event, executed);
   }
   frames.clear();
-  spare_.push_back(std::move(node));
+  if (spare_.size() < kMostSpare) spare_.push_back(std::move(node));
 }
 
 }  // namespace slalom::vm

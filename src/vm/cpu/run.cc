@@ -65,6 +65,7 @@ void Cpu::choose_tlb() {
 }
 
 void Cpu::change_stack() {
+  if (quiet == 0) return;
   const uint64_t stack = gpr(kRsp) & ~(kKernelStack - 1);
   if (stack != quiet_stack) tlbs[kQuietTlb].flush_low();
   quiet_stack = stack;

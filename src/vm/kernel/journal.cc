@@ -9,6 +9,7 @@ namespace slalom::vm {
 Journal& Journal::begin(EventSink& reader) {
   reader_ = &reader;
   is_open_ = true;
+  made_ = 0;
   accesses_.clear();
   parts_.clear();
   texts_.clear();
@@ -16,7 +17,9 @@ Journal& Journal::begin(EventSink& reader) {
 }
 
 void Journal::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
-  if (is_open_ && accesses_.size() + accesses.size() > most_) {
+  // Calls and returns do not count: a CPU may tell one twice, where it stops.
+  for (const Access& access : accesses) made_ += access.size != 0;
+  if (is_open_ && made_ > most_) {
     communication_.add_instructions(accesses_);
     read_out();
   }

@@ -2,7 +2,7 @@
 // shared, so that every access can say whether it is alone (Access::alone): nine of ten are, and whoever only
 // cares for the order of accesses need not look at them.
 //
-// An execution of more accesses than kMost is told as it goes from then on, and none of it is alone. So what
+// An execution of more than kMost of them is told as it goes from then on, and none of it is alone. So what
 // is told is a function of the execution, wherever the machine is stopped.
 #pragma once
 
@@ -46,6 +46,7 @@ class Journal final : public EventSink {
   size_t most_;
   EventSink* reader_ = nullptr;
   bool is_open_ = false;
+  size_t made_ = 0;
   std::vector<Access> accesses_;
   std::vector<Part> parts_;
   std::string texts_;  // of the events

@@ -51,7 +51,7 @@ void record_run(Cpu& cpu, const Op* op, uint64_t address, uint64_t data, uint64_
 
 inline bool may_be_watched(const Cpu& cpu, uint64_t address, uint64_t size) {
   for (const AccessWatch& watch : cpu.tap->watches)
-    if (address <= watch.last && address + size > watch.first) return true;
+    if (address <= watch.last && address + size - 1 >= watch.first) return true;
   return false;
 }
 
