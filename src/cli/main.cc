@@ -46,13 +46,13 @@ std::string unexpected(const CLI::App& app) {
   return fmt::format("one argument too many: {}", what);
 }
 
-}  // namespace
-
 // Started without them, whatever is opened first would be taken for them.
-static void open_standard_descriptors() {
+void open_standard_descriptors() {
   for (int number = 0; number <= STDERR_FILENO; ++number)
     if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDWR) != number) break;
 }
+
+}  // namespace
 
 int main(int argc, char** argv) {
   open_standard_descriptors();

@@ -1,6 +1,7 @@
 #include "vm/kernel/communication.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/hash.h"
 

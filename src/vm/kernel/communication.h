@@ -11,7 +11,6 @@
 #include <span>
 #include <vector>
 
-#include "base/flat_map.h"
 #include "base/strong.h"
 #include "trace/access.h"
 #include "vm/devices/interrupts.h"
@@ -65,8 +64,7 @@ class Communication {
   static constexpr unsigned kContexts = 2 * kMostCpus;
   static_assert(2 * kContexts <= 32);
   static constexpr uint64_t kPageCells = 512;
-  static constexpr uint64_t kReach = uint64_t{1}
-                                     << 36;  // no machine has as much: what lies above is a mistake
+  static constexpr uint64_t kReach = uint64_t{1} << 36;  // more than RAM can have
   using Page = std::array<Cell, kPageCells>;
 
   Cell& cell(uint64_t granule);

@@ -55,8 +55,10 @@ void Journal::on_event(const Event& event) {
 }
 
 void Journal::on_end(const Outcome& outcome) {
-  if (is_open_) mark();
-  if (is_open_) read_out();
+  if (is_open_) {
+    mark();
+    read_out();
+  }
   reader_->on_end(outcome);
 }
 
