@@ -3,6 +3,7 @@
 
 #include "cli/program_target.h"
 #include "cli/search.h"
+#include "process/program_scope.h"
 #include "process/uncontrolled.h"
 
 namespace slalom {
@@ -12,6 +13,7 @@ struct RunArguments {
   std::vector<std::string> command;
   std::string timeouts = "any";
   std::string scratch;
+  std::vector<std::string> scope, atomic;
   uint32_t spurious = 0;
   bool any_status = false;
   bool keep_going = false;
@@ -28,6 +30,10 @@ Result<Exit> run_program(const RunArguments& arguments) {
   program.spurious = arguments.spurious;
   if (!arguments.scratch.empty())
     program.scratch = std::filesystem::absolute(arguments.scratch).lexically_normal().string();
+  for (const std::vector<std::string>* parts : {&arguments.scope, &arguments.atomic})
+    for (const std::string& part : *parts) TRY(check_scope(part));
+  program.scope = arguments.scope;
+  program.atomic = arguments.atomic;
   if (arguments.any_status) program.statuses = Program::Statuses::AnyGood;
   LaunchOptions launch;
   launch.patience = arguments.patience;
@@ -59,6 +65,13 @@ void add_run(CLI::App& app, Run& run) {
   verb->add_option("--spurious", a->spurious,
                    "how often each thread may wake from a condition variable by itself")
       ->type_name("N");
+  verb->add_option("--scope", a->scope,
+                   "switch only in module:FILE or function:NAME, and in what these call; may be repeated")
+      ->type_name("S")
+      ->allow_extra_args(false);
+  verb->add_option("--atomic", a->atomic, "never switch in these and in what they call; may be repeated")
+      ->type_name("S")
+      ->allow_extra_args(false);
   verb->add_option("--timeouts", a->timeouts,
                    "when waits with a time limit run out: any (moment), idle (last)")
       ->capture_default_str()

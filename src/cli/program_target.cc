@@ -1,5 +1,6 @@
 #include "cli/program_target.h"
 
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <filesystem>
@@ -31,6 +32,12 @@ std::vector<int> usable_cores() {
   return cores.empty() ? std::vector<int>{0} : cores;
 }
 
+std::string scope_in_words(const Program& program) {
+  const std::string inside = fmt::format("{}", fmt::join(program.scope, ", "));
+  if (program.atomic.empty()) return inside;
+  return fmt::format("{} but {}", inside.empty() ? "everything" : inside, fmt::join(program.atomic, ", "));
+}
+
 }  // namespace
 
 Result<Target> make_program_target(const Program& program, LaunchOptions options) {
@@ -50,6 +57,7 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
     return std::unique_ptr<Machine>(std::move(machine));
   };
   target.yields = true;
+  target.scope = scope_in_words(program);
   return target;
 }
 

@@ -7,6 +7,7 @@
 // would run libc's clean-up (of malloc's caches) beside the next thread.
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "preload/debugger.h"
@@ -190,6 +192,31 @@ void Runtime::serve() {
   raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, 0, reinterpret_cast<long>(&me().blocked), sizeof me().blocked);
   stop(ChoiceKind::Start, 0);
   begin_first();
+}
+
+// Whatever library malloc() is from, if that is not libc.
+void Runtime::find_allocator() {
+  struct Search {
+    uint64_t allocator, libc;
+    Range found;
+  } search{
+      reinterpret_cast<uint64_t>(SLALOM_REAL(malloc)), reinterpret_cast<uint64_t>(SLALOM_REAL(exit)), {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& search = *static_cast<Search*>(data);
+        Range code{UINT64_MAX, 0};
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD) continue;
+          code.begin = std::min(code.begin, info->dlpi_addr + segment.p_vaddr);
+          code.end = std::max(code.end, info->dlpi_addr + segment.p_vaddr + segment.p_memsz);
+        }
+        const auto holds = [&](uint64_t pc) { return pc >= code.begin && pc < code.end; };
+        if (holds(search.allocator) && !holds(search.libc)) search.found = code;
+        return 0;
+      },
+      &search);
+  allocator_ = search.found;
 }
 
 void Runtime::leave() {

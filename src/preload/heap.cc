@@ -74,6 +74,14 @@ class Blocks {
 };
 constinit Blocks blocks = {};
 
+// A function of the allocator behind this one.
+template <typename Result, typename... Parameters, typename... Arguments>
+Result call(Result (*function)(Parameters...), Arguments&&... arguments) {
+  const InAllocator maybe(reinterpret_cast<const void*>(function));
+  return function(arguments...);
+}
+#define CALL(name, ...) call(SLALOM_REAL(name), __VA_ARGS__)
+
 // Who called operator new or delete, which call the functions here.
 constinit thread_local void* outer_caller = nullptr;
 
@@ -116,7 +124,7 @@ void release(void* memory, void* return_address) {
   Block* block = memory != nullptr && rt.sees_accesses() ? blocks.find(memory) : nullptr;
   if (block == nullptr) {
     if (runtime().warms_up()) blocks.forget(memory);
-    return SLALOM_REAL(free)(memory);
+    return CALL(free, memory);
   }
   const uint64_t named = place_for(return_address);
   const uint64_t pc = named != 0 ? named : rt.place(return_address);
@@ -126,7 +134,7 @@ void release(void* memory, void* return_address) {
   rt.tell(OpKind::Free, object_id(memory), live, static_cast<int64_t>(block->size));
   rt.retire();
   if (live)
-    if (void* oldest = blocks.keep(*block)) SLALOM_REAL(free)(oldest);
+    if (void* oldest = blocks.keep(*block)) CALL(free, oldest);
 }
 
 }  // namespace
@@ -138,41 +146,42 @@ using namespace slalom::preload;
 #define FROM __builtin_return_address(0)
 
 SLALOM_EXPORT void* malloc(size_t size) noexcept {
-  return allocated(SLALOM_REAL(malloc)(size), size, FROM);
+  return allocated(CALL(malloc, size), size, FROM);
 }
 SLALOM_EXPORT void* calloc(size_t count, size_t size) noexcept {
-  return allocated(SLALOM_REAL(calloc)(count, size), count * size, FROM);
+  return allocated(CALL(calloc, count, size), count * size, FROM);
 }
 SLALOM_EXPORT void free(void* memory) noexcept {
   release(memory, FROM);
 }
 SLALOM_EXPORT void* realloc(void* memory, size_t size) noexcept {
   Block* block = memory != nullptr && runtime().sees_accesses() ? blocks.find(memory) : nullptr;
-  if (block == nullptr) return allocated(SLALOM_REAL(realloc)(memory, size), size, FROM);
-  void* moved = allocated(SLALOM_REAL(malloc)(size), size, FROM);
+  if (block == nullptr) return allocated(CALL(realloc, memory, size), size, FROM);
+  void* moved = allocated(CALL(malloc, size), size, FROM);
   if (moved == nullptr) return nullptr;
   __builtin_memcpy(moved, memory, size < block->size ? size : block->size);
   release(memory, FROM);
   return moved;
 }
 SLALOM_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
-  return allocated(SLALOM_REAL(memalign)(alignment, size), size, FROM);
+  return allocated(CALL(memalign, alignment, size), size, FROM);
 }
 SLALOM_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
-  return allocated(SLALOM_REAL(aligned_alloc)(alignment, size), size, FROM);
+  return allocated(CALL(aligned_alloc, alignment, size), size, FROM);
 }
 SLALOM_EXPORT int posix_memalign(void** memory, size_t alignment, size_t size) noexcept {
-  const int result = SLALOM_REAL(posix_memalign)(memory, alignment, size);
+  const int result = CALL(posix_memalign, memory, alignment, size);
   if (result == 0) allocated(*memory, size, FROM);
   return result;
 }
 
 // operator new and delete, by the names that the linker knows them by.
-#define NEW(name, parameters, arguments) \
-  extern "C" void* name parameters;      \
-  SLALOM_EXPORT void* name parameters {  \
-    const Caller caller(FROM);           \
-    return SLALOM_REAL(name) arguments;  \
+#define EACH(...) __VA_ARGS__
+#define NEW(name, parameters, arguments)            \
+  extern "C" void* name parameters;                 \
+  SLALOM_EXPORT void* name parameters {             \
+    const Caller caller(FROM);                      \
+    return call(SLALOM_REAL(name), EACH arguments); \
   }
 NEW(_Znwm, (size_t size), (size))
 NEW(_Znam, (size_t size), (size))
@@ -181,11 +190,11 @@ NEW(_ZnamRKSt9nothrow_t, (size_t size, const std::nothrow_t& tag), (size, tag))
 NEW(_ZnwmSt11align_val_t, (size_t size, std::align_val_t alignment), (size, alignment))
 NEW(_ZnamSt11align_val_t, (size_t size, std::align_val_t alignment), (size, alignment))
 #undef NEW
-#define DELETE(name, parameters, arguments) \
-  extern "C" void name parameters;          \
-  SLALOM_EXPORT void name parameters {      \
-    const Caller caller(FROM);              \
-    SLALOM_REAL(name) arguments;            \
+#define DELETE(name, parameters, arguments)  \
+  extern "C" void name parameters;           \
+  SLALOM_EXPORT void name parameters {       \
+    const Caller caller(FROM);               \
+    call(SLALOM_REAL(name), EACH arguments); \
   }
 DELETE(_ZdlPv, (void* memory), (memory))
 DELETE(_ZdaPv, (void* memory), (memory))

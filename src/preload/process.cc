@@ -53,7 +53,7 @@ void on_signal(int signal, siginfo_t* info, void* data) {
   const auto& context = *static_cast<ucontext_t*>(data);
   const auto pc = static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RIP]);
   Runtime& rt = runtime();
-  if (!rt.controls()) {
+  if (!rt.runs_agent()) {
     struct sigaction standard = {};
     standard.sa_handler = SIG_DFL;
     sigaction(signal, &standard, nullptr);
@@ -81,6 +81,7 @@ int zygote_main(int argc, char** argv, char** environment) {
   free(realloc(calloc(1, 16), 32));  // what these hide is looked up here, rather than in each execution
   real_exit();
   watch_signals();
+  rt.find_allocator();
   rt.serve();
   clear_stack();  // else the first execution would find another one than the next
   const int status = run_main(target_main, argc, argv, environment);

@@ -21,7 +21,7 @@
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 5;
+inline constexpr uint32_t kVersion = 6;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
@@ -30,6 +30,7 @@ inline constexpr uint32_t kMostHolders = 256;
 inline constexpr uint32_t kMostWatched = 2048;
 inline constexpr uint32_t kMostPlaces = 1024;
 inline constexpr uint32_t kMostFrames = 512;
+inline constexpr uint32_t kMostScoped = 1 << 16;
 inline constexpr uint32_t kMostOutside = 256;
 inline constexpr uint32_t kMostForeseen = 512;
 inline constexpr uint32_t kMostInMask = Forecast::kMostAgents;  // with more, no decision is foreseen
@@ -110,6 +111,21 @@ struct Range {
   uint64_t begin, end;
 };
 
+// A function, or a place where it was inlined. `function`: the same for all of its pieces; 0: it is not
+// known.
+struct ScopedCode {
+  uint64_t begin, end;
+  uint32_t function;
+  enum class Kind : uint8_t {
+    Unnamed,
+    Scope,   // the search switches threads there, and in what it calls
+    Atomic,  // there it does not, but before
+    Closed,  // nor before the first operation there: it has begun long before that
+  } kind;
+  bool loops;     // it can execute an instruction twice, as far as is known
+  bool in_scope;  // it was inlined into a function of the scope
+};
+
 // A call at `pc`, and the bytes of stack from there to the caller's own call (0: there is no caller). Only
 // the target looks at these.
 struct FrameSize {
@@ -151,6 +167,8 @@ struct Channel {
   uint32_t foreseen_count;    // of `foreseen`
   uint32_t place_count;       // of `places`
   uint32_t wrapper_count, user_count;
+  uint32_t scoped_count;      // of `scoped`; 0: the search switches everywhere
+  uint32_t switches_outside;  // of all that is named there
 
   // from the target
   uint32_t agent_count;
@@ -191,6 +209,7 @@ struct Channel {
   Forecast forecast;
   int64_t priorities[kMostInMask];  // of its agents, by index
   FrameSize frames[kMostFrames];
+  ScopedCode scoped[kMostScoped];  // sorted, without overlaps
 };
 
 }  // namespace slalom::preload

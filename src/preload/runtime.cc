@@ -16,6 +16,7 @@ constexpr Agent kNewAgent;
 // The runtime itself: the one mutable global of the library. Never destroyed, never constructed: zero.
 alignas(Runtime) constinit unsigned char storage[sizeof(Runtime)] = {};
 constinit thread_local uint32_t self_plus_one = 0;
+constinit thread_local uint32_t in_allocator = 0;  // how deep
 
 }  // namespace
 
@@ -23,14 +24,24 @@ Runtime& runtime() {
   return *reinterpret_cast<Runtime*>(storage);
 }
 
-bool Runtime::controls() const {
+bool Runtime::runs_agent() const {
   return on_ && self_plus_one != 0;
+}
+bool Runtime::acts() const {
+  return on_ && self_plus_one != 0 && in_allocator == 0;
 }
 uint32_t Runtime::self() const {
   return self_plus_one - 1;
 }
 void Runtime::set_self(uint32_t index) {
   self_plus_one = index == kNobody ? 0 : index + 1;
+}
+
+void InAllocator::enter() {
+  ++in_allocator;
+}
+void InAllocator::leave() {
+  --in_allocator;
 }
 
 uint32_t Runtime::find(pthread_t thread) const {
@@ -46,10 +57,10 @@ bool Runtime::alone() const {
 }
 
 // Of an agent that could go on: is there nobody whom the search would rather see?
-bool Runtime::goes_unasked() const {
-  if (channel_->skip == Channel::Skip::Nothing || slot(self()).ops == channel_->stop_at ||
-      channel_->steps >= channel_->max_steps)
-    return false;
+bool Runtime::goes_unasked() {
+  if (slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps) return false;
+  if (channel_->scoped_count != 0 && !switches_here()) return true;
+  if (channel_->skip == Channel::Skip::Nothing) return false;
   return channel_->skip == Channel::Skip::Last ? alone() : enabled_ == 1;
 }
 

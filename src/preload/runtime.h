@@ -50,6 +50,15 @@ enum class OnSignal : uint8_t {
   EndsOrRestarts  // as the handler's SA_RESTART says
 };
 
+// Where an agent was when it last began an operation in code that is one step to the search, from the
+// outermost function of that code inward.
+struct AtomicCall {
+  static constexpr uint32_t kMostFrames = 8;
+  uint64_t stack = 0;  // of the outermost
+  uint32_t function = 0, frame_count = 0;
+  uint64_t frames[kMostFrames] = {};  // their program counters
+};
+
 // The part of an agent that slalom does not look at.
 struct Agent {
   pthread_t thread{};
@@ -58,6 +67,7 @@ struct Agent {
   void* result = nullptr;
   const void* object = nullptr;       // that `need` is about
   void* signal_stack = nullptr;       // on which handlers run
+  const void* base = nullptr;         // where the stack of the program's own functions begins
   pthread_mutex_t* relock = nullptr;  // of a wait on a condition variable: what it does when woken
   uint64_t deadline = kNever;         // of a wait with a time limit, in virtual nanoseconds
   struct LocalDestructor* destructors = nullptr;  // of C++ thread_local objects
@@ -69,6 +79,7 @@ struct Agent {
   uint32_t target = kNobody;                      // who is joined
   uint32_t spawned = 0;
   uint32_t spurious = 0;  // wake-ups so far
+  AtomicCall atomic_call;
   Need need = Need::Nothing;
   bool yielded = false;
   bool patient = false;  // its time runs out only when nothing else can run
@@ -87,10 +98,18 @@ struct Agent {
 
 class Runtime {
  public:
-  // True in the threads of an execution.
-  bool controls() const;
-  uint32_t self() const;
-  void set_self(uint32_t index);  // of the calling thread; kNobody: it is not controlled
+  // Is the calling thread one of an execution, and not inside the allocator that the program brought along?
+  // That one's locks say nothing about the program, and libc calls it while it holds locks of its own. Always
+  // inlined: the return address is that of the interposed function which asks.
+  [[gnu::always_inline]] bool controls() const {
+    return acts() && !is_allocator(__builtin_return_address(0));
+  }
+  bool runs_agent() const;  // the same, but also inside that allocator
+  bool is_allocator(const void* code) const {
+    return reinterpret_cast<uint64_t>(code) - allocator_.begin < allocator_.end - allocator_.begin;
+  }
+  uint32_t self() const;          // kNobody: it is not controlled
+  void set_self(uint32_t index);  // of the calling thread
   Agent& me() { return agents_[self()]; }
   Agent& agent(uint32_t index) { return agents_[index]; }
   uint32_t agent_count() const { return channel_->agent_count; }
@@ -177,6 +196,7 @@ class Runtime {
   bool connected() const;  // is this process a target, and nothing else?
   void serve();
   void leave();  // in a process that the target has forked: no more control
+  void find_allocator();
 
   // Where in the user's own code an operation is: `return_address`, or a caller's.
   // `stack`: just above where that was stored, if known.
@@ -202,6 +222,7 @@ class Runtime {
   };
   static constexpr uint32_t kMostReadHolds = 512;
 
+  bool acts() const;
   uint64_t& known_outside(uint64_t pc) const {
     return channel_->outside[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostOutside];
   }
@@ -218,7 +239,8 @@ class Runtime {
   bool wait_outside(bool for_long);
   void list_holders();
   bool alone() const;
-  bool goes_unasked() const;
+  bool goes_unasked();
+  [[gnu::noinline, gnu::cold]] bool switches_here();
   void stop(ChoiceKind kind, uint32_t arity);
   // How turns are passed, with end_process() above: in preload/forked.cc and in check/in_process.cc.
   void hand_over(Phase phase);
@@ -243,6 +265,7 @@ class Runtime {
   Channel* channel_ = nullptr;
   bool on_ = false;
   bool accesses_seen_ = false;
+  Range allocator_{};           // code of a shared library; empty: it is libc's
   uint32_t ran_last_ = 0;       // kept for a debugger
   uint32_t enabled_ = 0;        // how many can run, as refresh() has found
   bool unseen_ = false;         // an agent was made or woken since slalom last looked
@@ -260,6 +283,24 @@ class Runtime {
 };
 
 Runtime& runtime();
+
+// Around a call of a function that may be one of the program's own allocator.
+class InAllocator {
+ public:
+  explicit InAllocator(const void* function) : is_(runtime().is_allocator(function)) {
+    if (is_) enter();
+  }
+  ~InAllocator() {
+    if (is_) leave();
+  }
+  InAllocator(const InAllocator&) = delete;
+  InAllocator& operator=(const InAllocator&) = delete;
+
+ private:
+  static void enter();
+  static void leave();
+  bool is_;
+};
 
 // Around the arrive() of a call that a signal's handler can end.
 class Interruptible {

@@ -43,6 +43,7 @@ void run_destructors() {
       if (value == nullptr) continue;
       any = true;
       pthread_setspecific(key, nullptr);
+      const InAllocator maybe(reinterpret_cast<const void*>(key_destructors[key]));
       key_destructors[key](value);
     }
     if (!any) break;
@@ -123,7 +124,10 @@ int create_agent(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)
   if (wanted != nullptr) pthread_attr_getdetachstate(wanted, &detached);
   agent.detached = detached == PTHREAD_CREATE_DETACHED;
   pthread_t created{};
+  // libc allocates memory for it, and the program's own allocator may give others their turn meanwhile.
+  agent.need = Need::Wakeup;
   const int result = start_thread(index, wanted, created);
+  agent.need = Need::Nothing;
   agent.thread = created;
   if (result == 0) *thread = created;
   rt.tell(OpKind::Spawn, agent_object(rt.slot(index)), 0, 0, index);
@@ -146,6 +150,7 @@ void finish_agent() {
 void run_agent(uint32_t index) {
   Agent& me = runtime().agent(index);
   runtime().enter(index);
+  me.base = __builtin_frame_address(0);
   pthread_cleanup_push(end_thread, nullptr);
   me.result = me.start(me.argument);
   pthread_cleanup_pop(1);
@@ -154,6 +159,7 @@ void run_agent(uint32_t index) {
 // main() as libc calls it, in an execution.
 int run_main(int (*entry)(int, char**, char**), int argc, char** argv, char** environment) {
   int result = 0;
+  runtime().me().base = __builtin_frame_address(0);
   pthread_cleanup_push(end_thread, nullptr);
   result = entry(argc, argv, environment);
   pthread_cleanup_pop(0);

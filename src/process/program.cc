@@ -114,6 +114,8 @@ std::string to_text(const Program& program) {
   json["statuses"] = program.statuses == Program::Statuses::ZeroOnly ? "zero" : "any";
   if (!program.scratch.empty()) json["scratch"] = program.scratch;
   if (program.spurious != 0) json["spurious"] = program.spurious;
+  if (!program.scope.empty()) json["scope"] = program.scope;
+  if (!program.atomic.empty()) json["atomic"] = program.atomic;
   // Arguments may be any bytes; what is no text cannot be kept as such.
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -130,14 +132,19 @@ Result<Program> parse_program(const std::string& text) {
   program.path = string("path");
   program.hash = string("hash");
   program.scratch = string("scratch");
-  const auto arguments = json.find("arguments");
-  if (program.path.empty() || program.path.front() != '/' || arguments == json.end() ||
-      !arguments->is_array() || arguments->empty())
+  const auto strings = [&](const char* key, std::vector<std::string>& to) {
+    const auto at = json.find(key);
+    if (at == json.end()) return true;
+    if (!at->is_array()) return false;
+    for (const auto& one : *at) {
+      if (!one.is_string()) return false;
+      to.push_back(one.get<std::string>());
+    }
+    return true;
+  };
+  if (program.path.empty() || program.path.front() != '/' || !strings("arguments", program.arguments) ||
+      program.arguments.empty() || !strings("scope", program.scope) || !strings("atomic", program.atomic))
     return malformed();
-  for (const auto& argument : *arguments) {
-    if (!argument.is_string()) return malformed();
-    program.arguments.push_back(argument.get<std::string>());
-  }
   if (string("timeouts") == "idle") program.timeouts = Program::Timeouts::Idle;
   if (string("statuses") == "any") program.statuses = Program::Statuses::AnyGood;
   const auto spurious = json.find("spurious");

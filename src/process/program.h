@@ -26,6 +26,10 @@ struct Program {
   // Which exit statuses are failures of the program.
   enum class Statuses : uint8_t { ZeroOnly, AnyGood } statuses = Statuses::ZeroOnly;
 
+  // Parts of it ("module:NAME", "function:NAME*"), with what these call: where the search switches threads
+  // (empty: everywhere), and where it does not. The innermost one decides (process/program_scope.h).
+  std::vector<std::string> scope, atomic;
+
   std::string
       scratch;  // absolute: each execution starts in a fresh copy of that folder; empty: where slalom is
 

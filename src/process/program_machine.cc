@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "process/debugger.h"
+#include "process/program_scope.h"
 
 namespace slalom {
 namespace {
@@ -38,6 +39,10 @@ Result<void> ProgramMachine::launch() {
   std::fill_n(channel.outside, preload::kMostOutside, 0);
   for (const preload::Range& range : names_->wrappers())
     if (channel.wrapper_count < preload::kMostWrappers) channel.wrappers[channel.wrapper_count++] = range;
+  TRY_ASSIGN(const std::vector<preload::ScopedCode> scoped, find_scope(program_, *names_, *zygote_));
+  channel.scoped_count = static_cast<uint32_t>(scoped.size());
+  channel.switches_outside = program_.scope.empty();
+  std::ranges::copy(scoped, channel.scoped);
   return {};
 }
 

@@ -1,72 +1,19 @@
 #include "process/program_names.h"
 
-#include <cxxabi.h>
 #include <elf.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "base/file.h"
+#include "symbols/demangle.h"
 #include "symbols/elf_symbols.h"
 
 namespace slalom {
 namespace {
-
-std::string demangle(const std::string& name) {
-  if (name.rfind("_Z", 0) != 0) return name;
-  int status = 0;
-  char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-  std::string result = status == 0 && text != nullptr ? text : name;
-  std::free(text);
-  return result;
-}
-
-// Where the bracket that opens at `open` closes; npos: nowhere.
-size_t closing(const std::string& text, size_t open, char opens, char closes) {
-  int depth = 0;
-  for (size_t at = open; at < text.size(); ++at) {
-    depth += text[at] == opens;
-    depth -= text[at] == closes;
-    if (depth == 0) return at;
-  }
-  return std::string::npos;
-}
-
-// A function without its arguments and result: "Queue::push", "main::{lambda()#1}".
-std::string short_name(const std::string& symbol) {
-  std::string name = demangle(symbol);
-  // What a std::thread runs is the first type in this tuple.
-  if (const size_t tuple = name.find("std::thread::_Invoker<std::tuple<"); tuple != std::string::npos) {
-    const size_t open = name.find('<', name.find("std::tuple", tuple));
-    const size_t close = closing(name, open, '<', '>');
-    if (close != std::string::npos) name = name.substr(open + 1, close - open - 1);
-    int depth = 0;
-    for (size_t at = 0; at < name.size(); ++at) {
-      depth += name[at] == '<' || name[at] == '(' || name[at] == '{';
-      depth -= name[at] == '>' || name[at] == ')' || name[at] == '}';
-      if (depth == 0 && name[at] == ',') name.resize(at);
-    }
-    while (!name.empty() && name.back() == ' ') name.pop_back();
-    return name;
-  }
-  if (name == symbol) return name;
-  // "main::{lambda()#1}::operator()() const" is the lambda.
-  if (const size_t call = name.find("}::operator()"); call != std::string::npos)
-    return name.substr(0, call + 1);
-  const size_t from = name.rfind('}') == std::string::npos ? 0 : name.rfind('}');
-  size_t open = std::string::npos;
-  int angles = 0;
-  for (size_t at = from; at < name.size() && open == std::string::npos; ++at) {
-    angles += name[at] == '<';
-    angles -= name[at] == '>';
-    if (angles == 0 && name[at] == '(' && at > 0 && name.compare(at, 11, "(anonymous ") != 0) open = at;
-  }
-  return open == std::string::npos ? name : name.substr(0, open);
-}
 
 // What loading added to the addresses in the file.
 uint64_t load_bias(const Zygote::Module& module) {
@@ -103,10 +50,7 @@ void ProgramNames::forget_agents() {
   entries_.clear();
 }
 
-const ProgramNames::Line* ProgramNames::line_of(uint64_t pc) const {
-  const auto [known, added] = lines_.try_emplace(pc);
-  Line& line = known->second;
-  if (!added) return line.file.empty() ? nullptr : &line;
+const DebugInfo* ProgramNames::debug_info() const {
   if (!std::exchange(debug_tried_, true)) {
     std::vector<DebugFile> files;
     for (const Module& module : modules_)
@@ -114,7 +58,15 @@ const ProgramNames::Line* ProgramNames::line_of(uint64_t pc) const {
     if (Result<DebugInfo> opened = DebugInfo::open(std::move(files)); opened.ok())
       debug_.emplace(std::move(*opened));
   }
-  const std::optional<SourcePlace> place = debug_ ? debug_->at(pc) : std::nullopt;
+  return debug_ ? &*debug_ : nullptr;
+}
+
+const ProgramNames::Line* ProgramNames::line_of(uint64_t pc) const {
+  const auto [known, added] = lines_.try_emplace(pc);
+  Line& line = known->second;
+  if (!added) return line.file.empty() ? nullptr : &line;
+  const DebugInfo* debug = debug_info();
+  const std::optional<SourcePlace> place = debug != nullptr ? debug->at(pc) : std::nullopt;
   if (!place || place->line <= 0) return nullptr;
   line = {place->file, place->line, place->function};
   for (const SourcePlace::Call& call : place->inlined_into) {
@@ -149,6 +101,32 @@ const Symbol* ProgramNames::find(uint64_t address) const {
     if (const Symbol* symbol = symbols_of(module).at(address)) return symbol;
   }
   return nullptr;
+}
+
+std::vector<ProgramNames::Code> ProgramNames::all_code() const {
+  std::lock_guard lock(mutex_);
+  std::vector<Code> all;
+  for (Module& module : modules_)
+    for (const Symbol& symbol : symbols_of(module).symbols())
+      if (symbol.is_code() && symbol.size > 0)
+        all.push_back({symbol.name, {{symbol.address, symbol.address + symbol.size}}});
+  const DebugInfo* debug = debug_info();
+  if (debug == nullptr) return all;
+  for (InlinedCode& inlined : debug->inlined_code()) {
+    Code& code = all.emplace_back(Code{std::move(inlined.symbol), {}, true});
+    for (const InlinedCode::Range& range : inlined.ranges) code.ranges.push_back({range.begin, range.end});
+  }
+  return all;
+}
+
+bool ProgramNames::defines(const std::string& path, const std::string& function) const {
+  std::lock_guard lock(mutex_);
+  for (Module& module : modules_) {
+    if (module.where.path != path) continue;
+    for (const Symbol* symbol : symbols_of(module).named(function))
+      if (symbol->is_code() && symbol->size > 0) return true;
+  }
+  return false;
 }
 
 std::vector<preload::Range> ProgramNames::wrappers() const {

@@ -33,6 +33,14 @@ class ProgramNames final : public Names {
   void learn_modules(const std::vector<Zygote::Module>& modules);
   void learn_agent(AgentId id, uint64_t entry);
   void forget_agents();  // those of another target are next
+  // Every function with code of its own, and every place where one was inlined; by their symbols.
+  struct Code {
+    std::string symbol;
+    std::vector<preload::Range> ranges;
+    bool inlined = false;
+  };
+  std::vector<Code> all_code() const;
+  bool defines(const std::string& path, const std::string& function) const;
   // Functions in the user's modules that come from the headers of the C++ library, sorted.
   std::vector<preload::Range> wrappers() const;
 
@@ -50,6 +58,7 @@ class ProgramNames final : public Names {
   };
 
   const Symbol* find(uint64_t address) const;
+  const DebugInfo* debug_info() const;     // null: there is none
   const Line* line_of(uint64_t pc) const;  // null: not known
   const Module* module_of(uint64_t address) const;
   const SymbolTable& symbols_of(Module& module) const;

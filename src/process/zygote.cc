@@ -10,6 +10,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -307,6 +308,15 @@ void Zygote::end_execution(uint32_t agent) {
   }
   while (wait() == Waited::Stopped && channel_->phase.load() != Phase::Over) {
   }
+}
+
+std::vector<uint8_t> Zygote::memory(preload::Range range) const {
+  std::vector<uint8_t> bytes(range.end - range.begin);
+  const iovec here{bytes.data(), bytes.size()};
+  const iovec there{reinterpret_cast<void*>(range.begin), bytes.size()};
+  const ssize_t got = process_vm_readv(process_, &here, 1, &there, 1, 0);
+  if (got != static_cast<ssize_t>(bytes.size())) bytes.clear();
+  return bytes;
 }
 
 std::string Zygote::errors() const {

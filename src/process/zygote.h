@@ -59,6 +59,7 @@ class Zygote {
   pid_t execution() const { return channel_->child; }
   // Ends the execution, in which `agent` (or nobody) waits for its turn.
   void end_execution(uint32_t agent);
+  std::vector<uint8_t> memory(preload::Range range) const;  // of the process; empty: it cannot be read
   std::string errors() const;  // what the execution wrote to standard error, at least the beginning
 
  private:

@@ -95,6 +95,31 @@ void add_functions(Dwarf_Die* unit, Dwarf_Addr address, SourcePlace& place) {
   }
 }
 
+std::string symbol_of(Dwarf_Die* inlined) {
+  Dwarf_Attribute attribute;
+  const char* name = dwarf_formstring(dwarf_attr_integrate(inlined, DW_AT_linkage_name, &attribute));
+  return name != nullptr ? name : name_of(inlined);
+}
+
+// What was inlined below a unit or a function.
+void add_inlined(Dwarf_Die* parent, uint64_t bias, std::vector<InlinedCode>& found) {
+  Dwarf_Die die;
+  if (dwarf_child(parent, &die) != 0) return;
+  do {
+    const int tag = dwarf_tag(&die);
+    if (tag == DW_TAG_inlined_subroutine) {
+      InlinedCode code{symbol_of(&die), {}};
+      Dwarf_Addr base = 0, begin = 0, end = 0;
+      for (ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &begin, &end)) > 0;)
+        code.ranges.push_back({begin + bias, end + bias});
+      found.push_back(std::move(code));
+    }
+    if (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block ||
+        tag == DW_TAG_namespace || tag == DW_TAG_class_type || tag == DW_TAG_structure_type)
+      add_inlined(&die, bias, found);
+  } while (dwarf_siblingof(&die, &die) == 0);
+}
+
 // One file. Each has a libdw session of its own: sections of different modules may lie between each other's,
 // which one session could not tell apart.
 struct Session {
@@ -231,6 +256,16 @@ std::optional<SourcePlace> DebugInfo::at(uint64_t address) const {
   Dwarf_Die* unit = dwfl_module_addrdie(module, address, &bias);
   if (unit != nullptr) add_functions(unit, address - bias, place);
   return place;
+}
+
+std::vector<InlinedCode> DebugInfo::inlined_code() const {
+  std::vector<InlinedCode> found;
+  for (const auto& session : state_->sessions) {
+    Dwarf_Addr bias = 0;
+    for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(session->module, unit, &bias)) != nullptr;)
+      add_inlined(unit, bias, found);
+  }
+  return found;
 }
 
 }  // namespace slalom

@@ -41,6 +41,17 @@ struct SourcePlace {
 // The GNU build id of an ELF file, in hexadecimal; empty: it has none, or is no ELF file.
 std::string build_id_of(const std::filesystem::path& file);
 
+// A place where the compiler put a function's code into another's.
+struct InlinedCode {
+  struct Range {
+    uint64_t begin = 0, end = 0;
+    bool operator==(const Range&) const = default;
+  };
+  std::string symbol;  // as the linker would know it; of a function that it would not, the name alone
+  std::vector<Range> ranges;
+  bool operator==(const InlinedCode&) const = default;
+};
+
 struct DebugFile {
   std::filesystem::path path;
   uint64_t bias = 0;  // what loading added to the addresses of a position-independent program or library
@@ -58,6 +69,8 @@ class DebugInfo {
   DebugInfo& operator=(DebugInfo&&) noexcept;
 
   std::optional<SourcePlace> at(uint64_t address) const;
+  // All of it: reads everything that there is.
+  std::vector<InlinedCode> inlined_code() const;
   // The files that have no debug information, here or elsewhere.
   const std::vector<std::filesystem::path>& without() const;
 
