@@ -3,6 +3,7 @@
 
 #include "cli/program_target.h"
 #include "cli/search.h"
+#include "process/judge.h"
 #include "process/program_scope.h"
 #include "process/uncontrolled.h"
 
@@ -12,7 +13,7 @@ namespace {
 struct RunArguments {
   std::vector<std::string> command;
   std::string timeouts = "any";
-  std::string scratch;
+  std::string scratch, check, expected_output;
   std::vector<std::string> scope, atomic;
   uint32_t spurious = 0;
   bool any_status = false;
@@ -32,6 +33,11 @@ Result<Exit> run_program(const RunArguments& arguments) {
     program.scratch = std::filesystem::absolute(arguments.scratch).lexically_normal().string();
   for (const std::vector<std::string>* parts : {&arguments.scope, &arguments.atomic})
     for (const std::string& part : *parts) TRY(check_scope(part));
+  program.check = arguments.check;
+  if (!arguments.expected_output.empty()) {
+    TRY_ASSIGN(const std::string text, read_expected_output(arguments.expected_output));
+    program.expected_output = {arguments.expected_output, text};
+  }
   program.scope = arguments.scope;
   program.atomic = arguments.atomic;
   if (arguments.any_status) program.statuses = Program::Statuses::AnyGood;
@@ -79,6 +85,12 @@ void add_run(CLI::App& app, Run& run) {
   verb->add_option("--scratch", a->scratch, "start each execution in a fresh copy of this folder")
       ->type_name("DIR");
   verb->add_flag("--any-status", a->any_status, "an exit status other than 0 is no failure");
+  verb->add_option("--expect-output", a->expected_output,
+                   "what the program must print, to the letter, in every execution")
+      ->type_name("FILE");
+  verb->add_option("--check", a->check,
+                   "a shell command that reads what the program printed and exits with 0 if all is well")
+      ->type_name("COMMAND");
   verb->add_option("--patience", a->patience, "seconds that a thread may compute without an operation")
       ->capture_default_str()
       ->type_name("N")

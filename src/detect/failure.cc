@@ -1,5 +1,7 @@
 #include "detect/failure.h"
 
+#include <algorithm>
+
 #include "detect/titles.h"
 
 namespace slalom {
@@ -11,7 +13,9 @@ void FailureDetector::on_end(const Outcome& outcome) {
     return;  // its console says more
   const bool assertion = fault->kind == Faulted::Kind::Assertion;
   // The text of an assertion is part of the program; that of a crash is made at run time, with values in it.
-  const std::string what = assertion ? fault->what : generic_text(fault->what);
+  // Of several lines the first one says what is wrong, the others with which values.
+  const size_t line = std::min(fault->what.find('\n'), fault->what.size());
+  const std::string what = assertion ? fault->what.substr(0, line) : generic_text(fault->what);
   // A check that no agent makes (after all have ended) has no place.
   const std::string where = fault->agent ? fmt::format(" at {}", names_.place(fault->pc)) : "";
 
@@ -19,6 +23,7 @@ void FailureDetector::on_end(const Outcome& outcome) {
   verdict.kind = assertion ? BugKind::Assertion : BugKind::Crash;
   verdict.title = fmt::format("{}{}{}{}", assertion ? "assertion failed" : "crash", where,
                               what.empty() ? "" : ": ", what);
+  if (line < fault->what.size()) verdict.detail = fault->what.substr(line + 1);
   if (fault->agent) {
     const std::string source = names_.source(fault->pc);
     verdict.detail = fmt::format(

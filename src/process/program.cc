@@ -116,6 +116,10 @@ std::string to_text(const Program& program) {
   if (program.spurious != 0) json["spurious"] = program.spurious;
   if (!program.scope.empty()) json["scope"] = program.scope;
   if (!program.atomic.empty()) json["atomic"] = program.atomic;
+  if (program.expected_output)
+    json["expected_output"] = {{"file", program.expected_output->file},
+                               {"text", program.expected_output->text}};
+  if (!program.check.empty()) json["check"] = program.check;
   // Arguments may be any bytes; what is no text cannot be kept as such.
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -132,6 +136,13 @@ Result<Program> parse_program(const std::string& text) {
   program.path = string("path");
   program.hash = string("hash");
   program.scratch = string("scratch");
+  program.check = string("check");
+  if (const auto output = json.find("expected_output"); output != json.end()) {
+    if (!output->is_object() || !output->contains("file") || !(*output)["file"].is_string() ||
+        !output->contains("text") || !(*output)["text"].is_string())
+      return malformed();
+    program.expected_output = {(*output)["file"].get<std::string>(), (*output)["text"].get<std::string>()};
+  }
   const auto strings = [&](const char* key, std::vector<std::string>& to) {
     const auto at = json.find(key);
     if (at == json.end()) return true;

@@ -5,6 +5,7 @@
 // preloaded library could not control.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,17 @@ struct Program {
   // Parts of it ("module:NAME", "function:NAME*"), with what these call: where the search switches threads
   // (empty: everywhere), and where it does not. The innermost one decides (process/program_scope.h).
   std::vector<std::string> scope, atomic;
+
+  // What else must be right at the end of an execution: what it has printed, and what a command of the user's
+  // says that is given it (process/judge.h).
+  struct ExpectedOutput {
+    std::string file;  // where it was written down, for messages
+    std::string text;
+    bool operator==(const ExpectedOutput&) const = default;
+  };
+  std::optional<ExpectedOutput> expected_output;
+  std::string check;  // for a shell; empty: there is none
+  bool is_judged() const { return expected_output || !check.empty(); }
 
   std::string
       scratch;  // absolute: each execution starts in a fresh copy of that folder; empty: where slalom is

@@ -66,6 +66,7 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   bool wants(ChoiceKind kind);
   ChoicePoint choice_point() const;
   Outcome conclude();
+  Outcome judge(uint32_t status);
   Deadlocked deadlock() const;
   uint64_t next_stop(const Seen& agent) const;
   void let_run(uint32_t agent);

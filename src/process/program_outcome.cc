@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "process/judge.h"
 #include "process/program_machine.h"
 
 namespace slalom {
@@ -37,7 +38,7 @@ Outcome ProgramMachine::conclude() {
   if (ending.agent < agents_.size()) fault.agent = agents_[ending.agent].id;
   fault.pc = Place{ending.pc};
   const auto exited = [&](uint32_t code) -> Outcome {
-    if (code == 0 || program_.statuses == Program::Statuses::AnyGood) return Exited{};
+    if (code == 0 || program_.statuses == Program::Statuses::AnyGood) return judge(code);
     fault.kind = Faulted::Kind::Assertion;
     if (ending.agent < agents_.size()) fault.pc = agents_[ending.agent].pending.pc;
     fault.what = fmt::format("the program exits with status {}", code);
@@ -68,6 +69,23 @@ Outcome ProgramMachine::conclude() {
   fault.what =
       fmt::format("killed by signal {}", sigabbrev_np(signal) == nullptr ? "?" : sigabbrev_np(signal));
   return fault;
+}
+
+// The program has ended well, as far as it says itself.
+Outcome ProgramMachine::judge(uint32_t status) {
+  if (!program_.is_judged()) return Exited{};
+  if (zygote_->output_is_full())
+    return ToolError{"the program prints more than --expect-output and --check can look at, 64 MB"};
+  const std::string output = zygote_->output();
+  hash_ = combine(hash_, hash_text(output));
+  if (program_.expected_output)
+    if (std::optional<std::string> wrong = unexpected(*program_.expected_output, output))
+      return Faulted{Faulted::Kind::Assertion, {}, {}, *std::move(wrong)};
+  if (program_.check.empty()) return Exited{};
+  const Result<std::optional<std::string>> wrong = run_check(
+      {program_.check, zygote_->folder(), zygote_->output_file(), output.size(), status, options_.patience});
+  if (!wrong.ok()) return ToolError{wrong.error().message};
+  return *wrong ? Outcome(Faulted{Faulted::Kind::Assertion, {}, {}, **wrong}) : Exited{};
 }
 
 Deadlocked ProgramMachine::deadlock() const {

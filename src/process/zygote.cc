@@ -31,6 +31,7 @@ using preload::Phase;
 using preload::Turn;
 
 constexpr off_t kErrorBytes = 1 << 20;
+constexpr off_t kOutputBytes = 64 << 20;
 constexpr int kMostDescriptors = 1024;           // that are looked at one by one
 constexpr long kSliceNanoseconds = 100'000'000;  // between two looks at whether the target still lives
 constexpr uint32_t kSlicesPerSecond = 10;
@@ -114,6 +115,15 @@ void pad(const std::vector<std::string>& arguments, std::vector<std::string>& en
   environment.push_back(fmt::format("{}={}", kName, std::string((kBytes - bytes % kBytes) % kBytes, '.')));
 }
 
+// What was written to a file, up to so many bytes.
+std::string beginning_of(int file, off_t most) {
+  const off_t written = std::clamp<off_t>(lseek(file, 0, SEEK_CUR), 0, most);
+  std::string text(static_cast<size_t>(written), '\0');
+  const ssize_t got = written == 0 ? 0 : pread(file, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
 bool starts_with_any(const std::string& text, std::initializer_list<const char*> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](const char* prefix) { return text.rfind(prefix, 0) == 0; });
@@ -160,13 +170,15 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   patience_ = options.patience;
   Descriptor memory(memfd_create("slalom-channel", MFD_CLOEXEC));
   errors_ = memfd_create("slalom-errors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (program.is_judged()) output_ = memfd_create("slalom-output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   int trouble[2];
-  if (memory.get() < 0 || errors_ < 0 || nothing.get() < 0 || pipe2(trouble, O_CLOEXEC) != 0 ||
-      ftruncate(memory.get(), sizeof(Channel)) != 0 || ftruncate(errors_, kErrorBytes) != 0)
+  if (memory.get() < 0 || errors_ < 0 || (program.is_judged() && output_ < 0) || nothing.get() < 0 ||
+      pipe2(trouble, O_CLOEXEC) != 0 || ftruncate(memory.get(), sizeof(Channel)) != 0 ||
+      ftruncate(errors_, kErrorBytes) != 0 || (output_ >= 0 && ftruncate(output_, kOutputBytes) != 0))
     return error("the program cannot be started: {}", std::strerror(errno));
   Descriptor trouble_read(trouble[0]), trouble_write(trouble[1]);
-  fcntl(errors_, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
+  for (const int file : {errors_, output_}) fcntl(file, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
   void* mapped = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return error("there is no memory for the program: {}", std::strerror(errno));
   channel_ = static_cast<Channel*>(mapped);
@@ -185,7 +197,9 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
                       pointers(environment),
                       memory.get(),
                       errors_,
-                      show ? -1 : nothing.get(),
+                      output_ >= 0 ? output_
+                      : show       ? -1
+                                   : nothing.get(),
                       nothing.get(),
                       trouble_write.get(),
                       core_,
@@ -248,11 +262,13 @@ Zygote::~Zygote() {
   }
   if (channel_ != nullptr) munmap(channel_, sizeof(Channel));
   if (errors_ >= 0) close(errors_);
+  if (output_ >= 0) close(output_);
 }
 
 Result<void> Zygote::fork_execution() {
   if (scratch_) TRY(scratch_->restore());
   lseek(errors_, 0, SEEK_SET);  // the target shares the position
+  if (output_ >= 0) lseek(output_, 0, SEEK_SET);
   channel_->parent_turn.store(0, std::memory_order_relaxed);
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
   channel_->zygote_turn.store(1, std::memory_order_release);
@@ -320,12 +336,13 @@ std::vector<uint8_t> Zygote::memory(preload::Range range) const {
 }
 
 std::string Zygote::errors() const {
-  const off_t written = std::clamp<off_t>(lseek(errors_, 0, SEEK_CUR), 0, kErrorBytes);
-  if (written == 0) return {};
-  std::string text(static_cast<size_t>(std::min<off_t>(written, 1 << 16)), '\0');
-  const ssize_t got = pread(errors_, text.data(), text.size(), 0);
-  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
-  return text;
+  return beginning_of(errors_, 1 << 16);
+}
+std::string Zygote::output() const {
+  return beginning_of(output_, kOutputBytes);
+}
+bool Zygote::output_is_full() const {
+  return lseek(output_, 0, SEEK_CUR) >= kOutputBytes;
 }
 
 }  // namespace slalom

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,6 +61,10 @@ class Zygote {
   // Ends the execution, in which `agent` (or nobody) waits for its turn.
   void end_execution(uint32_t agent);
   std::vector<uint8_t> memory(preload::Range range) const;  // of the process; empty: it cannot be read
+  std::string output() const;  // what it wrote to standard output, if the program is judged by that
+  int output_file() const { return output_; }
+  bool output_is_full() const;
+  std::filesystem::path folder() const { return scratch_ ? scratch_->folder() : "."; }
   std::string errors() const;  // what the execution wrote to standard error, at least the beginning
 
  private:
@@ -69,7 +74,7 @@ class Zygote {
   Result<void> read_modules(const Program& program, const std::string& library);
 
   preload::Channel* channel_ = nullptr;
-  int errors_ = -1;
+  int errors_ = -1, output_ = -1;
   pid_t process_ = -1;
   int core_ = 0;
   pid_t tied_thread_ = -1;

@@ -111,7 +111,7 @@ std::string outcome_text(const Outcome& outcome, const Names& names) {
           [](const Faulted& fault) {
             return fmt::format("{}: {}",
                                fault.kind == Faulted::Kind::Assertion ? "assertion failed" : "crash",
-                               printable(fault.what));
+                               printable(fault.what.substr(0, fault.what.find('\n'))));
           },
           [&](const LimitReached& limit) {
             return fmt::format("stopped at the limit of {}{}", plural(limit.steps, "step"),

@@ -28,15 +28,22 @@ TEST(Program, SurvivesItsText) {
   program.timeouts = Program::Timeouts::Idle;
   program.statuses = Program::Statuses::AnyGood;
   program.spurious = 3;
+  program.scope = {"module:libx.so", "function:X::*"};
+  program.atomic = {"function:log"};
+  program.check = "grep -q '\"x\"'";
+  program.expected_output = {"expected.txt", "one\ntwo"};
   const Result<Program> again = parse_program(to_text(program));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(*again, program);
 }
 
 TEST(Program, ReadsNothingFromNonsense) {
-  for (const char* text : {"", "{", "[]", "{}", R"({"path":"x","arguments":["x"]})",
-                           R"({"path":"/x","arguments":[]})", R"({"path":"/x","arguments":[1]})",
-                           R"({"path":"/x","arguments":{"a":"b"}})", R"({"path":1,"arguments":["x"]})"})
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"path":"x","arguments":["x"]})", R"({"path":"/x","arguments":[]})",
+        R"({"path":"/x","arguments":[1]})", R"({"path":"/x","arguments":{"a":"b"}})",
+        R"({"path":1,"arguments":["x"]})", R"({"path":"/x","arguments":["x"],"scope":"y"})",
+        R"({"path":"/x","arguments":["x"],"expected_output":"y"})",
+        R"({"path":"/x","arguments":["x"],"expected_output":{"file":"y"}})"})
     EXPECT_FALSE(parse_program(text).ok()) << text;
   const std::string good = to_text({"/usr/bin/x", {"x", "y"}, "0123456789abcdef"});
   Rng rng(1, 0);
