@@ -3,7 +3,7 @@
 // A gadget with one buffer, which is set up by one call and given back by another.
 //
 // The bug, as in drivers whose reset may come from two sides: a reset looks at the buffer under the lock,
-// frees it without, and forgets it under the lock again. Two resets see the same buffer, and both free it.
+// and forgets it under the lock again, before it frees it. Two resets see the same buffer, and both free it.
 // The lists of free memory are wrong from then on; the kernel notices much later, or never.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -26,12 +26,12 @@ static noinline long reset(void) {
   buffer = NULL;
 #endif
   spin_unlock(&gadget_lock);
-  kfree(old);
 #ifndef FIXED
   spin_lock(&gadget_lock);
   if (buffer == old) buffer = NULL;
   spin_unlock(&gadget_lock);
 #endif
+  kfree(old);
   return 0;
 }
 
