@@ -1,7 +1,6 @@
 #include "vm/cpu/blocks.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/check.h"
@@ -10,7 +9,6 @@
 #include "vm/memory/mmu.h"
 
 namespace slalom::vm {
-namespace {
 
 // Ops on their way into a block, with hooks where they are wanted.
 struct Draft {
@@ -50,19 +48,29 @@ struct Draft {
   }
 };
 
-Block* make_block(Physical address, CodeMode mode, const Draft& draft, void* memory = nullptr) {
-  const size_t extra = mode.observed() ? draft.count : 0;
-  if (memory == nullptr) memory = std::malloc(sizeof(Block) + draft.stored * sizeof(Op) + extra);
-  CHECK(memory != nullptr, "out of memory for decoded code");
+namespace {
+
+// Without hooks there are as many ops as instructions, and perhaps one more.
+size_t size_of(unsigned count, unsigned stored, bool observed) {
+  return observed ? sizeof(Block) + stored * sizeof(Op) + sizeof(Block::Edge) + count
+                  : sizeof(Block) + (count + 1) * sizeof(Op);
+}
+size_t size_of(const Block& block) {
+  if (block.modifies == nullptr) return size_of(block.count, 0, false);
+  return static_cast<size_t>(block.modifies + block.count - reinterpret_cast<const uint8_t*>(&block));
+}
+
+Block* make_block(Physical address, CodeMode mode, const Draft& draft, void* memory) {
   Block* block = new (memory) Block;
   block->address = address;
   block->mode = mode;
   block->count = static_cast<uint8_t>(draft.count);
   block->bytes = static_cast<uint16_t>(draft.bytes);
   std::memcpy(static_cast<void*>(block->ops), draft.ops, draft.stored * sizeof(Op));
-  if (extra > 0) {
-    auto* modifies = reinterpret_cast<uint8_t*>(block->ops + draft.stored);
-    std::memcpy(modifies, draft.modifies, extra);
+  if (mode.observed()) {
+    auto* edge = new (static_cast<void*>(block->ops + draft.stored)) Block::Edge;
+    auto* modifies = reinterpret_cast<uint8_t*>(edge + 1);
+    std::memcpy(modifies, draft.modifies, draft.count);
     block->modifies = modifies;
   }
   return block;
@@ -72,28 +80,27 @@ Block* make_block(Physical address, CodeMode mode, const Draft& draft, void* mem
 
 Blocks::Blocks(uint64_t pages) : pages_(pages) {}
 
-Blocks::~Blocks() {
-  for (const auto& page : pages_)
-    if (page != nullptr)
-      for (Block* block : page->buckets)
-        while (block != nullptr) {
-          Block* next = block->next_in_page;
-          std::free(block);
-          block = next;
-        }
-  for (Straddler& one : straddlers_) std::free(one.block);
-  free_dead();
-}
+Blocks::~Blocks() = default;
 
 void Blocks::free_dead() {
-  for (Block* block : dead_) std::free(block);
+  for (Block* block : dead_) arena_.give_back(block, size_of(*block));
   dead_.clear();
+}
+
+void System::bury() {
+  if (!blocks->bury()) return;
+  for (const auto& cpu : cpus) cpu->returns.fill(nullptr);
+}
+
+Block* Blocks::make(Physical address, CodeMode mode, const Draft& draft) {
+  const size_t size = size_of(draft.count, draft.stored, mode.observed());
+  return make_block(address, mode, draft, arena_.take(size));
 }
 
 Block* Blocks::find(uint64_t ram_page, unsigned offset, CodeMode mode) const {
   const Page* page = pages_[ram_page].get();
   if (page == nullptr) return nullptr;
-  Block* block = page->buckets[offset % kBuckets];
+  Block* block = page->buckets[bucket_of(offset)];
   while (block != nullptr && ((block->address & (kPageSize - 1)) != offset || block->mode != mode))
     block = block->next_in_page;
   return block;
@@ -116,7 +123,7 @@ Block* Blocks::decode(System& system, uint64_t ram_page, const uint8_t* code, un
   if (draft.count == 0) return nullptr;
   const unsigned bytes = draft.bytes;
   draft.end(offset + bytes < kPageSize);
-  Block* block = make_block(address, mode, draft);
+  Block* block = make(address, mode, draft);
 
   auto& page = pages_[ram_page];
   if (page == nullptr) page = std::make_unique<Page>();
@@ -126,8 +133,9 @@ Block* Blocks::decode(System& system, uint64_t ram_page, const uint8_t* code, un
   }
   for (unsigned chunk = offset / kChunk; chunk <= (offset + bytes - 1) / kChunk; ++chunk)
     page->decoded |= uint64_t{1} << chunk;
-  block->next_in_page = page->buckets[offset % kBuckets];
-  page->buckets[offset % kBuckets] = block;
+  Block*& bucket = page->buckets[bucket_of(offset)];
+  block->next_in_page = bucket;
+  bucket = block;
   return block;
 }
 
@@ -137,7 +145,7 @@ Block* Blocks::straddling(const System& system, Physical address, const uint8_t*
   if (slot.block != nullptr && slot.address == address && slot.block->mode == mode &&
       slot.length == available && std::memcmp(slot.bytes.data(), bytes, available) == 0) {
     // What follows it lies in another page, which comes and goes by itself.
-    slot.block->taken = slot.block->fallthrough = nullptr;
+    slot.block->forget_links();
     return slot.block;
   }
   Decoded one = decode_instruction(bytes, available, mode, kPageSize, 0);
@@ -146,7 +154,7 @@ Block* Blocks::straddling(const System& system, Physical address, const uint8_t*
   draft.add(system, mode, address, one);
   draft.end(false);
   if (slot.block != nullptr) dead_.push_back(slot.block);
-  slot.block = make_block(address, mode, draft);
+  slot.block = make(address, mode, draft);
   slot.address = address;
   // All of them: that bytes are no instruction may depend on the last.
   slot.length = available;

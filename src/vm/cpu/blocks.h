@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "vm/cpu/op.h"
+#include "vm/memory/arena.h"
 
 namespace slalom::vm {
 
 struct System;
+struct Draft;
 
 class Blocks {
  public:
@@ -31,19 +33,23 @@ class Blocks {
   void drop_observed(System& system);
   void drop_observed_at(System& system, Physical address);
 
-  // The same in memory of the caller's (room for Block::kRoom ops, and a byte for each), remembering nothing.
+  // The same in memory of the caller's (as much as Cpu::scratch has), remembering nothing.
   static Block* decode_one(const System& system, std::byte* memory, Physical address, const uint8_t* bytes,
                            unsigned available, CodeMode mode);
 
   bool overlaps(uint64_t ram_page, unsigned offset, unsigned size) const;
   void drop_page(System& system, uint64_t ram_page);
-  // When no block runs: frees what was dropped.
-  void bury() {
-    if (!dead_.empty()) free_dead();
+  // When no block runs: frees what was dropped. False: that was nothing.
+  bool bury() {
+    if (dead_.empty()) return false;
+    free_dead();
+    return true;
   }
 
  private:
   static constexpr unsigned kBuckets = 64, kChunk = 64;
+  // Functions begin at multiples of 16.
+  static unsigned bucket_of(unsigned offset) { return (offset ^ offset >> 6) % kBuckets; }
   struct Page {
     std::array<Block*, kBuckets> buckets{};
     uint64_t decoded = 0;  // a bit for each chunk of the page that holds decoded bytes
@@ -54,9 +60,11 @@ class Blocks {
     unsigned length = 0;
     Block* block = nullptr;
   };
+  Block* make(Physical address, CodeMode mode, const Draft& draft);
   void free_dead();
   void drop_observed_in(Page& page);
 
+  Arena arena_;
   std::vector<std::unique_ptr<Page>> pages_;
   std::vector<Block*> dead_;
   std::array<Straddler, 256> straddlers_;

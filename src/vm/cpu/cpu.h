@@ -100,6 +100,10 @@ struct JumpCache {
   static constexpr unsigned kMostLow = 512;
   std::array<Entry, kEntries> entries;
   uint64_t salt = uint64_t{1} << 48;
+  // Of links between blocks, which know no more than what a cache has found in the upper half. Another one
+  // whenever some of that is forgotten; 0: not known yet (see find_generation). CPUs for which the upper half
+  // is the same have the same, since they run the same blocks.
+  uint32_t generation = 0;
   // Entries of addresses below the middle, which go when the address space changes. More: all do.
   std::array<uint16_t, kMostLow> low;
   unsigned low_count = 0;
@@ -118,6 +122,7 @@ struct JumpCache {
     low_count = 0;
   }
   void forget() {
+    generation = 0;
     low_count = 0;
     salt += uint64_t{1} << 48;
     if (salt == 0) {
@@ -156,6 +161,7 @@ struct System {
   std::unique_ptr<Blocks> blocks;
   std::vector<std::unique_ptr<Cpu>> cpus;
   std::vector<TableUse> tables;  // by page
+  uint32_t generations = 0;      // of links between blocks, so far
 
   Tap* tap = nullptr;     // who observes, if anybody does
   bool remembers = true;  // else every instruction is translated and decoded anew: slow, to compare with
@@ -163,6 +169,7 @@ struct System {
 
   void forget_jumps();      // everywhere: some virtual address leads to other code now
   void forget_low_jumps();  // of addresses below the middle
+  void bury();              // when no block runs: those that were dropped
 };
 
 struct Cpu {
@@ -227,6 +234,10 @@ struct Cpu {
   uint64_t quiet_first = 0, quiet_room = ~0;  // they are used while the stack pointer is there
   Tlb empty_tlb;  // never filled: while alignment is checked, every access is a slow one
   std::array<JumpCache, 2> jump_caches;
+  // The blocks whose calls have not returned, the latest last: a guess, where a return leads to.
+  static constexpr unsigned kReturns = 32;
+  std::array<Block*, kReturns> returns{};
+  unsigned return_count = 0;
   std::string unknown;
   std::unique_ptr<std::byte[]> scratch;  // a truncated block
 

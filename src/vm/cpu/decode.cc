@@ -143,7 +143,7 @@ const Op* fall_through(Cpu& cpu, const Op* op) {
   return jump_near(cpu, cpu.gpr(kRip) + op->offset, cpu.block->fallthrough);
 }
 const Op* fall_off_page(Cpu& cpu, const Op* op) {
-  return jump_to(cpu, cpu.gpr(kRip) + op->offset);
+  return jump_far(cpu, cpu.gpr(kRip) + op->offset);
 }
 
 bool promised(const Instruction& in) {

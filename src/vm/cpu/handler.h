@@ -80,6 +80,44 @@ inline const Op* jump_to(Cpu& cpu, uint64_t rip) {
   return leave(cpu, rip);
 }
 
+// The same, as far as `link` and `link_rip` of block `from` do not know better.
+[[gnu::noinline]] const Op* jump_and_link(Cpu& cpu, uint64_t rip, Block& from, Block*& link,
+                                          uint64_t& link_rip);
+
+// The running block's last op goes on at rip, which may be in another page.
+inline const Op* jump_far(Cpu& cpu, uint64_t rip) {
+  Block& from = *cpu.block;
+  if (__builtin_expect(
+          from.taken_rip == rip && from.generation == cpu.jumps->generation && cpu.left >= from.taken->count,
+          1)) {
+    cpu.regs.gpr[kRip] = rip;
+    return enter(cpu, from.taken);
+  }
+  SLALOM_JUMP return jump_and_link(cpu, rip, from, from.taken, from.taken_rip);
+}
+
+// The running block calls, and is to go on at `rip` after that.
+inline void expect_return(Cpu& cpu, uint64_t rip) {
+  Block& from = *cpu.block;
+  if (from.fallthrough_rip != rip) {
+    from.fallthrough_rip = rip;
+    from.fallthrough = nullptr;
+  }
+  cpu.returns[cpu.return_count++ % Cpu::kReturns] = &from;
+}
+
+inline const Op* return_to(Cpu& cpu, uint64_t rip) {
+  Block* const caller = cpu.returns[--cpu.return_count % Cpu::kReturns];
+  if (__builtin_expect(caller == nullptr || caller->fallthrough_rip != rip, 0)) return jump_to(cpu, rip);
+  if (__builtin_expect(caller->generation == cpu.jumps->generation && caller->fallthrough != nullptr &&
+                           cpu.left >= caller->fallthrough->count,
+                       1)) {
+    cpu.regs.gpr[kRip] = rip;
+    return enter(cpu, caller->fallthrough);
+  }
+  SLALOM_JUMP return jump_and_link(cpu, rip, *caller, caller->fallthrough, caller->fallthrough_rip);
+}
+
 // Goes on within the same page, where a link may know the block.
 inline const Op* jump_near(Cpu& cpu, uint64_t rip, Block*& link) {
   Block* block = link;

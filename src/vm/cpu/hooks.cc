@@ -41,11 +41,10 @@ void arrive(Cpu& cpu, const Op* op) {
   Tap& tap = *cpu.tap;
   const uint64_t rip = cpu.gpr(kRip);
   if (tap.filter.edges) {
-    Block& block = *cpu.block;
     const uint64_t from = std::exchange(cpu.came_from, rip);
     const Block::Edge edge{from, rip, tap.coverage.round()};
-    if (from != 0 && block.edge != edge) {
-      block.edge = edge;
+    if (from != 0 && cpu.block->edge() != edge) {
+      cpu.block->edge() = edge;
       tap.coverage.add(from, rip);
     }
   }
@@ -58,6 +57,16 @@ void arrive(Cpu& cpu, const Op* op) {
 // Most blocks were reached by a jump and begin no function.
 const Op* at_block(Cpu& cpu, const Op* op) {
   const Tap& tap = *cpu.tap;
+  // What comes next is somewhere else in memory, and more than the host's caches can hold.
+  const Block& block = *cpu.block;
+  const auto fetch = [&](const Block* next) {
+    // That nothing lies at null would be found out at great length.
+    if (next == nullptr) next = &block;
+    __builtin_prefetch(next);
+    __builtin_prefetch(next->ops);
+  };
+  fetch(block.taken);
+  fetch(block.fallthrough);
   cpu.look_at_stack();
   if (tap.filter.edges || cpu.transfer != 0 || tap.functions.may_begin(cpu.gpr(kRip)))
     SLALOM_JUMP return enter_block(cpu, op);

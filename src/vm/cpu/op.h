@@ -44,7 +44,6 @@ struct Op {
 
   uint64_t end() const { return uint64_t{offset} + length; }
 };
-static_assert(sizeof(Op) == 40 || sizeof(Op) == 32);
 
 // What decoding depends on besides the bytes.
 struct CodeMode {
@@ -63,20 +62,40 @@ struct Block {
   static constexpr unsigned kMaxOps = 48;             // instructions
   static constexpr unsigned kRoom = 3 * kMaxOps + 2;  // ops, with hooks and what ends the block
 
-  Block* taken = nullptr;  // where its last op leads, when that is a block of the same page
+  // Where its last op leads: a block of the same page, or else one that was found at the address beside it by
+  // a jump cache, as long as that is of this generation. `fallthrough` is also where its call returns to.
+  Block* taken = nullptr;
   Block* fallthrough = nullptr;
-  Physical address = 0;
+  uint64_t taken_rip = kNowhere;
+  uint64_t fallthrough_rip = kNowhere;
+  static constexpr uint64_t kNowhere = uint64_t{1} << 63;  // no canonical address
+  uint32_t generation = 0;
   CodeMode mode;
   uint8_t count = 0;  // instructions; one more op follows where the last of them is no jump
   uint16_t bytes = 0;
+  const uint8_t* modifies = nullptr;  // of an observed block: for each instruction what it does to memory
+  static constexpr uint8_t kLocked = 0x80;  // of those, besides a Modify
+  Physical address = 0;
   Block* next_in_page = nullptr;
+  Op ops[];  // hooks have the number of the instruction behind them, and length 0
+
+  void forget_links() {
+    taken = fallthrough = nullptr;
+    taken_rip = kNowhere;
+  }
+  void begin_generation(uint32_t now) {
+    if (generation != now) forget_links();
+    generation = now;
+  }
+
   struct Edge {  // of an observed block: the last one that led to it, in which round of coverage
     uint64_t from = 0, to = 0, round = 0;
     bool operator==(const Edge&) const = default;
-  } edge;
-  const uint8_t* modifies = nullptr;  // of an observed block: for each instruction what it does to memory
-  static constexpr uint8_t kLocked = 0x80;  // of those, besides a Modify
-  Op ops[];  // hooks have the number of the instruction behind them, and length 0
+  };
+  // Few want to know it, so it lies before what `modifies` points to. Of a whole block, or its beginning.
+  Edge& edge() const { return *reinterpret_cast<Edge*>(const_cast<uint8_t*>(modifies) - sizeof(Edge)); }
 };
+// One line of the host's cache, so that of ops none lies in two.
+static_assert(sizeof(Block) == 64 && sizeof(Op) == 32);
 
 }  // namespace slalom::vm

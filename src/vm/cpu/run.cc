@@ -35,7 +35,8 @@ void System::forget_low_jumps() {
 Cpu::Cpu(System& all, unsigned number)
     : system(all),
       id(number),
-      scratch(new std::byte[sizeof(Block) + Block::kRoom * sizeof(Op) + Block::kMaxOps]) {
+      scratch(
+          new std::byte[sizeof(Block) + Block::kRoom * sizeof(Op) + sizeof(Block::Edge) + Block::kMaxOps]) {
   set_cpl(0);
 }
 
@@ -305,7 +306,7 @@ Exit Cpu::run(uint64_t instructions) {
   Exit exit = Exit::Budget;
   while (left > 0) {
     block = nullptr;
-    system.blocks->bury();
+    system.bury();
     leave = Leave::Block;
     Block* next = next_block();
     if (next != nullptr) {

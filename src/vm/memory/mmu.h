@@ -64,6 +64,9 @@ struct UpperHalf {
   uint64_t cr0 = 0, cr4 = 0, efer = 0;
   std::array<uint8_t, kPageSize / 2> entries{};  // of the root
 };
+// For a CPU whose jump cache has none: that of another CPU which reads the upper half in the same way, or a
+// new one; 0: there are no more.
+uint32_t find_generation(Cpu& cpu);
 // After registers and the `changed` pages were restored: what of a kernel's translations cannot have changed
 // stays, so that not every execution has to find all of it again. `before`: of each CPU, before that.
 void forget_restored(System& system, std::span<const UpperHalf> before, std::span<const uint32_t> changed);

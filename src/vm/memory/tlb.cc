@@ -61,9 +61,11 @@ void forget_table(System& system, uint64_t first) {
   for (const auto& cpu : system.cpus) {
     for (Tlb& tlb : cpu->tlbs)
       for (uint64_t address = first; address != first + kReach; address += kPageSize) tlb.drop(address);
-    for (JumpCache& cache : cpu->jump_caches)
+    for (JumpCache& cache : cpu->jump_caches) {
+      cache.generation = 0;
       for (JumpCache::Entry& entry : cache.entries)
         if ((entry.tag ^ cache.salt) - first < kReach) entry = {};
+    }
   }
 }
 
@@ -86,6 +88,28 @@ bool forget_tables(System& system, std::span<const uint32_t> changed) {
 }
 
 }  // namespace
+
+uint32_t find_generation(Cpu& cpu) {
+  System& system = cpu.system;
+  const UpperHalf own(cpu);
+  // The root is watched from now on, although it was perhaps not this CPU that read it.
+  if (own.known) note_table(system, system.ram.page_of(cpu.regs.cr3 & kTableMask), 0, 4, false);
+  const auto reads_as = [&own](UpperHalf other) {
+    // Of old there were pages of 4 MiB, and Linux leaves them to the first CPU.
+    other.cr4 ^= (other.cr4 ^ own.cr4) & cr4::kPse;
+    return other == own;
+  };
+  // Whether it is observed is a matter of the privilege, which need not be the same now.
+  const auto mode = [](const Cpu& one) { return one.mode.bits & ~CodeMode::kObserved; };
+  for (const auto& other : system.cpus) {
+    const uint32_t generation = other->jump_caches[0].generation;
+    if (cpu.cpl == 0 && own.known && generation != 0 && other->tap == cpu.tap && mode(*other) == mode(cpu) &&
+        reads_as(UpperHalf(*other)))
+      return generation;
+  }
+  constexpr uint32_t kLast = ~uint32_t{0};
+  return system.generations == kLast ? 0 : ++system.generations;
+}
 
 void forget_restored(System& system, std::span<const UpperHalf> before, std::span<const uint32_t> changed) {
   if (!forget_tables(system, changed)) return forget_all(system);

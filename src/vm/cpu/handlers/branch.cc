@@ -19,7 +19,7 @@ const Op* jcc(Cpu& cpu, const Op* op) {
 
 template <unsigned code>
 const Op* jcc_far(Cpu& cpu, const Op* op) {
-  if (cpu.flags.condition<code>()) return jump_to(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
+  if (cpu.flags.condition<code>()) return jump_far(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
   return jump_near(cpu, next_rip(cpu, op), cpu.block->fallthrough);
 }
 
@@ -34,7 +34,7 @@ const Op* jmp(Cpu& cpu, const Op* op) {
   return jump_near(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate), cpu.block->taken);
 }
 const Op* jmp_far_page(Cpu& cpu, const Op* op) {
-  return jump_to(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
+  return jump_far(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
 }
 
 template <Source source>
@@ -42,14 +42,15 @@ const Op* jmp_indirect64(Cpu& cpu, const Op* op) {
   uint64_t target;
   if (!load_source<uint64_t, source>(cpu, op, target)) return stop(cpu, op);
   if (!is_canonical(target)) return raise(cpu, op, kProtection, 0);
-  return jump_to(cpu, target);
+  return jump_far(cpu, target);
 }
 
 const Op* call64(Cpu& cpu, const Op* op) {
   const uint64_t sp = cpu.gpr(kRsp) - 8;
   if (!store(cpu, op, sp, next_rip(cpu, op))) return stop_at_stack(cpu, op);
   cpu.gpr(kRsp) = sp;
-  return jump_to(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
+  expect_return(cpu, next_rip(cpu, op));
+  return jump_far(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
 }
 
 template <Source source>
@@ -60,7 +61,8 @@ const Op* call_indirect64(Cpu& cpu, const Op* op) {
   if (!store(cpu, op, sp, next_rip(cpu, op))) return stop_at_stack(cpu, op);
   if (!is_canonical(target)) return raise(cpu, op, kProtection, 0);
   cpu.gpr(kRsp) = sp;
-  return jump_to(cpu, target);
+  expect_return(cpu, next_rip(cpu, op));
+  return jump_far(cpu, target);
 }
 
 const Op* ret64(Cpu& cpu, const Op* op) {
@@ -68,7 +70,7 @@ const Op* ret64(Cpu& cpu, const Op* op) {
   if (!load(cpu, op, cpu.gpr(kRsp), target)) return stop_at_stack(cpu, op);
   if (!is_canonical(target)) return raise(cpu, op, kProtection, 0);
   cpu.gpr(kRsp) += 8 + static_cast<uint64_t>(op->immediate);
-  return jump_to(cpu, target);
+  return return_to(cpu, target);
 }
 
 // The rest is for 16- and 32-bit code. op.extra: operand size in bytes.
@@ -248,6 +250,21 @@ Handler select_jump(Instruction& in, Op& op, int condition) {
 }
 
 }  // namespace
+
+const Op* jump_and_link(Cpu& cpu, uint64_t rip, Block& from, Block*& link, uint64_t& link_rip) {
+  JumpCache& jumps = *cpu.jumps;
+  const JumpCache::Entry& entry = jumps.at(rip);
+  // What lies below the middle changes with every address space.
+  if (entry.tag == (rip ^ jumps.salt) && static_cast<int64_t>(rip) < 0) {
+    if (jumps.generation == 0) jumps.generation = find_generation(cpu);
+    from.begin_generation(jumps.generation);
+    if (jumps.generation != 0) {
+      link = entry.block;
+      link_rip = rip;
+    }
+  }
+  SLALOM_JUMP return jump_to(cpu, rip);
+}
 
 Handler select_branch(Instruction& in, Op& op) {
   const bool is_long = in.mode.is_long();

@@ -1,0 +1,28 @@
+#include "vm/memory/arena.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+
+#include "base/check.h"
+
+namespace slalom::vm {
+
+void Arena::begin_chunk() {
+  static_assert(kMost <= kChunk);
+  void* chunk = std::aligned_alloc(kChunk, kChunk);
+  CHECK(chunk != nullptr, "out of memory");
+  madvise(chunk, kChunk, MADV_HUGEPAGE);
+  chunks_.push_back(chunk);
+  next_ = static_cast<std::byte*>(chunk);
+  left_ = kChunk / kLine;
+}
+
+void Arena::clear() {
+  for (void* chunk : chunks_) std::free(chunk);
+  chunks_.clear();
+  free_.clear();
+  left_ = 0;
+}
+
+}  // namespace slalom::vm
