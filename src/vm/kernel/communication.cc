@@ -32,7 +32,7 @@ inline Communication::Cell& Communication::cell(uint64_t granule) {
   if (page >= pages_.size()) [[unlikely]]
     pages_.resize(page + 1);
   if (pages_[page] == nullptr) [[unlikely]]
-    pages_[page] = std::make_unique<Page>();
+    pages_[page] = new (arena_.take(sizeof(Page))) Page{};
   return (*pages_[page])[granule % kPageCells];
 }
 
@@ -87,6 +87,7 @@ void Communication::add_instructions(std::span<const Access> accesses) {
 void Communication::clear() {
   if (++round_ == 0) {
     pages_.clear();
+    arena_.clear();
     round_ = 1;
   }
   state_.used.clear();

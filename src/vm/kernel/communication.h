@@ -7,13 +7,13 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/strong.h"
 #include "trace/access.h"
 #include "vm/devices/interrupts.h"
+#include "vm/memory/arena.h"
 
 namespace slalom::vm {
 
@@ -25,6 +25,12 @@ inline unsigned context_of(unsigned cpu, bool interrupt) {
 class Communication {
  public:
   void add(unsigned context, std::span<const Access> accesses);  // they are made
+  // It is soon to be added: what is known of its memory is far away.
+  void expect(const Access& access) const {
+    const uint64_t granule = first_granule(access), page = granule / kPageCells;
+    if (page < pages_.size() && pages_[page] != nullptr)
+      __builtin_prefetch(&(*pages_[page])[granule % kPageCells]);
+  }
   void clear();
   // The memory that several contexts used, at least one writing, in the order in which it became so.
   const std::vector<uint64_t>& shared() const { return state_.shared; }
@@ -73,7 +79,8 @@ class Communication {
   [[gnu::noinline]] void begin_use(Cell& cell, uint64_t granule, Cell bit);
 
   // By page of memory. Cells of earlier rounds count for nothing, so that there is nothing to clear.
-  std::vector<std::unique_ptr<Page>> pages_;
+  std::vector<Page*> pages_;
+  Arena arena_;
   uint32_t round_ = 1;
   State state_;  // of `used` the granules only
   // What was noted last, by a hash: mostly the same is done again soon. What it has forgotten is noted twice,

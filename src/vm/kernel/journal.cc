@@ -75,7 +75,7 @@ void Journal::read_out() {
 }
 
 [[gnu::always_inline]] inline Journal::Use Journal::use_of(uint64_t granule) const {
-  if ((sieve_[granule >> 6 & 63] >> (granule & 63) & 1) == 0) return Use::Alone;
+  if ((sieve_[granule % kSieve / 64] >> granule % 64 & 1) == 0) return Use::Alone;
   const Use* found = shared_.find(granule);
   return found == nullptr ? Use::Alone : *found;
 }
@@ -85,7 +85,7 @@ void Journal::mark() {
   sieve_.fill(0);
   for (const uint64_t granule : communication_.shared()) {
     shared_[granule] = communication_.is_used_by_cpus(granule) ? Use::ByCpus : Use::ByContexts;
-    sieve_[granule >> 6 & 63] |= uint64_t{1} << (granule & 63);
+    sieve_[granule % kSieve / 64] |= uint64_t{1} << granule % 64;
   }
   for (Access& access : accesses_) {
     if (access.size == 0) continue;  // a call or return

@@ -51,8 +51,10 @@ class Journal final : public EventSink {
   std::vector<Part> parts_;
   std::string texts_;  // of the events
   FlatMap<Use> shared_;
-  std::array<uint64_t, 64> sieve_{};  // a bit for those of shared_, and so for some others
-  std::array<Place, 512> noted_{};    // points
+  // A bit for those of shared_, and so for some others: few, since of these there may be thousands.
+  static constexpr uint64_t kSieve = uint64_t{1} << 16;
+  std::array<uint64_t, kSieve / 64> sieve_{};
+  std::array<Place, 512> noted_{};  // points
 };
 
 }  // namespace slalom::vm

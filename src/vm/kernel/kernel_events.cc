@@ -52,7 +52,12 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
   // Each CPU has an APIC of its own at the same address: that is no memory they share.
   const auto is_device = [](const Access& access) { return Devices::is_mmio(access.physical); };
   std::vector<Access> memory;
-  if (std::ranges::any_of(accesses, is_device)) {
+  bool any_device = false;
+  for (const Access& access : accesses) {
+    any_device |= is_device(access);
+    communication_.expect(access);
+  }
+  if (any_device) {
     std::ranges::remove_copy_if(accesses, std::back_inserter(memory), is_device);
     accesses = memory;
   }
