@@ -2,6 +2,8 @@
 
 #include <Zydis/Zydis.h>
 
+#include <cstring>
+
 #include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
@@ -32,7 +34,7 @@ OpKind kind_of(const ZydisDecodedInstruction& in, const ZydisDecodedOperand& ope
 
 }  // namespace
 
-NextOperations::Known NextOperations::decode(const std::array<uint8_t, 15>& bytes, size_t size,
+NextOperations::Known NextOperations::decode(const std::array<uint8_t, 16>& bytes, size_t size,
                                              bool is_long) {
   Known known{.bytes = bytes, .size = static_cast<uint8_t>(size), .is_long = is_long};
   ZydisDecoder decoder;
@@ -63,12 +65,27 @@ PendingOp NextOperations::of(const Cpu& cpu) {
   const uint64_t rip = cpu.regs.gpr[kRip];
   PendingOp op{OpKind::None, {}, Place{rip}};
   const bool is_long = cpu.mode.is_long();
-  std::array<uint8_t, 15> bytes{};
-  const size_t size = read_memory(cpu, is_long ? rip : static_cast<uint32_t>(cpu.code_base + rip), bytes);
-  if (size == 0) return op;
-  Known& known = known_[rip];
-  if (known.size != size || known.is_long != is_long || known.bytes != bytes)
+  std::array<uint8_t, 16> bytes;
+  size_t size = kMostBytes;
+  const uint64_t address_of_code = is_long ? rip : static_cast<uint32_t>(cpu.code_base + rip);
+  const TlbEntry& entry = cpu.tlbs[rip >> 63 != 0 ? 0 : 1].entries[Tlb::index(rip)];
+  // As read_memory() does, where the size is known.
+  if (is_long && entry.read == (rip & kPageMask) && rip % kPageSize <= kPageSize - bytes.size()) {
+    std::memcpy(bytes.data(), reinterpret_cast<const void*>(rip + entry.addend), bytes.size());
+  } else {
+    bytes = {};
+    size = read_memory(cpu, address_of_code, std::span(bytes).first(kMostBytes));
+    if (size == 0) return op;
+  }
+  bytes[kMostBytes] = 0;
+  Known& known = known_[(rip ^ rip >> 10) % known_.size()];
+  const auto differ = [](const std::array<uint8_t, 16>& a, const std::array<uint8_t, 16>& b) {
+    return std::memcmp(a.data(), b.data(), a.size()) != 0;
+  };
+  if (known.rip != rip || known.size != size || known.is_long != is_long || differ(known.bytes, bytes)) {
     known = decode(bytes, size, is_long);
+    known.rip = rip;
+  }
   if (known.kind == OpKind::None) return op;
   const auto value = [&](uint8_t number) {
     return known.narrow ? static_cast<uint32_t>(cpu.regs.gpr[number]) : cpu.regs.gpr[number];

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 
-#include "base/flat_map.h"
 #include "trace/choice.h"
 #include "vm/cpu/cpu.h"
 
@@ -20,8 +19,9 @@ class NextOperations {
 
  private:
   struct Known {
-    std::array<uint8_t, 15> bytes;
-    uint8_t size = 0;  // of those that could be read; 0: nothing is known
+    uint64_t rip = 0;
+    std::array<uint8_t, 16> bytes{};  // the last one is the instruction's no more, and zero
+    uint8_t size = 0;                 // of those that could be read; 0: nothing is known
     bool is_long = false;
     OpKind kind = OpKind::None;
     // Where the operand lies: registers as in Registers::gpr, kZero for none.
@@ -31,9 +31,10 @@ class NextOperations {
     uint8_t length = 0;
     uint64_t displacement = 0;
   };
-  static Known decode(const std::array<uint8_t, 15>& bytes, size_t size, bool is_long);
+  static constexpr size_t kMostBytes = 15;
+  static Known decode(const std::array<uint8_t, 16>& bytes, size_t size, bool is_long);
 
-  FlatMap<Known> known_;  // by address
+  std::array<Known, 1024> known_;  // by address
 };
 
 }  // namespace slalom::vm
