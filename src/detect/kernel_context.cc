@@ -51,10 +51,12 @@ KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& tra
     path = calls_[path - 1].caller;
   if (is_call) {
     const Call call{path, transfer.pc(), Place{transfer.address().raw}, pointer};
-    uint32_t& known = known_[fold(call.at.raw ^ path, pointer) % known_.size()];
-    if (known == 0 || calls_[known - 1] != call) [[unlikely]]
-      return add_call(known, call);
-    path = known;
+    const uint64_t hash = fold(call.at.raw ^ path, pointer);
+    Known& known = known_[hash % known_.size()];
+    const auto tag = static_cast<uint32_t>(hash >> 32);
+    if (known.path == 0 || known.tag != tag || calls_[known.path - 1] != call) [[unlikely]]
+      return add_call(known, tag, call);
+    path = known.path;
   }
   now_.path = stack_.path = path;
   return {path, stack_.locks};
@@ -66,11 +68,11 @@ KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& tra
   return on_transfer(agent, transfer);
 }
 
-[[gnu::noinline]] KernelContext::Where KernelContext::add_call(uint32_t& known, const Call& call) {
+[[gnu::noinline]] KernelContext::Where KernelContext::add_call(Known& known, uint32_t tag, const Call& call) {
   calls_.push_back(call);
-  known = static_cast<uint32_t>(calls_.size());
-  now_.path = stack_.path = known;
-  return {known, stack_.locks};
+  known = {static_cast<uint32_t>(calls_.size()), tag};
+  now_.path = stack_.path = known.path;
+  return {known.path, stack_.locks};
 }
 
 void KernelContext::on_event(const Event& event) {
@@ -90,7 +92,7 @@ void KernelContext::on_event(const Event& event) {
 
 void KernelContext::clear() {
   calls_.clear();
-  known_.fill(0);
+  known_.fill({});
   agent_ = {};
   now_ = {};
   stack_ = {};

@@ -60,12 +60,16 @@ class KernelContext {
   // Some of calls_, by a hash of their fields: most calls are made again soon, from the same place. One that
   // was forgotten is another one when it is made again, which only costs memory. Small, to stay in the
   // processor's cache.
-  std::array<uint32_t, 1024> known_{};  // index + 1
+  struct Known {
+    uint32_t path = 0;  // 0: none
+    uint32_t tag = 0;   // of the hash, so that others need not be looked up to be told apart
+  };
+  std::array<Known, 1024> known_{};
 
   // Apart, and last of all, so that whoever stays on its stack and calls what it has called before has
   // nothing to save on the host's.
   Where transfer_elsewhere(AgentId agent, uint64_t region, const Access& transfer);
-  Where add_call(uint32_t& known, const Call& call);
+  Where add_call(Known& known, uint32_t tag, const Call& call);
   void look_at(AgentId agent, uint64_t region);
 
   // Of the agent that ran last, since mostly it goes on: what the maps say about it is out of date.
