@@ -35,6 +35,8 @@ Result<MachineUse> machine_use(const Job& job, const CampaignOptions& options) {
   return MachineUse{options.checkpoints, needs.locks, needs.memory};
 }
 
+constexpr uint32_t kLongReplays = 2;  // of a finding whose execution is long
+
 // Has the user had enough? `replays`: made of the finding at hand.
 using Stop = std::function<bool(Progress::Doing doing, uint32_t replays)>;
 
@@ -79,15 +81,18 @@ class Finisher {
     finding.occurrences = found.occurrences;
     const bool thorough = options_.races_count || found.verdict.severity == Severity::Failure;
     const uint32_t replays = thorough ? options_.replays : 0;
-    if (options_.shrink && thorough && !stop(Progress::Doing::Shrinking, 0)) shrink(finding, stop);
+    if (options_.shrink && thorough && !stop(Progress::Doing::Shrinking, 0))
+      kept.cut_short = shrink(finding, stop);
     TraceLog log;
     std::vector<ChoiceKind> kinds;
     for (uint32_t i = 0; i < std::max(1u, replays); ++i) {
       kept.interrupted = stop(Progress::Doing::Replaying, i);
       if (kept.interrupted && (i > 0 || !thorough)) break;
+      if (kept.cut_short && i >= kLongReplays) break;
       TRY_ASSIGN(const Replay replay,
                  replay_finding(target_, finding, finding.policy, i == 0 ? &log : nullptr));
       if (i == 0) kinds = switch_kinds(replay.execution);
+      if (target_.long_steps != 0 && replay.execution.steps >= target_.long_steps) kept.cut_short = true;
       if (replays == 0) break;
       ++finding.replays_tried;
       finding.replays_same += replay.same();
@@ -95,12 +100,14 @@ class Finisher {
     TextOptions plain;
     plain.switch_kinds = kinds;
     plain.interrupted = kept.interrupted;
+    plain.cut_short = kept.cut_short;
     if (store_) {
       TRY_ASSIGN(kept.capsule, store_->add(finding, text_report(finding, log, machine_->names(), plain)));
     }
     TextOptions shown = options_.report;
     shown.switch_kinds = std::move(kinds);
     shown.interrupted = kept.interrupted;
+    shown.cut_short = kept.cut_short;
     if (!kept.capsule.empty())
       shown.replay_command = target_.replay_command ? target_.replay_command(kept.capsule.string())
                                                     : "slalom replay " + kept.capsule.string();
@@ -112,14 +119,16 @@ class Finisher {
   Finisher(const Target& target, const Job& job, const CampaignOptions& options)
       : target_(target), job_(job), policy_(job.policy), options_(options) {}
 
-  void shrink(Finding& finding, const Stop& stop) {
+  // True: it would have taken too many long executions.
+  bool shrink(Finding& finding, const Stop& stop) {
     ShrinkOptions shrinking;
     shrinking.stop = [&] { return stop(Progress::Doing::Shrinking, 0); };
     shrinking.executions = options_.shrink_executions;
+    shrinking.long_steps = target_.long_steps;
     shrinking.minimum_executions = std::min(shrinking.minimum_executions, options_.shrink_executions / 2);
     Shrinker shrinker(*machine_, *detectors_, Inputs{policy_, job_.max_steps}, shrinking);
     const Result<Shrunk> shrunk = shrinker.shrink(finding.schedule, finding.verdict.title);
-    if (!shrunk.ok()) return;  // the replays below will say so
+    if (!shrunk.ok()) return false;  // the replays below will say so
     finding.schedule = shrunk->schedule;
     finding.verdict = shrunk->verdict;
     finding.minimality = shrunk->proof == Shrunk::Proof::Minimum   ? Minimality::Minimum
@@ -128,6 +137,7 @@ class Finisher {
     for (const Shrunk::Constraint& constraint : shrunk->constraints)
       finding.constraints.push_back({order_point(constraint.before, machine_->names()),
                                      order_point(constraint.after, machine_->names())});
+    return shrunk->cut_short;
   }
 
   const Target& target_;

@@ -49,6 +49,7 @@ struct CampaignResult {
     std::filesystem::path capsule;  // empty: not kept
     std::string report;
     bool interrupted = false;  // neither shrunk nor replayed as often as it should have been
+    bool cut_short = false;    // likewise, since its executions are long
   };
   std::vector<Kept> findings;  // failures first, then races, then suspicions
   double seconds = 0;

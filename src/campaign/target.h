@@ -32,6 +32,9 @@ struct Target {
   // What suits it, unless the user says otherwise. Empty, 0: the usual.
   std::string strategy, choices, detectors;
   uint64_t max_steps = 0;
+  // Executions of so many steps take seconds: few are made to shrink a finding and to replay it. 0: they do
+  // not.
+  uint64_t long_steps = 0;
   bool races_count = true;              // as findings; else only where the user says so
   std::string scope;                    // what the search is about; empty: the whole target
   bool learns = false;                  // where to switch: from executions that only look (trace/feedback.h)

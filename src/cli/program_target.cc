@@ -11,6 +11,8 @@
 namespace slalom {
 namespace {
 
+constexpr uint64_t kLongSteps = 20'000;
+
 // Beside the command in a build directory, below lib/ where it is installed.
 std::string preload_library() {
   std::error_code ignored;
@@ -57,6 +59,7 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
     return std::unique_ptr<Machine>(std::move(machine));
   };
   target.yields = true;
+  target.long_steps = kLongSteps;
   target.scope = scope_in_words(program);
   return target;
 }

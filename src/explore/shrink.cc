@@ -9,6 +9,8 @@
 namespace slalom {
 namespace {
 
+constexpr uint64_t kLongExecutions = 2;
+
 RunnerOptions shrink_runner(const Inputs& inputs) {
   RunnerOptions options;
   options.inputs = inputs;
@@ -133,8 +135,12 @@ Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& tit
     return error("the schedule does not show \"{}\" when it is run again{}", title,
                  exact.divergence() ? ": " + *exact.divergence() : std::string());
   Shrunk shrunk;
+  step_limit_ = options_.steps;
+  if (options_.long_steps != 0 && best_.execution.steps >= options_.long_steps)
+    step_limit_ = std::min(step_limit_, (1 + kLongExecutions) * best_.execution.steps);
   reduce();
   if (!out_of_budget()) shrunk.proof = Shrunk::Proof::Minimal;
+  shrunk.cut_short = step_limit_ < options_.steps && spent_steps_ >= step_limit_;
   prove_minimum(shrunk);
   find_constraints(shrunk);
   shrunk.schedule = best_.execution.schedule;

@@ -16,8 +16,10 @@
 namespace slalom {
 
 struct ShrinkOptions {
-  uint64_t executions = 50'000;          // budget for all of it,
-  uint64_t steps = 20'000'000;           // and for all steps in these: some executions are long
+  uint64_t executions = 50'000;  // budget for all of it,
+  uint64_t steps = 20'000'000;   // and for all steps in these: some executions are long
+  // An execution of so many steps is a long one: of those, two are made. 0: none is called long.
+  uint64_t long_steps = 0;
   uint64_t minimum_executions = 20'000;  // budget for proving the minimum; 0: do not try
   // What is looked at for that, in operations: of all executions, and a fiftieth of it of a single one.
   uint64_t minimum_footprints = 5'000'000;
@@ -40,6 +42,7 @@ struct Shrunk {
   uint64_t preemptions = 0;
   Proof proof = Proof::None;
   uint64_t executions = 0;  // spent
+  bool cut_short = false;   // it would have taken more long executions
   struct Constraint {
     OperationPlace before, after;
   };
@@ -71,8 +74,7 @@ class Shrinker {
   Trial finish(Execution execution);
   bool improves(const Trial& trial) const;
   bool out_of_budget() const {
-    return spent_ >= options_.executions || spent_steps_ >= options_.steps ||
-           (options_.stop && options_.stop());
+    return spent_ >= options_.executions || spent_steps_ >= step_limit_ || (options_.stop && options_.stop());
   }
   void reduce();
   void prove_minimum(Shrunk& shrunk);
@@ -86,6 +88,7 @@ class Shrinker {
   std::string title_;
   Trial best_;
   uint64_t spent_ = 0, spent_steps_ = 0;
+  uint64_t step_limit_ = 0;
 };
 
 uint64_t count_preemptions(const Execution& execution);

@@ -375,7 +375,8 @@ class Report {
     if (!follows) text = plural(finding_.schedule.switches.size(), "switch", "switches");
     switch (finding_.minimality) {
       case Minimality::Unshrunk:
-        text += options_.interrupted ? "; not shrunk to the end" : "; not shrunk";
+        text += options_.interrupted || options_.cut_short ? "; not shrunk to the end" : "; not shrunk";
+        if (options_.cut_short) text += ", since its executions are long";
         break;
       case Minimality::Minimal:
         text += "; minimal: each switch was proved necessary";
@@ -413,7 +414,9 @@ class Report {
   }
 
   void replays() {
-    const std::string_view early = options_.interrupted ? " (interrupted)" : "";
+    const std::string_view early = options_.interrupted ? " (interrupted)"
+                                   : options_.cut_short ? " (no more, since its executions are long)"
+                                                        : "";
     if (finding_.replays_tried == 0) return paragraph(fmt::format("Not replayed yet{}.", early));
     const std::string count = fmt::format("{}/{}{}", finding_.replays_same, finding_.replays_tried, early);
     if (finding_.replays_same == finding_.replays_tried)

@@ -26,6 +26,7 @@ struct TextOptions {
   std::string replay_command;  // printed as it is; empty: left out
   uint64_t executions = 0;     // of the search; 0: not known
   bool interrupted = false;    // the user ended shrinking or replaying early
+  bool cut_short = false;      // few were made of both, since its executions are long
   // How the agent stood at each switch of finding.schedule, as its choice points said. Left empty, it is
   // worked out from the log as far as that goes: of an agent that never ran again it often cannot be told.
   std::vector<ChoiceKind> switch_kinds;
