@@ -19,7 +19,9 @@ bool is_race(std::string_view listed) {
 }  // namespace
 
 bool counts(const Verdict& verdict, bool races_count) {
-  return verdict.severity == Severity::Failure || (verdict.severity == Severity::Race && races_count);
+  // Leaks are looked for only where the user asks for it.
+  return verdict.severity == Severity::Failure || (verdict.severity == Severity::Race && races_count) ||
+         verdict.kind == BugKind::Leak;
 }
 
 bool Expectation::lists(const Verdict& verdict) const {

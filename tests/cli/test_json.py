@@ -140,9 +140,9 @@ class Promises(Case):
         none = self.json(1, "explore", LOST_UPDATE, "--out", "")
         self.assertEqual({f["capsule"] for f in none["findings"]}, {""})
 
-    def test_suspicions_alone_are_no_failure(self):
+    def test_leaks_that_are_asked_for_count(self):
         leaks = self.write("leak.toml", "name = 'leak'\n[[thread]]\nname = 't'\ncode = 'p = alloc(1)'\n")
-        found = self.json(0, "explore", leaks, "--detectors", "leak")
+        found = self.json(1, "explore", leaks, "--detectors", "leak")
         self.assertEqual([f["severity"] for f in found["findings"]], ["suspicion"])
 
 

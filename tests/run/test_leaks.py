@@ -59,6 +59,14 @@ class Leaks(ProgramTest):
         self.assertIn("leak of thread work started at prog.c:20 (main)", kinds["leak"]["title"])
         self.assertEqual(kinds["leak"]["severity"], "suspicion")
 
+    def test_leaks_that_are_asked_for_count(self):
+        for kept, detector in (("JOIN", "thread-leak"), ("FREE", "leak")):
+            flags = [f"-D{name}(x)=" + ("" if name == kept else "x") for name in ("LOCK", "FREE", "JOIN")]
+            program = self.build(PROGRAM, flags=["-fsanitize=thread", *flags])
+            command = ("run", "--out", "", "--schedules", 50)
+            self.slalom(*command, "--", program, codes=(0,))
+            self.slalom(*command, "--detectors", f"default,{detector}", "--", program, codes=(1,))
+
     def test_a_race_ends_the_search_where_it_counts(self):
         program = self.build(PROGRAM, flags=["-fsanitize=thread", "-DLOCK(x)=", "-DFREE(x)=x", "-DJOIN(x)=x"])
         ended = {}
