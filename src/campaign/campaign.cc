@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ctime>
 #include <iterator>
+#include <utility>
 
 #include "campaign/saved_search.h"
 #include "detect/detector_set.h"
@@ -175,6 +176,38 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
   return {};
 }
 
+// Atomic operations that were always ordered by something else: the search need not switch there. The first
+// execution shows most of them; the others meet rarer paths.
+constexpr uint64_t kAtomicLooks[] = {1, 15};
+constexpr uint64_t kLookSteps = 10'000;  // in each: one that never ends has shown enough
+
+Result<void> learn_atomics(const Target& target, const CampaignOptions& options, Job& job) {
+  std::vector<Place> seen, conflicting;
+  for (const uint64_t looks : kAtomicLooks) {
+    Random looking({.seed = job.strategy.seed + looks});
+    ExploreOptions explore;
+    explore.inputs = {job.policy, std::min(job.max_steps, kLookSteps)};
+    explore.inputs.looks = true;
+    explore.schedules = looks;
+    explore.workers = std::min<unsigned>(options.workers, static_cast<unsigned>(looks));
+    Explorer explorer(
+        looking,
+        [&]() -> Result<Worker> {
+          Worker worker;
+          TRY_ASSIGN(worker.machine, target.make_machine({}));
+          return worker;
+        },
+        explore);
+    TRY_ASSIGN(const ExploreResult result, explorer.run());
+    if (result.failed > 0 || result.atomics.empty()) return {};
+    std::ranges::set_union(result.atomics, std::exchange(seen, {}), std::back_inserter(seen));
+    std::ranges::set_union(result.learned, std::exchange(conflicting, {}), std::back_inserter(conflicting));
+    if (std::ranges::includes(conflicting, seen)) return {};
+  }
+  std::ranges::set_difference(seen, conflicting, std::back_inserter(job.policy.passed));
+  return {};
+}
+
 }  // namespace
 
 Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, const CampaignOptions& options,
@@ -184,6 +217,9 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   Job job = wanted;
   if (target.learns) {
     TRY(learn_places(target, options, strategy->adapts() ? kFirstLook : kLookingFirst, job));
+  }
+  if (target.atomics && job.policy.where == ChoicePolicy::Where::Sync) {
+    TRY(learn_atomics(target, options, job));
   }
   TRY_ASSIGN(Finisher finisher, Finisher::make(target, job, options));
 

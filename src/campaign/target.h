@@ -38,6 +38,7 @@ struct Target {
   bool races_count = true;              // as findings; else only where the user says so
   std::string scope;                    // what the search is about; empty: the whole target
   bool learns = false;                  // where to switch: from executions that only look (trace/feedback.h)
+  bool atomics = false;                 // it may switch only at those that nothing else orders
   std::string all_detectors = "all";    // what looks at replays of it
   std::optional<Expectation> expected;  // what its file says that a search finds; none: it does not say
   // A kernel's threads that it lets nobody pin to a CPU, so that when they run is up to the kernel; by name.

@@ -60,6 +60,7 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
   };
   target.yields = true;
   target.long_steps = kLongSteps;
+  target.atomics = is_instrumented(program);
   target.scope = scope_in_words(program);
   return target;
 }

@@ -97,6 +97,12 @@ Result<ExploreResult> Explorer::run() {
   }
   result_.coverage = strategy_.coverage();
   if (result_.truncated + result_.diverged + result_.failed > 0) result_.coverage.exhausted = false;
+  if (learned_late_) {
+    result_.coverage.exhausted = false;
+    result_.coverage.statement +=
+        "; but for switches at atomic operations that were taken to be always ordered: use --choices "
+        "everywhere";
+  }
   if (result_.diverged + result_.failed > 0)
     result_.coverage.statement += fmt::format("; nothing beyond {} executions that could not be repeated",
                                               result_.diverged + result_.failed);
@@ -112,8 +118,18 @@ ChoicePolicy Explorer::policy() const {
 }
 
 void Explorer::learn(const Feedback& feedback) {
-  if (!strategy_.adapts() || feedback.places.empty()) return;
   std::vector<Place> all;
+  if (!feedback.atomics.empty() && options_.inputs.looks) {
+    std::ranges::set_union(result_.atomics, feedback.atomics, std::back_inserter(all));
+    result_.atomics.swap(all);
+    all.clear();
+  }
+  if (feedback.places.empty()) return;
+  if (!strategy_.adapts()) {
+    std::ranges::set_intersection(options_.inputs.policy.passed, feedback.places, std::back_inserter(all));
+    learned_late_ = learned_late_ || !all.empty();
+    return;
+  }
   std::ranges::set_union(result_.learned, feedback.places, std::back_inserter(all));
   learned_more_ = learned_more_ || all.size() > result_.learned.size();
   result_.learned = std::move(all);

@@ -54,6 +54,7 @@ struct ExploreResult {
   uint64_t choice_points = 0;
   uint64_t classes = 0;              // distinct happens-before classes among the complete executions
   std::vector<Place> learned;        // choice points beyond those of the policy it began with; sorted
+  std::vector<Place> atomics;        // atomic operations that were made, if Inputs::looks; sorted
   std::vector<Found> found;          // by title
   std::vector<std::string> trouble;  // ToolErrors and divergences, each kind once
   Coverage coverage;
@@ -96,6 +97,7 @@ class Explorer {
   ExploreResult result_;
   FlatMap<uint8_t> classes_;
   bool learned_more_ = false;  // in this round
+  bool learned_late_ = false;  // of an operation that the policy passes by, in a search that cannot change it
 };
 
 }  // namespace slalom

@@ -24,6 +24,7 @@ struct Inputs {
   ChoicePolicy policy;
   uint64_t max_steps = 20'000;
   bool at_end = false;  // nobody needs to hear of accesses and events before the execution has ended
+  bool looks = false;   // its feedback is to name the atomic operations
 };
 
 using Stop = std::variant<ChoicePoint, Outcome>;

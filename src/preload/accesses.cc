@@ -1,10 +1,10 @@
 // Memory accesses: what the compiler calls in a program built with -fsanitize=thread. This library takes the
 // place of the sanitizer's runtime, so such a program runs unchanged.
 //
-// Every access is an operation of its agent and is told. An atomic one is a choice point; a plain one only
-// where the policy says so (everywhere, or at places that were seen to conflict), or where a schedule
-// switches. An agent that reads the same value at the same place again and again waits for another one: it
-// gives way.
+// Every access is an operation of its agent and is told. An atomic one is a choice point, unless it was seen
+// to be always ordered by something else; a plain one only where the policy says so (everywhere, or at places
+// that were seen to conflict), or where a schedule switches. An agent that reads the same value at the same
+// place again and again waits for another one: it gives way.
 #include "preload/accesses.h"
 
 #include <stdint.h>
@@ -125,8 +125,12 @@ void range(OpKind op, const void* address, uint64_t size, void* return_address) 
 // Stops before an atomic operation. Afterwards the caller makes it and says what came of it.
 uint64_t arrive_at(OpKind op, const volatile void* address, void* return_address) {
   const uint64_t pc = access_place(return_address);
-  plain_in_a_row = 0;
-  runtime().arrive(op, object_id(const_cast<const void*>(address)), pc);
+  if (runtime().stops_at_atomic(pc) || ++plain_in_a_row >= kPlainInARow) {
+    plain_in_a_row = 0;
+    runtime().arrive(op, object_id(const_cast<const void*>(address)), pc);
+  } else {
+    runtime().set_place(pc);
+  }
   return pc;
 }
 

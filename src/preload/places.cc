@@ -37,6 +37,18 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
   return ++search.frames < kMostDeep ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
+bool is_among(const uint64_t* sorted, uint32_t count, uint64_t pc) {
+  uint32_t low = 0, high = count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (sorted[middle] < pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < count && sorted[low] == pc;
+}
+
 }  // namespace
 
 void Runtime::prepare_places() const {
@@ -66,15 +78,12 @@ bool Runtime::find_in_library(uint64_t pc) const {
 
 bool Runtime::stops_at_access(uint64_t pc) const {
   if (channel_->stop_at_accesses != 0 || slot(self()).ops == channel_->stop_at) return true;
-  uint32_t low = 0, high = channel_->place_count;
-  while (low < high) {
-    const uint32_t middle = (low + high) / 2;
-    if (channel_->places[middle] < pc)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < channel_->place_count && channel_->places[low] == pc;
+  return is_among(channel_->places, channel_->place_count, pc);
+}
+
+bool Runtime::stops_at_atomic(uint64_t pc) const {
+  return !is_among(channel_->passed, channel_->passed_count, pc) || stops_at_access(pc) ||
+         agents_[self()].yielded || is_disturbed();
 }
 
 // Unwinding costs more than all else that an operation does. But at a given return address the library's

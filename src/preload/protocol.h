@@ -21,7 +21,7 @@
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 6;
+inline constexpr uint32_t kVersion = 7;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
@@ -166,6 +166,7 @@ struct Channel {
   uint32_t passes_stops;      // where it is known who is next: they are told later (What::Stop)
   uint32_t foreseen_count;    // of `foreseen`
   uint32_t place_count;       // of `places`
+  uint32_t passed_count;      // of `passed`
   uint32_t wrapper_count, user_count;
   uint32_t scoped_count;      // of `scoped`; 0: the search switches everywhere
   uint32_t switches_outside;  // of all that is named there
@@ -204,6 +205,7 @@ struct Channel {
   Range wrappers[kMostWrappers];
   uint64_t outside[kMostOutside];  // code that was found to be in none of the wrappers, by a hash
   uint64_t places[kMostPlaces];    // where plain accesses are choice points; sorted
+  uint64_t passed[kMostPlaces];    // where atomic ones are none, unless these are among the places; sorted
   // Who is next at the stops to come, by their ids; and how it is chosen after these.
   uint64_t foreseen[kMostForeseen];
   Forecast forecast;

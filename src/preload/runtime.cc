@@ -108,12 +108,6 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
   return is_disturbed() ? disturb(op, object, pc, need, at, deadline, count, can) : can;
 }
 
-// By a signal, or since it may be cancelled anywhere.
-inline bool Runtime::is_disturbed() const {
-  const Agent& agent = agents_[self()];
-  return deliverable(agent) != 0 || agent.asynchronous;
-}
-
 // What arrive() does after its turn has come, then.
 bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                       uint32_t count, bool can) {

@@ -209,6 +209,7 @@ class Runtime {
   bool is_library_code(uint64_t pc) const { return known_outside(pc) != pc && find_in_library(pc); }
   // Must the running agent stop before a plain memory access there?
   bool stops_at_access(uint64_t pc) const;
+  bool stops_at_atomic(uint64_t pc) const;  // before an atomic one?
   void set_place(uint64_t pc) { channel_->slots[self()].pc = pc; }
   // The program was built so that its memory accesses are seen; what libc does for it, then, is as well.
   void see_accesses() { accesses_seen_ = true; }
@@ -229,7 +230,11 @@ class Runtime {
   [[gnu::noinline]] bool find_in_library(uint64_t pc) const;
   bool wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                      uint32_t count);
-  bool is_disturbed() const;
+  // By a signal, or since it may be cancelled anywhere.
+  bool is_disturbed() const {
+    const Agent& agent = agents_[self()];
+    return deliverable(agent) != 0 || agent.asynchronous;
+  }
   [[gnu::noinline, gnu::cold]] bool disturb(OpKind op, uint64_t object, uint64_t pc, Need need,
                                             const void* at, uint64_t deadline, uint32_t count, bool can);
   bool satisfied(uint32_t index) const;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -103,6 +104,12 @@ Result<void> check_unchanged(const Program& program) {
         "from the same sources, or search again with slalom run",
         program.path, *hash, program.hash);
   return {};
+}
+
+bool is_instrumented(const Program& program) {
+  const Result<std::vector<uint8_t>> file = read_file(program.path);
+  constexpr std::string_view kCalled = "__tsan_init";
+  return file.ok() && std::ranges::search(*file, kCalled).begin() != file->end();
 }
 
 std::string to_text(const Program& program) {

@@ -53,6 +53,7 @@ struct Program {
 Result<Program> find_program(const std::vector<std::string>& command);
 // Of a program that was found before: is it still the same file?
 Result<void> check_unchanged(const Program& program);
+bool is_instrumented(const Program& program);  // by -fsanitize=thread
 
 std::string to_text(const Program& program);
 Result<Program> parse_program(const std::string& text);

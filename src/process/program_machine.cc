@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/hash.h"
 #include "process/debugger.h"
@@ -61,6 +62,10 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   if (inputs.policy.where != ChoicePolicy::Where::Everywhere)
     for (Place place : inputs.policy.places)
       if (channel.place_count < preload::kMostPlaces) channel.places[channel.place_count++] = place.raw;
+  channel.passed_count = 0;
+  if (inputs.policy.where == ChoicePolicy::Where::Sync)
+    for (Place place : inputs.policy.passed)
+      if (channel.passed_count < preload::kMostPlaces) channel.passed[channel.passed_count++] = place.raw;
   channel.passes_stops = inputs.policy.stops.empty();  // a schedule's stops are found by its own counts
   channel.foreseen_count = 0;
   channel.forecast.how = Forecast::How::Unknown;
@@ -77,6 +82,8 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   order_.clear();
   enabled_.clear();
   conflicts_.clear();
+  atomics_.clear();
+  watches_atomics_ = inputs.looks || channel.passed_count != 0;
   freed_.clear();
   steps_ = hash_ = 0;
   held_ = {};
@@ -258,6 +265,13 @@ ChoicePoint ProgramMachine::choice_point() const {
 
 Stop ProgramMachine::finish(Outcome outcome) {
   running_ = false;
+  feedback_ = conflicts_.feedback();
+  if (watches_atomics_) {
+    const std::vector<Place> plain = std::move(feedback_.places);
+    feedback_.places.clear();
+    std::ranges::set_union(plain, atomics_.conflicting(), std::back_inserter(feedback_.places));
+    feedback_.atomics = atomics_.seen();
+  }
   sink_->on_end(outcome);
   return outcome;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "machine/machine.h"
+#include "process/atomic_order.h"
 #include "process/conflicts.h"
 #include "process/program.h"
 #include "process/program_names.h"
@@ -34,8 +35,8 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   Snapshots* snapshots() override { return nullptr; }
   Foresight* foresight() override { return this; }
   const Names& names() const override { return *names_; }
-  // Plain accesses of two threads to the same memory, one of them a write: where the search should switch.
-  const Feedback* feedback() const override { return &conflicts_.feedback(); }
+  // Accesses of two threads to the same memory, one of them a write: where the search should switch.
+  const Feedback* feedback() const override { return &feedback_; }
 
  private:
   // An agent as the last stop showed it.
@@ -103,6 +104,9 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   uint64_t hash_ = 0;
   std::vector<Access> accesses_;
   Conflicts conflicts_;
+  AtomicOrder atomics_;
+  bool watches_atomics_ = false;
+  Feedback feedback_;
 
   // Blocks of the heap that were freed and not given out again, with their sizes.
   void note_heap(const preload::Record& record);

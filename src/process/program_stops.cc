@@ -117,6 +117,7 @@ std::optional<std::string> ProgramMachine::read_records() {
                     static_cast<uint64_t>(record.op), static_cast<uint64_t>(record.value));
     if (!is_memory(record.op)) {
       conflicts_.add_event(record);
+      if (watches_atomics_) atomics_.add_event(record);
       Event event;
       event.step = Step{record.step};
       event.agent = agents_[record.agent].id;
@@ -151,7 +152,10 @@ std::optional<std::string> ProgramMachine::read_records() {
       access.wrote = next.wrote != 0;
       set_weak(access, next.state != 0);
       accesses_.push_back(access);
-      if (!is_atomic(next.op)) conflicts_.add(next);
+      if (!is_atomic(next.op))
+        conflicts_.add(next);
+      else if (watches_atomics_)
+        atomics_.add(next);
       if (!freed_.empty()) use = use_of_freed(next);
     }
     sink_->on_accesses(accesses_, header);

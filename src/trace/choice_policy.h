@@ -27,6 +27,9 @@ struct ChoicePolicy {
   Where where = Where::Everywhere;
   std::vector<Place> places;    // program counters that are choice points too, sorted
   std::vector<Position> stops;  // sorted
+  // Atomic operations that Sync passes by, unless they are among the places: sorted. Not a part of files: a
+  // schedule replays without.
+  std::vector<Place> passed;
   bool operator==(const ChoicePolicy&) const = default;
 };
 

@@ -9,7 +9,8 @@
 namespace slalom {
 
 struct Feedback {
-  std::vector<Place> places;  // that should be choice points, beyond those of the policy; sorted
+  std::vector<Place> places;   // that should be choice points, beyond those of the policy; sorted
+  std::vector<Place> atomics;  // atomic operations that were made, if Inputs::looks; sorted
 };
 
 }  // namespace slalom

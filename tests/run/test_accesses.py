@@ -23,6 +23,22 @@ LOCKED = two_threads(
     "return x == 2 ? 0 : 1;")
 
 
+# Additions that are atomic, or not, under one lock.
+UNDER_LOCK = two_threads(
+    "static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; static KIND int x;",
+    "pthread_mutex_lock(&lock); for (int i = 0; i < 5; ++i) ++x; pthread_mutex_unlock(&lock);",
+    "return x == 10 ? 0 : 1;")
+# The flag is the only synchronisation; the counter is atomic, but always under the lock.
+FLAG = two_threads(
+    "static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; static _Atomic int taken, counter, inside;",
+    """while (taken) {}
+  taken = 1;
+  if (++inside == 2) { pthread_mutex_lock(&lock); ++counter; pthread_mutex_unlock(&lock); }
+  --inside;
+  taken = 0;""",
+    "assert(counter == 0);")
+
+
 def results(found):
     titles = [finding["title"] for finding in found["findings"] if finding["kind"] == "assertion"]
     return {int(re.search(r"result (\d+)", title).group(1)) for title in titles}
@@ -38,6 +54,24 @@ class Accesses(ProgramTest):
         self.assertEqual(results(found), {2, 3, 4})
         self.assertTrue(found["exhausted"])
         self.assertEqual(results(self.explore(EXACT, "exact", "--strategy", "dfs:limit=2")), {4})
+
+    def test_atomic_operations_that_a_lock_orders_are_none(self):
+        for strategy in ("dfs", "portfolio", "dpor:coarse"):
+            counts = []
+            for kind in ("_Atomic", "volatile"):
+                program = self.build(UNDER_LOCK, "under-lock", flags=["-fsanitize=thread", f"-DKIND={kind}"])
+                found = self.run_json(program, "--out", "", "--strategy", strategy)
+                self.assertEqual(found["findings"], [])
+                self.assertTrue(found["exhausted"])
+                counts.append((found["executions"], found["classes"]))
+            self.assertEqual(counts[0], counts[1], strategy)
+        everywhere = self.run_json(program, "--out", "", "--strategy", "dfs:limit=1", "--choices", "everywhere")
+        self.assertGreater(everywhere["executions"], counts[0][0])
+
+    def test_atomic_operations_that_nothing_orders_stay_choice_points(self):
+        for strategy in ("dfs:limit=2", "portfolio", "random"):
+            found = self.explore(FLAG, "flag", "--strategy", strategy, "--schedules", 2000)
+            self.assertEqual({finding["kind"] for finding in found["findings"]}, {"assertion"}, strategy)
 
     def test_plain_accesses_are_choice_points_everywhere(self):
         options = ("--choices", "everywhere", "--strategy", "random", "--schedules", 500)
