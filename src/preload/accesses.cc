@@ -15,17 +15,11 @@
 namespace slalom::preload {
 namespace {
 
-constexpr uint32_t kDepth = 256;
+constexpr uint32_t kDepth = Calls::kDepth;
 constexpr uint32_t kRecent = 4;             // how many different reads a waiting loop may have
 constexpr uint32_t kSameReads = 3;          // in a row that tell nothing new: a loop that waits
 constexpr uint32_t kPlainInARow = 100'000;  // without a choice point: perhaps such a loop, too
 
-// Where the thread is in instrumented code, so that an access inside the C++ library's headers is told with
-// the place of their caller.
-struct Calls {
-  uint64_t return_to[kDepth];
-  uint32_t depth;
-};
 constinit thread_local Calls calls = {};
 
 // What the thread has read since it last changed something.
@@ -51,6 +45,10 @@ struct Reads {
 constinit thread_local Reads reads = {};
 constinit thread_local uint32_t plain_in_a_row = 0;
 constinit thread_local uint64_t fenced = 0;
+constinit thread_local int ignored[2] = {};  // loads, stores: how often the thread has said so
+constexpr uint32_t kMostIgnored = 64;
+constinit Range ignored_memory[kMostIgnored] = {};
+constinit uint32_t ignored_count = 0;
 
 }  // namespace
 
@@ -66,6 +64,25 @@ uint64_t caller_place(uint64_t otherwise) {
         rt.is_user_code(caller) && !rt.is_library_code(caller))
       return caller;
   return otherwise;
+}
+
+void ignore(OpKind op, int more) {
+  ignored[op == OpKind::Store] += more;
+}
+void ignore_memory(const void* address, uint64_t size) {
+  const uint64_t begin = object_id(address);
+  if (ignored_count < kMostIgnored) ignored_memory[ignored_count++] = {begin, begin + size};
+}
+bool sees(OpKind op, const void* address) {
+  if (ignored[op == OpKind::Store] > 0) return false;
+  for (uint32_t i = 0; i < ignored_count; ++i)
+    if (object_id(address) - ignored_memory[i].begin < ignored_memory[i].end - ignored_memory[i].begin)
+      return false;
+  return true;
+}
+void swap_calls(Calls& of_last, Calls& of_next) {
+  of_last = calls;
+  calls = of_next;
 }
 
 namespace {
@@ -105,7 +122,7 @@ uint64_t value_at(const void* address, uint32_t size) {
 }
 
 void plain(OpKind op, const void* address, uint32_t size, void* return_address) {
-  if (runtime().controls()) plain_at(op, address, size, access_place(return_address));
+  if (runtime().controls() && sees(op, address)) plain_at(op, address, size, access_place(return_address));
 }
 
 }  // namespace
@@ -119,7 +136,7 @@ void tell_range(OpKind op, const void* address, uint64_t size, uint64_t pc) {
 namespace {
 
 void range(OpKind op, const void* address, uint64_t size, void* return_address) {
-  if (runtime().controls()) tell_range(op, address, size, access_place(return_address));
+  if (runtime().controls() && sees(op, address)) tell_range(op, address, size, access_place(return_address));
 }
 
 // Stops before an atomic operation. Afterwards the caller makes it and says what came of it.
@@ -222,6 +239,7 @@ void forget_accesses() {
   calls.depth = 0;
   reads = {};
   plain_in_a_row = 0;
+  ignored[0] = ignored[1] = 0;
 }
 uint32_t call_depth() {
   return calls.depth;

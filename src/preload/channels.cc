@@ -19,6 +19,7 @@
 
 #include <utility>
 
+#include "preload/accesses.h"
 #include "preload/random.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
@@ -114,6 +115,8 @@ ssize_t transfer(int descriptor, short events, bool may_wait, uint64_t pc, Call 
 using namespace slalom;
 using namespace slalom::preload;
 
+#define FROM __builtin_return_address(0)
+
 SLALOM_EXPORT int pipe(int* ends) noexcept {
   return pipe2(ends, 0);
 }
@@ -159,11 +162,15 @@ SLALOM_EXPORT ssize_t read(int descriptor, void* buffer, size_t size) {
     fill_random(buffer, size);
     return static_cast<ssize_t>(size);
   }
-  if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(read)(descriptor, buffer, size);
-  return transfer(descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(),
-                  [&] { return SLALOM_REAL(read)(descriptor, buffer, size); });
+  if (!runtime().controls() || !is_ours(descriptor))
+    return received(buffer, SLALOM_REAL(read)(descriptor, buffer, size), FROM);
+  return received(buffer,
+                  transfer(descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(),
+                           [&] { return SLALOM_REAL(read)(descriptor, buffer, size); }),
+                  FROM);
 }
 SLALOM_EXPORT ssize_t write(int descriptor, const void* buffer, size_t size) {
+  sends(buffer, size, FROM);
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(write)(descriptor, buffer, size);
   const uint64_t pc = SLALOM_PLACE();
   const bool may_wait = waits(descriptor);
@@ -182,10 +189,14 @@ SLALOM_EXPORT ssize_t write(int descriptor, const void* buffer, size_t size) {
 SLALOM_EXPORT ssize_t recv(int descriptor, void* buffer, size_t size, int flags) {
   if (!runtime().controls() || !is_ours(descriptor))
     return SLALOM_REAL(recv)(descriptor, buffer, size, flags);
-  return transfer(descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
-                  [&] { return SLALOM_REAL(recv)(descriptor, buffer, size, flags); });
+  return received(
+      buffer,
+      transfer(descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
+               [&] { return SLALOM_REAL(recv)(descriptor, buffer, size, flags); }),
+      FROM);
 }
 SLALOM_EXPORT ssize_t send(int descriptor, const void* buffer, size_t size, int flags) {
+  sends(buffer, size, FROM);
   if (!runtime().controls() || !is_ours(descriptor))
     return SLALOM_REAL(send)(descriptor, buffer, size, flags);
   return transfer(descriptor, POLLOUT, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
@@ -199,11 +210,16 @@ SLALOM_EXPORT int eventfd_write(int descriptor, eventfd_t value) {
 }
 
 SLALOM_EXPORT ssize_t readv(int descriptor, const iovec* parts, int count) {
-  if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(readv)(descriptor, parts, count);
-  return transfer(descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(),
-                  [&] { return SLALOM_REAL(readv)(descriptor, parts, count); });
+  const size_t number = count > 0 ? static_cast<size_t>(count) : 0;
+  if (!runtime().controls() || !is_ours(descriptor))
+    return received(parts, number, SLALOM_REAL(readv)(descriptor, parts, count), FROM);
+  return received(parts, number,
+                  transfer(descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(),
+                           [&] { return SLALOM_REAL(readv)(descriptor, parts, count); }),
+                  FROM);
 }
 SLALOM_EXPORT ssize_t writev(int descriptor, const iovec* parts, int count) {
+  sends(parts, count > 0 ? static_cast<size_t>(count) : 0, FROM);
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(writev)(descriptor, parts, count);
   return transfer(descriptor, POLLOUT, waits(descriptor), SLALOM_PLACE(),
                   [&] { return SLALOM_REAL(writev)(descriptor, parts, count); });
@@ -212,11 +228,15 @@ SLALOM_EXPORT ssize_t recvfrom(int descriptor, void* buffer, size_t size, int fl
                                socklen_t* length) {
   if (!runtime().controls() || !is_ours(descriptor))
     return SLALOM_REAL(recvfrom)(descriptor, buffer, size, flags, from, length);
-  return transfer(descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
-                  [&] { return SLALOM_REAL(recvfrom)(descriptor, buffer, size, flags, from, length); });
+  return received(
+      buffer,
+      transfer(descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
+               [&] { return SLALOM_REAL(recvfrom)(descriptor, buffer, size, flags, from, length); }),
+      FROM);
 }
 SLALOM_EXPORT ssize_t sendto(int descriptor, const void* buffer, size_t size, int flags, const sockaddr* to,
                              socklen_t length) {
+  sends(buffer, size, FROM);
   if (!runtime().controls() || !is_ours(descriptor))
     return SLALOM_REAL(sendto)(descriptor, buffer, size, flags, to, length);
   return transfer(descriptor, POLLOUT, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
@@ -224,10 +244,13 @@ SLALOM_EXPORT ssize_t sendto(int descriptor, const void* buffer, size_t size, in
 }
 SLALOM_EXPORT ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(recvmsg)(descriptor, message, flags);
-  return transfer(descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
-                  [&] { return SLALOM_REAL(recvmsg)(descriptor, message, flags); });
+  return received(message->msg_iov, message->msg_iovlen,
+                  transfer(descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0,
+                           SLALOM_PLACE(), [&] { return SLALOM_REAL(recvmsg)(descriptor, message, flags); }),
+                  FROM);
 }
 SLALOM_EXPORT ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
+  sends(message->msg_iov, message->msg_iovlen, FROM);
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(sendmsg)(descriptor, message, flags);
   return transfer(descriptor, POLLOUT, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
                   [&] { return SLALOM_REAL(sendmsg)(descriptor, message, flags); });

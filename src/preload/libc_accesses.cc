@@ -4,6 +4,9 @@
 // Told before the call is made, as the compiler's own. Calls from libraries, and all calls of other programs,
 // go straight to libc.
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
 #include <wchar.h>
 
 #include "preload/accesses.h"
@@ -35,14 +38,60 @@ size_t length(const char* text, size_t most) {
   return whole < most ? whole + 1 : most;
 }
 // As far as a comparison looks.
-size_t compared(const char* a, const char* b, size_t most) {
+template <typename Fold>
+size_t compared(const char* a, const char* b, size_t most, Fold fold) {
   if (!runtime().sees_accesses()) return 0;
   size_t at = 0;
-  while (at < most && a[at] == b[at] && a[at] != 0) ++at;
+  while (at < most && fold(a[at]) == fold(b[at]) && a[at] != 0) ++at;
   return at < most ? at + 1 : most;
+}
+size_t compared(const char* a, const char* b, size_t most) {
+  return compared(a, b, most, [](char c) { return c; });
+}
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+// As far as a search looks that has found this, or nothing in so much.
+size_t searched(const void* from, const void* found, size_t all) {
+  if (!runtime().sees_accesses()) return 0;
+  return found == nullptr
+             ? all
+             : static_cast<size_t>(static_cast<const char*>(found) - static_cast<const char*>(from)) + 1;
+}
+
+void parts_touched(OpKind op, const iovec* parts, size_t count, ssize_t size, void* return_address) {
+  if (!runtime().sees_accesses()) return;
+  for (size_t i = 0; i < count && size > 0; ++i) {
+    const auto most = static_cast<size_t>(size);
+    const size_t here = parts[i].iov_len < most ? parts[i].iov_len : most;
+    touches(op, parts[i].iov_base, here, return_address);
+    size -= static_cast<ssize_t>(here);
+  }
 }
 
 }  // namespace
+
+void sends(const void* buffer, size_t size, void* return_address) {
+  reads(buffer, size, return_address);
+}
+void sends(const iovec* parts, size_t count, void* return_address) {
+  parts_touched(OpKind::Load, parts, count, SSIZE_MAX, return_address);
+}
+ssize_t received(void* buffer, ssize_t size, void* return_address) {
+  if (size > 0) writes(buffer, static_cast<size_t>(size), return_address);
+  return size;
+}
+ssize_t received(const iovec* parts, size_t count, ssize_t size, void* return_address) {
+  parts_touched(OpKind::Store, parts, count, size, return_address);
+  return size;
+}
+void formats(const char* text, size_t size, void* return_address) {
+  reads(text, size, return_address);
+}
+void formatted(const char* text, size_t size, void* return_address) {
+  writes(text, size, return_address);
+}
+
 }  // namespace slalom::preload
 
 using namespace slalom;
@@ -90,7 +139,7 @@ SLALOM_EXPORT char* strncpy(char* to, const char* from, size_t most) noexcept {
 SLALOM_EXPORT char* strcat(char* to, const char* from) noexcept {
   reads(to, length(to), FROM);
   reads(from, length(from), FROM);
-  writes(to + length(to), length(from), FROM);
+  if (const size_t before = length(to); before > 0) writes(to + before - 1, length(from), FROM);
   return SLALOM_REAL(strcat)(to, from);
 }
 SLALOM_EXPORT int strcmp(const char* a, const char* b) noexcept {
@@ -108,6 +157,98 @@ SLALOM_EXPORT int strncmp(const char* a, const char* b, size_t most) noexcept {
 SLALOM_EXPORT char* strdup(const char* text) noexcept {
   reads(text, length(text), FROM);
   return SLALOM_REAL(strdup)(text);
+}
+SLALOM_EXPORT char* strndup(const char* text, size_t most) noexcept {
+  reads(text, length(text, most), FROM);
+  return SLALOM_REAL(strndup)(text, most);
+}
+SLALOM_EXPORT char* stpcpy(char* to, const char* from) noexcept {
+  reads(from, length(from), FROM);
+  writes(to, length(from), FROM);
+  return SLALOM_REAL(stpcpy)(to, from);
+}
+SLALOM_EXPORT char* strncat(char* to, const char* from, size_t most) noexcept {
+  const size_t before = length(to), size = length(from, most);
+  reads(to, before, FROM);
+  reads(from, size, FROM);
+  if (before > 0) writes(to + before - 1, size > 0 && from[size - 1] != 0 ? size + 1 : size, FROM);
+  return SLALOM_REAL(strncat)(to, from, most);
+}
+SLALOM_EXPORT int strcasecmp(const char* a, const char* b) noexcept {
+  const size_t size = compared(a, b, SIZE_MAX, lower);
+  reads(a, size, FROM);
+  reads(b, size, FROM);
+  return SLALOM_REAL(strcasecmp)(a, b);
+}
+SLALOM_EXPORT int strncasecmp(const char* a, const char* b, size_t most) noexcept {
+  const size_t size = compared(a, b, most, lower);
+  reads(a, size, FROM);
+  reads(b, size, FROM);
+  return SLALOM_REAL(strncasecmp)(a, b, most);
+}
+SLALOM_EXPORT size_t strspn(const char* text, const char* set) noexcept {
+  reads(set, length(set), FROM);
+  const size_t found = SLALOM_REAL(strspn)(text, set);
+  reads(text, found + 1, FROM);
+  return found;
+}
+SLALOM_EXPORT size_t strcspn(const char* text, const char* set) noexcept {
+  reads(set, length(set), FROM);
+  const size_t found = SLALOM_REAL(strcspn)(text, set);
+  reads(text, found + 1, FROM);
+  return found;
+}
+
+// Searches: told after they were made, since only then it is known how far they looked. The C++ headers have
+// two functions of each name; these are both.
+extern "C" {
+void* slalom_memchr(const void*, int, size_t) noexcept __asm__("memchr");
+char* slalom_strchr(const char*, int) noexcept __asm__("strchr");
+char* slalom_strrchr(const char*, int) noexcept __asm__("strrchr");
+char* slalom_strstr(const char*, const char*) noexcept __asm__("strstr");
+}
+#define HIDDEN(function, name)                            \
+  ([] {                                                   \
+    static void* found = nullptr;                         \
+    if (found == nullptr) found = dlsym(RTLD_NEXT, name); \
+    return reinterpret_cast<decltype(&function)>(found);  \
+  }())
+SLALOM_EXPORT void* slalom_memchr(const void* memory, int byte, size_t size) noexcept {
+  void* found = HIDDEN(slalom_memchr, "memchr")(memory, byte, size);
+  reads(memory, searched(memory, found, size), FROM);
+  return found;
+}
+SLALOM_EXPORT char* slalom_strchr(const char* text, int byte) noexcept {
+  char* found = HIDDEN(slalom_strchr, "strchr")(text, byte);
+  reads(text, searched(text, found, length(text)), FROM);
+  return found;
+}
+SLALOM_EXPORT char* slalom_strrchr(const char* text, int byte) noexcept {
+  reads(text, length(text), FROM);
+  return HIDDEN(slalom_strrchr, "strrchr")(text, byte);
+}
+SLALOM_EXPORT char* slalom_strstr(const char* text, const char* part) noexcept {
+  reads(part, length(part), FROM);
+  char* found = HIDDEN(slalom_strstr, "strstr")(text, part);
+  const size_t tail = length(part);
+  reads(text, found != nullptr ? searched(text, found, 0) + (tail > 2 ? tail - 2 : 0) : length(text), FROM);
+  return found;
+}
+
+// At a place of their own in a file. Those that go on from the last one are in channels.cc.
+SLALOM_EXPORT ssize_t pread(int descriptor, void* buffer, size_t size, off_t at) {
+  return received(buffer, SLALOM_REAL(pread)(descriptor, buffer, size, at), FROM);
+}
+SLALOM_EXPORT ssize_t pread64(int descriptor, void* buffer, size_t size, off64_t at) {
+  return received(buffer, SLALOM_REAL(pread64)(descriptor, buffer, size, at), FROM);
+}
+SLALOM_EXPORT ssize_t pwrite(int descriptor, const void* buffer, size_t size, off_t at) {
+  sends(buffer, size, FROM);
+  return SLALOM_REAL(pwrite)(descriptor, buffer, size, at);
+}
+SLALOM_EXPORT ssize_t pwrite64(int descriptor, const void* buffer, size_t size, off64_t at) {
+  sends(buffer, size, FROM);
+  return SLALOM_REAL(pwrite64)(descriptor, buffer, size, at);
 }
 
 // The same, as called by a program built with -D_FORTIFY_SOURCE.
