@@ -43,6 +43,7 @@ Result<Exit> run_program(const RunArguments& arguments) {
   if (arguments.any_status) program.statuses = Program::Statuses::AnyGood;
   LaunchOptions launch;
   launch.patience = arguments.patience;
+  launch.interrupted = interrupted;
   launch.uncontrolled = std::make_shared<std::atomic<uint32_t>>(0);
   TRY_ASSIGN(Target target, make_program_target(program, launch));
   target.uncontrolled = [met = launch.uncontrolled] { return uncontrolled_in_words(*met); };

@@ -230,8 +230,10 @@ void print_text(const Target& target, const Job& job, const CampaignResult& resu
   const ExploreResult& r = result.explored;
   print_findings(result.findings, arguments.full);
 
-  const std::string found = result.findings.empty() ? style.paint(Ink::Green, "nothing found")
-                                                    : style.paint(Ink::Red, how_many(result.findings));
+  const bool failed = r.end == ExploreResult::End::Failed;
+  const std::string found = !result.findings.empty() ? style.paint(Ink::Red, how_many(result.findings))
+                            : failed                 ? style.paint(Ink::Red, "nothing could be executed")
+                                                     : style.paint(Ink::Green, "nothing found");
   std::cout << wrap(fmt::format("{}: {} in {} by {}", printable(target.id.name), found,
                                 plural(r.executions + r.truncated, "execution"), to_text(job.strategy)),
                     width, 0, 2);
@@ -302,6 +304,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (arguments.full) campaign.report.detail = TextOptions::Detail::Everything;
 
   watch_interrupt();
+  campaign.interrupted = interrupted;
   ProgressLine line;
   const auto progress = [&](const Progress& p) {
     line.show(p);

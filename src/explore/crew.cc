@@ -58,7 +58,10 @@ std::optional<Divergence> compare_second_run(Runner& runner, const Execution& fi
 }  // namespace
 
 Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<Worker> workers)
-    : strategy_(strategy), verify_(options.verify), workers_(std::move(workers)) {
+    : strategy_(strategy),
+      verify_(options.verify),
+      interrupted_(options.interrupted),
+      workers_(std::move(workers)) {
   RunnerOptions runner;
   runner.inputs = options.inputs;
   runner.recording = strategy.recording();
@@ -153,9 +156,10 @@ Crew::Round Crew::run(size_t room, const Next& next, const std::function<bool()>
 void Crew::run_alone(Round& round, const TakeIn& take_in) {
   Runner& runner = *runners_.front();
   const bool twice = verify_ == ExploreOptions::Verify::RunTwice;
-  for (; round.taken_in < round.tasks && !(*expired_)(); ++round.taken_in) {
+  for (; round.taken_in < round.tasks && !is_over(); ++round.taken_in) {
     const Task& task = slots_[round.taken_in].task;
     const Execution& execution = runner.run(task, *strategy_.walker(task));
+    if (is_cut_short(execution)) break;
     if (!twice) {
       take_in(task, execution, std::nullopt);
       continue;
@@ -207,6 +211,17 @@ Crew::Range Crew::claim() {
   }
 }
 
+bool Crew::is_over() const {
+  return cut_short_ || (*expired_)();
+}
+
+// By an interrupt, in the middle: it says nothing about the target.
+bool Crew::is_cut_short(const Execution& execution) {
+  const bool cut = interrupted_ && interrupted_() && std::holds_alternative<Abandoned>(execution.outcome);
+  if (cut) cut_short_ = true;
+  return cut;
+}
+
 void Crew::execute_own(size_t task) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
@@ -218,13 +233,15 @@ void Crew::execute(size_t worker, size_t task) {
   Slot& slot = slots_[task];
   State state = State::Skipped;
   try {
-    if (!(*expired_)()) {
+    if (!is_over()) {
       Runner& runner = *runners_[worker];
       slot.execution = runner.run(slot.task, *strategy_.walker(slot.task));
-      slot.second_run = verify_ == ExploreOptions::Verify::RunTwice
-                            ? compare_second_run(runner, slot.execution)
-                            : std::nullopt;
-      state = State::Done;
+      if (!is_cut_short(slot.execution)) {
+        slot.second_run = verify_ == ExploreOptions::Verify::RunTwice
+                              ? compare_second_run(runner, slot.execution)
+                              : std::nullopt;
+        state = State::Done;
+      }
     }
   } catch (...) {
     std::lock_guard lock(mutex_);

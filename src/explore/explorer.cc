@@ -22,6 +22,13 @@ size_t round_size(const ExploreResult& so_far) {
   return std::clamp(std::min(by_length, so_far.tasks / 4), kSmallest, kLargest);
 }
 
+// So many executions that could not be made, and no other: it is the same with all.
+constexpr uint64_t kHopeless = 8;
+
+bool only_failed(const ExploreResult& so_far) {
+  return so_far.tasks > 0 && so_far.failed == so_far.tasks;
+}
+
 }  // namespace
 
 Explorer::Explorer(Strategy& strategy, WorkerFactory factory, ExploreOptions options)
@@ -37,7 +44,9 @@ Result<ExploreResult> Explorer::run() {
   }
   Crew crew(strategy_, options_, std::move(workers));
   std::atomic<bool> stopped{false};
+  const auto interrupted = [this] { return options_.interrupted && options_.interrupted(); };
   const std::function<bool()> expired = [&] {
+    if (!options_.ends_rounds && interrupted()) stopped = true;
     if (options_.seconds > 0 && Clock::now() - start >= std::chrono::duration<double>(options_.seconds))
       stopped = true;
     return stopped.load(std::memory_order_relaxed);
@@ -47,9 +56,10 @@ Result<ExploreResult> Explorer::run() {
     if (on_pause) on_pause();
   };
   const Crew::Next next = [this] { return strategy_.begin(); };
-  const Crew::TakeIn take_in = [this](const Task& task, const Execution& execution,
-                                      const std::optional<Divergence>& second_run) {
+  const Crew::TakeIn take_in = [&](const Task& task, const Execution& execution,
+                                   const std::optional<Divergence>& second_run) {
     absorb(task, execution, second_run);
+    if (only_failed(result_) && result_.tasks >= kHopeless) stopped = true;
   };
   using End = ExploreResult::End;
   for (;;) {
@@ -87,14 +97,12 @@ Result<ExploreResult> Explorer::run() {
       break;
     }
     if (round.taken_in < round.tasks) {
-      result_.end = End::TimeLimit;
+      result_.end = interrupted() ? End::Interrupted : End::TimeLimit;
       break;
     }
-    if (result_.failed == result_.tasks) {
-      result_.end = End::Failed;
-      break;
-    }
+    if (only_failed(result_)) break;
   }
+  if (only_failed(result_)) result_.end = End::Failed;
   result_.coverage = strategy_.coverage();
   if (result_.truncated + result_.diverged + result_.failed > 0) result_.coverage.exhausted = false;
   if (learned_late_) {

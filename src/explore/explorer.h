@@ -30,6 +30,9 @@ struct ExploreOptions {
   double seconds = 0;      // 0: no limit
   unsigned workers = 1;
   uint32_t checkpoint_every = 8;
+  std::function<bool()> interrupted;  // the user has had enough; asked by any worker
+  // Interrupted, a round is ended all the same, so that it can be saved; unless the machines cannot.
+  bool ends_rounds = false;
   enum class Verify : uint8_t { No, RunTwice } verify = Verify::No;  // run every execution twice and compare
   enum class Until : uint8_t { Done, FirstFailure, FirstFailureOrRace } until = Until::Done;
 };

@@ -202,6 +202,10 @@ std::optional<Outcome> ProgramMachine::wait() {
     zygote_.reset();
     return ToolError{"the process that forks the executions has died; was it killed?"};
   }
+  if (waited == Zygote::Waited::Interrupted) {
+    zygote_->end_execution(kNobody);
+    return Abandoned{"interrupted"};
+  }
   if (waited == Zygote::Waited::Silent) {
     const uint32_t runs = who_runs();
     const std::string who = runs < agents_.size() ? names_->agent(agents_[runs].id) : "the program";

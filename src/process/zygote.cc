@@ -168,6 +168,7 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   }
   core_ = options.core;
   patience_ = options.patience;
+  interrupted_ = options.interrupted;
   Descriptor memory(memfd_create("slalom-channel", MFD_CLOEXEC));
   errors_ = memfd_create("slalom-errors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (program.is_judged()) output_ = memfd_create("slalom-output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -219,6 +220,7 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
 Result<void> Zygote::wait_for_main(const Program& program) {
   const Waited waited = wait();
   if (waited == Waited::Stopped && channel_->phase.load() == Phase::Ready) return {};
+  if (waited == Waited::Interrupted) return error("interrupted before {} reached main()", program.path);
   if (waited == Waited::Silent)
     return error("{} did not reach main() within {} seconds", program.path, patience_);
   std::string output = errors();
@@ -295,6 +297,7 @@ Zygote::Waited Zygote::wait() {
     }
     if (std::exchange(steps, channel_->steps) != channel_->steps) slices = 0;  // it passes its stops
     if (++slices >= patience_ * kSlicesPerSecond) return Waited::Silent;
+    if (slices >= kSlicesPerSecond && interrupted_ != nullptr && interrupted_()) return Waited::Interrupted;
   }
   channel_->parent_turn.store(0, std::memory_order_relaxed);
   return Waited::Stopped;

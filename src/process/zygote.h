@@ -23,9 +23,10 @@
 namespace slalom {
 
 struct LaunchOptions {
-  std::string library;    // libslalom_preload.so
-  int core = 0;           // of those that this process may use
-  uint32_t patience = 5;  // seconds that an execution may run without an operation
+  std::string library;              // libslalom_preload.so
+  int core = 0;                     // of those that this process may use
+  uint32_t patience = 5;            // seconds that an execution may run without an operation
+  bool (*interrupted)() = nullptr;  // the user has had enough: no patience any more
   enum class Output : uint8_t { Discard, Show } output = Output::Discard;
   // If there is one, it is attached to the first execution.
   std::shared_ptr<class Debugger> debugger;
@@ -50,10 +51,10 @@ class Zygote {
   preload::Channel& channel() { return *channel_; }
   const std::vector<Module>& modules() const { return modules_; }
 
-  enum class Waited : uint8_t { Stopped, Silent, Dead };
+  enum class Waited : uint8_t { Stopped, Silent, Dead, Interrupted };
   Result<void> fork_execution();
   // Until the target hands over. Silent: it has done nothing for `patience` seconds. Dead: the zygote is
-  // gone.
+  // gone. Interrupted: it has done nothing for a second, and nobody waits for it any more.
   Waited wait();
   void let_run(uint32_t agent);
   void show(uint32_t agent);  // to a debugger; the agent goes on waiting
@@ -79,6 +80,7 @@ class Zygote {
   int core_ = 0;
   pid_t tied_thread_ = -1;
   uint32_t patience_ = 5;
+  bool (*interrupted_)() = nullptr;
   std::vector<Module> modules_;
   std::optional<Scratch> scratch_;
 };
