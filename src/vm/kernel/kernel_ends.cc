@@ -10,7 +10,8 @@
 namespace slalom::vm {
 namespace {
 
-// So long nothing but idle CPUs: nobody will ever wake up. In virtual nanoseconds.
+// So long nothing but idle CPUs: nobody will ever wake up, unless a flow sleeps for a time. In virtual
+// nanoseconds.
 constexpr uint64_t kForever = 3'000'000'000;
 constexpr uint64_t kMostRevivals = 20;
 constexpr uint64_t kCheckLimit = 2'000'000'000;
@@ -60,7 +61,7 @@ Stop KernelMachine::conclude() {
     // Time passes for those who spin, too: their turn may be over, or a timer be what they wait for.
     const bool passed = pc.skip_to_timer();
     note(Course::Leg::Kind::AnyTimer, 0, 0);
-    if (!revived && (pc.time() - state_.progress > kForever || !passed)) break;
+    if (!revived && (waits_for_ever() || !passed)) break;
     options_known_ = false;
     if (options().empty()) continue;
     if (state_.kind == ChoiceKind::Blocked && enabled(state_.current)) state_.kind = ChoiceKind::Yielded;
@@ -68,6 +69,28 @@ Stop KernelMachine::conclude() {
     return choice_point();
   }
   return finish(deadlock());
+}
+
+bool KernelMachine::waits_for_ever() const {
+  if (machine_.pc->time() - state_.progress <= kForever) return false;
+  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+    if (!state_.cpus[cpu].done && sleeps_for_a_time(cpu)) return false;
+  return true;
+}
+
+// Who does has a timer on its stack, which says what to call when it is over.
+bool KernelMachine::sleeps_for_a_time(unsigned cpu) const {
+  const CpuState& state = state_.cpus[cpu];
+  if (state.flow_sleeps == 0) return false;
+  const Cpu& here = machine_.pc->cpu(cpu);
+  for (uint64_t at = state.flow_sleeps & ~uint64_t{7}; at < state.flow_stack + kKernelStack; at += 8) {
+    const std::optional<uint64_t> value = read_word(here, at);
+    if (!value) break;
+    if (*value < 0xffffffff80000000) continue;
+    const std::string place = names_->place(Place{*value});
+    if (place == "process_timeout" || place == "hrtimer_wakeup") return true;
+  }
+  return false;
 }
 
 Outcome KernelMachine::deadlock() const {
@@ -117,7 +140,7 @@ Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventS
       stop = finish(Exited{});
     else if (all_done())
       stop = end_of_test();
-    else if (why == PcStop::Idle || pc.time() - state_.progress > kForever)
+    else if (why == PcStop::Idle || waits_for_ever())
       stop = finish(deadlock());
     else if (instructions() >= max_steps)
       stop = finish(LimitReached{instructions(), {}});

@@ -196,7 +196,9 @@ class KernelMachine final : public Machine,
   static constexpr uint64_t kAllPlaces = ~uint64_t{0} >> 1;  // more than can be passed
 
   void begin_anew(EventSink& sink);
-  Outcome deadlock() const;  // as it stands
+  Outcome deadlock() const;                    // as it stands
+  bool waits_for_ever() const;                 // so long that nothing will happen any more
+  bool sleeps_for_a_time(unsigned cpu) const;  // the flow that belongs to that CPU
   // The kernel has reported its end. A search that wants all orders must know that something did not happen.
   Outcome died() const { return scoped() ? Outcome(Faulted{Faulted::Kind::Crash, {}, {}, {}}) : Exited{}; }
   Stop run(uint32_t lease);
