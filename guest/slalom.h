@@ -55,7 +55,8 @@ static inline void slalom_begin(long flow) {
   while (slalom_call(SLALOM_READY, flow, 0, 0) == 1) {
   }
 }
-// With results for the report, and for comparing with other executions: 64-bit numbers, or any bytes.
+// With results, any bytes: so far nobody looks at those of programs. What is wrong the program itself must
+// say, with slalom_fail.
 static inline void slalom_done(long flow, const void* results, unsigned long size) {
   while (slalom_call(SLALOM_DONE, flow, (long)results, (long)size) == 1) {
   }

@@ -43,6 +43,8 @@ struct Target {
   std::optional<Expectation> expected;  // what its file says that a search finds; none: it does not say
   // A kernel's threads that it lets nobody pin to a CPU, so that when they run is up to the kernel; by name.
   std::vector<std::string> unpinned_threads;
+  // What of its executions is not compared with what it should be, each with the reason, in words.
+  std::vector<std::string> not_compared;
   // What its executions have met so far that slalom does not control, in words; null: nothing that it could
   // meet.
   std::function<std::vector<std::string>()> uncontrolled;

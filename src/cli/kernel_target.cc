@@ -243,13 +243,18 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
                  scope.error().message);
   machine.scope = *std::move(scope);
   if (wanted.empty() && !test.scheduler) machine.no_choices = vm::scheduling_code(names->symbols());
+  Target& target = opened.target;
   std::vector<CallProgram> calls;
   for (unsigned cpu = 0; cpu < test.flows.size(); ++cpu) {
-    if (test.flows[cpu].kind != vm::KernelTest::Flow::Kind::Calls) continue;
+    if (test.flows[cpu].kind != vm::KernelTest::Flow::Kind::Calls) {
+      target.not_compared = {fmt::format("results with serial orders ({} is a program)", flows[cpu])};
+      continue;
+    }
     calls.push_back(test.flows[cpu].calls);
     names->set_calls(cpu, test.flows[cpu].calls);
   }
   const std::optional<uint64_t> entry = names->symbols().address_of("entry_SYSCALL_64");
+  if (!entry) target.not_compared = {"results with serial orders (the kernel's symbols are not known)"};
   std::shared_ptr<vm::SerialOrders> serial;
   if (calls.size() == test.flows.size() && entry) {
     serial = std::make_shared<vm::SerialOrders>(std::move(calls), flows);
@@ -261,10 +266,10 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
   if (serial != nullptr) {
     TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
     serial->find(*one, Place{*entry}, test.limits.execution);
+    target.not_compared = serial->not_compared();
     stable->give_back(std::move(one));
   }
   opened.make_kernel_machine = [stable] { return stable->take(); };
-  Target& target = opened.target;
   target.id =
       make_target("kernel", test.name, to_text({origin, prepared->content, content.scope, content.text}));
   target.make_machine = [stable](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {

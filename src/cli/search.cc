@@ -122,6 +122,7 @@ nlohmann::ordered_json to_json(const Target& target, const Job& job, const Campa
     for (const auto& [name, value] : result.statistics) json["statistics"][name] = value;
   }
   if (!target.unpinned_threads.empty()) json["unpinned_threads"] = target.unpinned_threads;
+  if (!target.not_compared.empty()) json["not_compared"] = target.not_compared;
   if (target.uncontrolled) json["uncontrolled"] = target.uncontrolled();
   json["resumed"] = result.resumed_tasks;
   json["findings"] = nlohmann::ordered_json::array();
@@ -163,6 +164,7 @@ std::string to_junit(const Target& target, const CampaignResult& result, bool ra
   }
   suite.output = fmt::format("{}\n{}: {}\n", plural(r.executions + r.truncated, "execution"),
                              r.coverage.exhausted ? "exhausted" : "covered", r.coverage.statement);
+  for (const std::string& what : target.not_compared) suite.output += "not compared: " + what + "\n";
   for (const std::string& warning : warnings(target, r)) suite.output += "warning: " + warning + "\n";
   return junit_xml(suite);
 }
@@ -252,6 +254,8 @@ void print_text(const Target& target, const Job& job, const CampaignResult& resu
   if (r.truncated > 0)
     std::cout << wrap(fmt::format("not covered: what comes after {} steps", human_number(job.max_steps)),
                       width);
+  for (const std::string& what : target.not_compared)
+    std::cout << wrap(printable("not compared: " + what), width);
   std::cout << unpinned_in_words(target.unpinned_threads, arguments.full, width);
   const std::string early = early_end(r.end, arguments.campaign.state);
   if (!early.empty()) std::cout << wrap(early, width);

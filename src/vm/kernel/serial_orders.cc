@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
 
-#include "base/hash.h"
-#include "inputs/image.h"
+#include "vm/kernel/call_facts.h"
 
 namespace slalom::vm {
 namespace {
@@ -31,18 +28,6 @@ class Allocated : public EventSink {
   std::map<ObjectId, Place> places_;
 };
 
-// stat and its family, clocks, usage: see the system's asm/unistd_64.h.
-bool tells_time(uint32_t number) {
-  constexpr std::array kThose = {4u, 5u, 6u, 96u, 98u, 99u, 100u, 201u, 228u, 229u, 262u, 332u, 36u, 105u};
-  return std::ranges::find(kThose, number) != kThose.end();
-}
-
-// Sleeping, and timers: what comes of them depends on how fast the CPUs are, in serial orders as in others.
-bool depends_on_time(uint32_t number) {
-  constexpr std::array kThose = {35u, 37u, 38u, 222u, 223u, 230u, 283u, 286u};
-  return std::ranges::find(kThose, number) != kThose.end();
-}
-
 // Of all orders together; where flows wait for long, few of them are enough.
 constexpr uint64_t kMostInstructions = 200'000'000;
 
@@ -52,49 +37,46 @@ bool at_entry(const ChoicePoint& point, Place entry) {
          });
 }
 
-std::string in_words(int64_t value) {
-  return value < 0 && value > -4096
-             ? fmt::format("-{} ({})", -value, strerrorname_np(static_cast<int>(-value)))
-             : fmt::format("{}", value);
-}
-
 }  // namespace
 
-SerialOrders::SerialOrders(std::vector<CallProgram> flows, std::vector<std::string> names)
-    : flows_(std::move(flows)), names_(std::move(names)) {
-  for (const CallProgram& flow : flows_)
-    for (const CallStep& step : flow.steps)
-      tells_time_ = tells_time_ || (step.kind == CallStep::Kind::Call && tells_time(step.number));
-}
-
-uint64_t SerialOrders::fingerprint(const std::vector<std::vector<uint8_t>>& results, Values& values) const {
-  uint64_t hash = 0;
-  for (size_t flow = 0; flow < flows_.size(); ++flow) {
-    values.emplace_back();
-    const Result<CallResults> decoded = decode_results(flows_[flow], results[flow]);
-    if (!decoded.ok()) continue;
-    values.back() = decoded->values;
-    for (const int64_t value : decoded->values) hash = combine(hash, static_cast<uint64_t>(value));
-    if (!tells_time_)
-      for (const uint8_t byte : decoded->data) hash = combine(hash, byte);
-  }
-  return hash;
+// How many orders there are, if no call waits for another one.
+double SerialOrders::count_orders() const {
+  double orders = 1;
+  size_t before = 0;
+  for (const CallProgram& flow : results_.flows())
+    for (size_t i = 1; i <= flow.calls(); ++i)
+      orders *= static_cast<double>(++before) / static_cast<double>(i);
+  return orders;
 }
 
 void SerialOrders::find(KernelMachine& machine, Place system_call_entry, uint64_t max_steps) {
-  for (const CallProgram& flow : flows_)
-    for (const CallStep& step : flow.steps)
-      if (step.kind == CallStep::Kind::Call && depends_on_time(step.number)) return;
+  for (size_t flow = 0; flow < results_.flows().size(); ++flow) {
+    const CallProgram& program = results_.flows()[flow];
+    size_t call = 0;
+    for (const CallStep& step : program.steps) {
+      if (step.kind != CallStep::Kind::Call) continue;
+      if (depends_on_time(program, step)) {
+        why_not_ = fmt::format("{} depends on time", results_.call_text(flow, call));
+        return;
+      }
+      ++call;
+    }
+  }
   // Far more orders than are tried, even if some calls wait for others: not worth a beginning.
-  double orders = 1;
-  size_t before = 0;
-  for (const CallProgram& flow : flows_)
-    for (size_t i = 1; i <= flow.sources.size(); ++i)
-      orders *= static_cast<double>(++before) / static_cast<double>(i);
-  if (orders > 4 * kMost) return;
+  if (const double orders = count_orders(); orders > kMostExpected) {
+    why_not_ = fmt::format("{:.6g} orders, at most {}", orders, kMostExpected);
+    return;
+  }
   machine.set_explores(false);
   search(machine, system_call_entry, max_steps);
   machine.set_explores(true);
+}
+
+std::vector<std::string> SerialOrders::not_compared() const {
+  if (!complete_) return {fmt::format("results with serial orders ({})", why_not_)};
+  if (const std::string teller = results_.time_teller(); !teller.empty())
+    return {fmt::format("data that calls wrote with serial orders ({} tells the time)", teller)};
+  return {};
 }
 
 void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint64_t max_steps) {
@@ -103,7 +85,10 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint6
   std::vector<size_t> path;  // which of the flows was taken at each choice
   uint64_t instructions = 0;
   while (orders_ < kMost && instructions < kMostInstructions) {
-    if (!machine.reset(inputs).ok()) return;
+    if (const Result<void> ready = machine.reset(inputs); !ready.ok()) {
+      why_not_ = ready.error().message;
+      return;
+    }
     std::vector<size_t> counts;
     Allocated sink;
     Stop stop = machine.start(sink);
@@ -147,9 +132,7 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint6
     ++orders_;
     instructions += machine.instructions();
     if (std::holds_alternative<Exited>(std::get<Outcome>(stop))) {
-      Values values;
-      fingerprints_.insert(fingerprint(machine.results(), values));
-      values_.insert(std::move(values));
+      results_.add(machine.results());
       for (const auto& [place, count] : sink.counts()) {
         uint64_t& most = stays_[place];
         most = std::max(most, count);
@@ -164,24 +147,13 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint6
     }
     ++path.back();
   }
+  why_not_ = orders_ < kMost ? fmt::format("the first {} took more than {} million instructions", orders_,
+                                           kMostInstructions / 1'000'000)
+                             : fmt::format("more than {} orders", kMost);
 }
 
-std::string SerialOrders::judge(const std::vector<std::vector<uint8_t>>& results) const {
-  if (!complete_) return {};
-  Values values;
-  if (fingerprints_.contains(fingerprint(results, values))) return {};
-  // The first result that no order gives; else the combination is what is wrong.
-  for (size_t flow = 0; flow < values.size(); ++flow)
-    for (size_t call = 0; call < values[flow].size(); ++call) {
-      const int64_t value = values[flow][call];
-      const bool known = std::ranges::any_of(
-          values_, [&](const Values& one) { return call < one[flow].size() && one[flow][call] == value; });
-      if (!known && call < flows_[flow].sources.size())
-        return fmt::format("{} of {} gives {}, as in no order of whole calls",
-                           flows_[flow].sources[call].text, names_[flow], in_words(value));
-    }
-  return values_.contains(values) ? "calls gave data that they give in no order of whole calls"
-                                  : "calls gave results that they give together in no order of whole calls";
+std::string SerialOrders::judge(const SerialResults::Bytes& results) const {
+  return complete_ ? results_.judge(results) : std::string();
 }
 
 }  // namespace slalom::vm

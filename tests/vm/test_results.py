@@ -1,0 +1,96 @@
+"""Results of calls: what is compared with serial orders, what is not and said to be not, and what programs say by hypercalls."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from guest import DEADLINE, KERNEL, NOTHING_TO_DO, SLALOM, cached_kernels
+
+POLL = """
+setup = ["mkfifo /tmp/p"]
+[[flow]]
+name = "poller"
+calls = '''
+fd = open("/tmp/p", O_RDWR | O_NONBLOCK)
+poll({i32 fd, u16 POLLIN, u16 0}, 1, TIMEOUT)
+'''
+[[flow]]
+name = "writer"
+calls = '''
+fd = open("/tmp/p", O_RDWR | O_NONBLOCK)
+write(fd, "x", 1)
+'''
+"""
+MANY = "[[flow]]\ncalls = '''\n" + "getpid()\n" * 8 + "'''\n[[flow]]\ncalls = '''\n" + "getppid()\n" * 8 + "'''\n"
+CHOOSER = """
+#include <stdlib.h>
+#include "slalom.h"
+int main(int count, char** arguments) {
+  const long flow = atol(arguments[1]);
+  slalom_begin(flow);
+  const unsigned first = slalom_choose(3), second = slalom_choose(5);
+  slalom_note("it has chosen");
+  if (first == 2 && second == 4) slalom_fail("two and four");
+  slalom_end(flow);
+  return 0;
+}
+"""
+PROGRAM = '[[flow]]\nname = "chooser"\nsource = "chooser.c"\n[[flow]]\ncalls = "getppid()"\n'
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def slalom(self, *arguments):
+        return subprocess.run([SLALOM, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, timeout=DEADLINE, check=False)
+
+    def explore(self, test, *arguments, schedules=100):
+        (self.folder / "test.toml").write_text(test)
+        return self.slalom("explore", "test.toml", "--schedules", schedules, "--detectors", "failure", *arguments)
+
+    def explore_json(self, test, *arguments, schedules=100):
+        done = self.explore(test, "--json", *arguments, schedules=schedules)
+        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
+    def test_what_a_timeout_gives_is_not_judged_and_that_is_said(self):
+        code, result = self.explore_json(POLL.replace("TIMEOUT", "1"), "--strategy", "pct")
+        self.assertEqual((code, result["findings"]), (0, []))
+        self.assertEqual(result["not_compared"],
+                         ["results with serial orders (poll({i32 fd, u16 POLLIN, u16 0}, 1, 1) of poller depends on time)"])
+        for timeout in ("0", "-1"):
+            code, result = self.explore_json(POLL.replace("TIMEOUT", timeout))
+            self.assertEqual((code, result["findings"], result.get("not_compared")), (0, [], None))
+
+    def test_too_many_orders_are_said_to_be(self):
+        said = "results with serial orders (12870 orders, at most 8000)"
+        self.assertEqual(self.explore_json(MANY, schedules=2)[1]["not_compared"], [said])
+        self.assertIn(f"\nnot compared: {said}\n", self.explore(MANY, schedules=2).stdout)
+
+    def test_programs_choose_note_and_fail(self):
+        (self.folder / "chooser.c").write_text(CHOOSER)
+        code, result = self.explore_json(PROGRAM, "--strategy", "dfs:limit=0", schedules=1000)
+        self.assertEqual(result["not_compared"], ["results with serial orders (chooser is a program)"])
+        self.assertEqual((code, len(result["findings"])), (1, 1), result)
+        finding = result["findings"][0]
+        self.assertRegex(finding["title"], "^assertion failed at .*: two and four$")
+        self.assertEqual([choice["value"] for choice in finding["schedule"]["data"]], [2, 4])
+        self.assertEqual(finding["replayed"], "10/10")
+        # All values, each with both orders of the flows or more: of 15 combinations one fails.
+        self.assertTrue(result["exhausted"], result)
+        self.assertEqual(finding["occurrences"] * 15, result["executions"], result)
+        again = self.slalom("replay", finding["capsule"])
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("it has chosen", again.stdout)
+        self.assertIn("two and four", again.stdout)
+
+
+if __name__ == "__main__":
+    if KERNEL not in cached_kernels():
+        sys.exit(NOTHING_TO_DO)
+    unittest.main()
