@@ -36,6 +36,7 @@ struct CheckOptions {
   // that were seen to conflict; Everywhere is at every access.
   enum class Choices : uint8_t { Sync, Everywhere } choices = Choices::Sync;
   uint64_t max_steps = 20'000;               // of one execution
+  uint32_t patience = 20;                    // seconds that a thread may be without an operation
   bool races = true;                         // a data race fails the check
   bool weak_memory = false;                  // so does a store that may be seen after a later load
   bool leaks = true;                         // so does a block of memory that is left over

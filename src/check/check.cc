@@ -10,6 +10,7 @@
 #include "campaign/campaign.h"
 #include "check/check_machine.h"
 #include "check/heap.h"
+#include "check/patience.h"
 #include "check/rehearsal.h"
 #include "finding/capsule.h"
 #include "preload/runtime.h"
@@ -50,9 +51,12 @@ class Session {
     if (!refused_.empty()) return;
     modules().describe(checking::in_process().channel());
     modules().names()->forget_agents();
+    checking::begin_patience(options_.patience);
   }
   ~Session() {
-    if (refused_.empty()) checking::in_process().close();
+    if (!refused_.empty()) return;
+    checking::end_patience();
+    checking::in_process().close();
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "check/heap.h"
+#include "check/patience.h"
 #include "preload/runtime.h"
 
 namespace slalom::checking {
@@ -42,6 +43,7 @@ void pack(const Record& record, uint64_t first_step, Access& access) {
 }  // namespace
 
 Result<void> CheckMachine::reset(const Inputs& inputs) {
+  if (const std::string over = out_of_patience(modules_); !over.empty()) return error("{}", over);
   give_up();
   inputs_ = inputs;
   preload::Channel& c = channel();
@@ -344,6 +346,7 @@ void CheckMachine::open_locks() {
 }
 
 Outcome CheckMachine::conclude() {
+  if (std::string over = out_of_patience(modules_); !over.empty()) return ToolError{std::move(over)};
   const Ending& ending = channel().ending;
   if (ending.kind == Ending::Kind::Exit) return Exited{};
   Faulted fault;

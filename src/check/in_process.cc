@@ -9,6 +9,7 @@
 
 #include "check/failures.h"
 #include "check/heap.h"
+#include "check/patience.h"
 #include "check/signals.h"
 #include "preload/accesses.h"
 #include "preload/runtime.h"
@@ -87,6 +88,7 @@ void InProcess::close() {
 void InProcess::begin(Occupant& occupant) {
   if (occupant_ != nullptr) occupant_->give_up();
   occupant_ = &occupant;
+  note_execution();
   channel_->agent_count = channel_->record_count = channel_->text_used = channel_->holder_count = 0;
   channel_->steps = 0;
   channel_->ending = {};

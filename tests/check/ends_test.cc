@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <slalom/check.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
+#include <string>
+#include <thread>
 
 #include "options.h"
 #include "unseen.h"
@@ -63,6 +66,29 @@ TEST(CheckEnds, ByCancellation) {
   });
   EXPECT_TRUE(result.ok) << result.report;
   for (const int outcome : {1, 2, 3, 4}) EXPECT_GT(unseen_times(outcome), 0) << outcome;
+}
+
+// Nobody will ever write there. The threads of a check wait in one real thread, which would stay there.
+TEST(CheckEnds, ByLosingPatience) {
+  slalom::CheckOptions impatient = options("random", 100);
+  impatient.patience = 1;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const CheckResult hangs = check(impatient, [&] {
+    std::thread reader([&] {
+      char byte = 0;
+      EXPECT_EQ(read(ends[0], &byte, 1), 1);
+    });
+    reader.join();
+  });
+  EXPECT_FALSE(hangs.ok);
+  EXPECT_TRUE(hangs.findings.empty());
+  EXPECT_NE(hangs.report.find("ends_test.cc"), std::string::npos) << hangs.report;
+  EXPECT_NE(hangs.report.find("without an operation"), std::string::npos) << hangs.report;
+  close(ends[0]);
+  close(ends[1]);
+  const CheckResult next = check(impatient, [] { std::thread([] {}).join(); });
+  EXPECT_TRUE(next.ok) << next.report;
 }
 
 }  // namespace
