@@ -230,8 +230,6 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   explore.workers = options.workers;
   explore.checkpoint_every = options.checkpoints ? explore.checkpoint_every : 0;
   explore.verify = options.verify;
-  explore.interrupted = options.interrupted;
-  explore.ends_rounds = !options.state.empty();
   explore.until = options.until;
   TRY_ASSIGN(const MachineUse use, machine_use(job, options));
   const auto factory = [&]() -> Result<Worker> {

@@ -24,7 +24,6 @@ struct CampaignOptions {
   bool checkpoints = true;
   ExploreOptions::Verify verify = ExploreOptions::Verify::No;
   ExploreOptions::Until until = ExploreOptions::Until::Done;
-  std::function<bool()> interrupted;  // from any thread: ends the search at once, as `progress` does soon
   bool shrink = true;
   bool races_count = true;  // else they are listed as they were found, neither shrunk nor replayed
   uint64_t shrink_executions = 50'000;  // most that shrinking one finding may take

@@ -45,6 +45,7 @@ std::optional<Divergence> compare_second_run(Runner& runner, const Execution& fi
   if (first.divergence || std::holds_alternative<Abandoned>(first.outcome)) return std::nullopt;
   ScheduleWalker again(first.schedule);
   const Execution& second = runner.run(Task{}, again);
+  if (std::holds_alternative<Abandoned>(second.outcome)) return std::nullopt;  // the search is over
   if (second.state_hash == first.state_hash && second.schedule == first.schedule) return std::nullopt;
   size_t at = 0;
   const auto& a = first.schedule.switches;
@@ -58,10 +59,7 @@ std::optional<Divergence> compare_second_run(Runner& runner, const Execution& fi
 }  // namespace
 
 Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<Worker> workers)
-    : strategy_(strategy),
-      verify_(options.verify),
-      interrupted_(options.interrupted),
-      workers_(std::move(workers)) {
+    : strategy_(strategy), verify_(options.verify), workers_(std::move(workers)) {
   RunnerOptions runner;
   runner.inputs = options.inputs;
   runner.recording = strategy.recording();
@@ -156,7 +154,7 @@ Crew::Round Crew::run(size_t room, const Next& next, const std::function<bool()>
 void Crew::run_alone(Round& round, const TakeIn& take_in) {
   Runner& runner = *runners_.front();
   const bool twice = verify_ == ExploreOptions::Verify::RunTwice;
-  for (; round.taken_in < round.tasks && !is_over(); ++round.taken_in) {
+  for (; round.taken_in < round.tasks && !(*expired_)(); ++round.taken_in) {
     const Task& task = slots_[round.taken_in].task;
     const Execution& execution = runner.run(task, *strategy_.walker(task));
     if (is_cut_short(execution)) break;
@@ -211,15 +209,9 @@ Crew::Range Crew::claim() {
   }
 }
 
-bool Crew::is_over() const {
-  return cut_short_ || (*expired_)();
-}
-
-// By an interrupt, in the middle: it says nothing about the target.
-bool Crew::is_cut_short(const Execution& execution) {
-  const bool cut = interrupted_ && interrupted_() && std::holds_alternative<Abandoned>(execution.outcome);
-  if (cut) cut_short_ = true;
-  return cut;
+// By the end of the search. What a walker has abandoned meanwhile is left out with these.
+bool Crew::is_cut_short(const Execution& execution) const {
+  return std::holds_alternative<Abandoned>(execution.outcome) && (*expired_)();
 }
 
 void Crew::execute_own(size_t task) {
@@ -233,7 +225,7 @@ void Crew::execute(size_t worker, size_t task) {
   Slot& slot = slots_[task];
   State state = State::Skipped;
   try {
-    if (!is_over()) {
+    if (!(*expired_)()) {
       Runner& runner = *runners_[worker];
       slot.execution = runner.run(slot.task, *strategy_.walker(slot.task));
       if (!is_cut_short(slot.execution)) {

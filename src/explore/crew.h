@@ -66,15 +66,12 @@ class Crew {
   Range claim();
   void run_alone(Round& round, const TakeIn& take_in);
   void execute(size_t worker, size_t task);
-  bool is_over() const;
-  bool is_cut_short(const Execution& execution);
+  bool is_cut_short(const Execution& execution) const;
   void execute_own(size_t task);
   void settle(Range own);
 
   const Strategy& strategy_;
   const ExploreOptions::Verify verify_;
-  const std::function<bool()> interrupted_;
-  std::atomic<bool> cut_short_{false};
   std::vector<Worker> workers_;
   std::vector<std::unique_ptr<Runner>> runners_;
   std::chrono::nanoseconds pace_{0};  // of the calling thread's executions, lately

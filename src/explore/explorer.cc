@@ -42,15 +42,20 @@ Result<ExploreResult> Explorer::run() {
     TRY_ASSIGN(Worker worker, factory_());
     workers.push_back(std::move(worker));
   }
-  Crew crew(strategy_, options_, std::move(workers));
-  std::atomic<bool> stopped{false};
-  const auto interrupted = [this] { return options_.interrupted && options_.interrupted(); };
+  using End = ExploreResult::End;
+  constexpr End kGoesOn = End::SpaceExplored;
+  std::atomic<End> early{kGoesOn};
   const std::function<bool()> expired = [&] {
-    if (!options_.ends_rounds && interrupted()) stopped = true;
-    if (options_.seconds > 0 && Clock::now() - start >= std::chrono::duration<double>(options_.seconds))
-      stopped = true;
-    return stopped.load(std::memory_order_relaxed);
+    End known = kGoesOn;
+    if (stop && stop())
+      early.compare_exchange_strong(known, End::Interrupted);
+    else if (options_.seconds > 0 && Clock::now() - start >= std::chrono::duration<double>(options_.seconds))
+      early.compare_exchange_strong(known, End::TimeLimit);
+    return early.load(std::memory_order_relaxed) != kGoesOn;
   };
+  ExploreOptions options = options_;
+  options.inputs.stop = expired;
+  Crew crew(strategy_, options, std::move(workers));
 
   const auto pause = [this] {
     if (on_pause) on_pause();
@@ -59,9 +64,8 @@ Result<ExploreResult> Explorer::run() {
   const Crew::TakeIn take_in = [&](const Task& task, const Execution& execution,
                                    const std::optional<Divergence>& second_run) {
     absorb(task, execution, second_run);
-    if (only_failed(result_) && result_.tasks >= kHopeless) stopped = true;
+    if (only_failed(result_) && result_.tasks >= kHopeless) early = End::Failed;
   };
-  using End = ExploreResult::End;
   for (;;) {
     using Until = ExploreOptions::Until;
     const auto ends_search = [this](const Found& found) {
@@ -97,7 +101,7 @@ Result<ExploreResult> Explorer::run() {
       break;
     }
     if (round.taken_in < round.tasks) {
-      result_.end = interrupted() ? End::Interrupted : End::TimeLimit;
+      result_.end = early;
       break;
     }
     if (only_failed(result_)) break;

@@ -30,9 +30,6 @@ struct ExploreOptions {
   double seconds = 0;      // 0: no limit
   unsigned workers = 1;
   uint32_t checkpoint_every = 8;
-  std::function<bool()> interrupted;  // the user has had enough; asked by any worker
-  // Interrupted, a round is ended all the same, so that it can be saved; unless the machines cannot.
-  bool ends_rounds = false;
   enum class Verify : uint8_t { No, RunTwice } verify = Verify::No;  // run every execution twice and compare
   enum class Until : uint8_t { Done, FirstFailure, FirstFailureOrRace } until = Until::Done;
 };
@@ -79,6 +76,9 @@ class Explorer {
   std::function<void(const Task&, const Execution&)> on_execution;
   // Called between rounds; returning false ends the search as interrupted.
   std::function<bool(const ExploreResult&)> on_round;
+  // Asked all the time, by all workers: true ends the search as interrupted, soon: in the middle of a round,
+  // and of executions that take long. Must stay true then.
+  std::function<bool()> stop;
   // Called once if the search stops between two rounds: the last time at which save() is allowed.
   std::function<void()> on_pause;
 

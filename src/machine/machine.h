@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <variant>
 
 #include "base/result.h"
@@ -25,6 +26,9 @@ struct Inputs {
   uint64_t max_steps = 20'000;
   bool at_end = false;  // nobody needs to hear of accesses and events before the execution has ended
   bool looks = false;   // its feedback is to name the atomic operations
+  // Asked now and then where executions take long: true: the rest of this one is not wanted, and it ends as
+  // Abandoned. Stays true then; null: never.
+  std::function<bool()> stop;
 };
 
 using Stop = std::variant<ChoicePoint, Outcome>;

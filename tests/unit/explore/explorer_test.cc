@@ -116,6 +116,19 @@ TEST(Explorer, StopsWhereItIsInterrupted) {
   EXPECT_GT(result.tasks, 64u);
 }
 
+TEST(Explorer, StopsInTheMiddleOfARound) {
+  Random strategy;
+  Explorer explorer(strategy, toy_workers(built(lost_update())), {});
+  int executions = 0, pauses = 0;
+  explorer.on_execution = [&](const Task&, const Execution&) { ++executions; };
+  explorer.stop = [&] { return executions == 3; };
+  explorer.on_pause = [&] { ++pauses; };
+  const ExploreResult result = explorer.run().value();
+  EXPECT_EQ(result.end, End::Interrupted);
+  EXPECT_EQ(result.tasks, 3u);
+  EXPECT_EQ(pauses, 0);
+}
+
 TEST(Explorer, CutOffExecutionsAreCountedAndCovered) {
   ToyBuilder b;
   b.shared("x").thread("a", "while x == 0 { }").thread("b", "x = 1");
