@@ -27,6 +27,8 @@ enum {
 enum {
   SLALOM_PLAN = 0,     // what the agent has to do
   SLALOM_THREADS = 1,  // the kernel's threads and where they run: lines of "name cpu how"
+  SLALOM_PART = 2,     // instead of a buffer: which part of the plan the agent is at, and
+  SLALOM_ENDED = 3,    // which part's flow has ended
 };
 
 static inline long slalom_call(long number, long a, long b, long c) {

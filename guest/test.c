@@ -183,10 +183,10 @@ static void wait_for_flows(const pid_t* flows, const int* records, int count) {
       if (flows[i] != ended) continue;
       --left;
       if (WIFSIGNALED(status))
-        fail(records[i], "flow %d was ended by signal %d (%s)", i, WTERMSIG(status),
-             strsignal(WTERMSIG(status)));
+        fail(records[i], "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
       else if (WEXITSTATUS(status) != 0)
-        fail(records[i], "flow %d ended with status %d", i, WEXITSTATUS(status));
+        fail(records[i], "ended with status %d", WEXITSTATUS(status));
+      slalom_call(SLALOM_OUTPUT, SLALOM_ENDED, records[i], 0);
     }
   }
 }
@@ -205,6 +205,7 @@ void run_test(void) {
   int record = 1;
   for (char* at = plan; at < plan + size; at += strlen(at) + 1, ++record) {
     char* text = at + 1;
+    slalom_call(SLALOM_OUTPUT, SLALOM_PART, record, 0);
     if (*at == 'L') {
       char path[256];
       snprintf(path, sizeof path, "/sys/module/%s", text);
@@ -233,6 +234,7 @@ void run_test(void) {
       check = text;
     }
   }
+  slalom_call(SLALOM_OUTPUT, SLALOM_PART, 0, 0);
   // Whatever is not a flow works on the first CPU that no flow has, if there is one.
   const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   if (cpus < flows) {

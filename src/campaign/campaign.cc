@@ -1,6 +1,7 @@
 #include "campaign/campaign.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <iterator>
@@ -81,8 +82,10 @@ class Finisher {
     finding.execution = found.execution;
     finding.occurrences = found.occurrences;
     const bool thorough = options_.races_count || found.verdict.severity == Severity::Failure;
-    const uint32_t replays = thorough ? options_.replays : 0;
-    if (options_.shrink && thorough && !stop(Progress::Doing::Shrinking, 0))
+    // Executions that go on to the limit take too long to be made often.
+    const bool endless = target_.input_trouble && found.verdict.kind == BugKind::Livelock;
+    const uint32_t replays = !thorough ? 0 : endless ? std::min(2u, options_.replays) : options_.replays;
+    if (options_.shrink && thorough && !endless && !stop(Progress::Doing::Shrinking, 0))
       kept.cut_short = shrink(finding, stop);
     TraceLog log;
     std::vector<ChoiceKind> kinds;
@@ -150,15 +153,65 @@ class Finisher {
   std::optional<FindingStore> store_;
 };
 
+// True a moment after the user has had enough: what is at hand may end by itself.
+class Patience {
+ public:
+  explicit Patience(std::function<bool()> stop) : stop_(std::move(stop)) {}
+  bool is_over() {
+    if (!stop_ || !stop_()) return false;
+    Clock::rep never = 0;
+    const Clock::rep now = Clock::now().time_since_epoch().count();
+    since_.compare_exchange_strong(never, now);
+    return Clock::duration(now - since_) >= kMoment;
+  }
+
+ private:
+  static constexpr Clock::duration kMoment = std::chrono::milliseconds(500);
+  std::function<bool()> stop_;
+  std::atomic<Clock::rep> since_{0};
+};
+
+// Executions that all end as a mistake in the input makes them end: the first of a search.
+class FirstEnds {
+ public:
+  explicit FirstEnds(const Target& target) : target_(target) {}
+  void add(const Execution& execution) {
+    if (!target_.input_trouble || seen_ == kFirst) return;
+    ++seen_;
+    trouble_ = target_.input_trouble(execution.outcome);
+    if (trouble_.empty()) seen_ = kFirst;  // one is enough that does not
+    all_ = seen_ == kFirst && !trouble_.empty();
+  }
+  bool are_hopeless() const { return all_; }  // asked by all workers
+  // Once the search is over, however few it made. What else was found is worth more.
+  std::string trouble(const ExploreResult& result) const {
+    const bool others = std::ranges::any_of(result.found, [](const Found& found) {
+      return found.verdict.severity == Severity::Failure && found.verdict.kind != BugKind::Livelock &&
+             found.verdict.kind != BugKind::Assertion;
+    });
+    return others ? std::string() : trouble_;
+  }
+
+ private:
+  static constexpr int kFirst = 3;
+  const Target& target_;
+  int seen_ = 0;
+  std::string trouble_;
+  std::atomic<bool> all_{false};
+};
+
 // So many executions in random order only look, before the search. Strategies that repeat prefixes cannot
 // change where they switch while they search, and need more of them.
 constexpr uint64_t kFirstLook = 4, kLookingFirst = 64;
 
-Result<void> learn_places(const Target& target, const CampaignOptions& options, uint64_t looks, Job& job) {
+Result<void> learn_places(const Target& target, const CampaignOptions& options, uint64_t looks,
+                          const std::function<bool()>& stop, Job& job) {
+  FirstEnds first(target);
   Random looking({.seed = job.strategy.seed});
   ExploreOptions explore;
   explore.inputs = {job.policy, job.max_steps};
   explore.schedules = looks;
+  explore.seconds = options.seconds;
   explore.workers = options.workers;
   explore.checkpoint_every = 0;
   Explorer explorer(
@@ -169,6 +222,8 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
         return worker;
       },
       explore);
+  explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
+  explorer.stop = [&] { return first.are_hopeless() || stop(); };  // the search will say so
   TRY_ASSIGN(const ExploreResult result, explorer.run());
   std::vector<Place> all;
   std::ranges::set_union(job.policy.places, result.learned, std::back_inserter(all));
@@ -181,7 +236,8 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
 constexpr uint64_t kAtomicLooks[] = {1, 15};
 constexpr uint64_t kLookSteps = 10'000;  // in each: one that never ends has shown enough
 
-Result<void> learn_atomics(const Target& target, const CampaignOptions& options, Job& job) {
+Result<void> learn_atomics(const Target& target, const CampaignOptions& options,
+                           const std::function<bool()>& stop, Job& job) {
   std::vector<Place> seen, conflicting;
   for (const uint64_t looks : kAtomicLooks) {
     Random looking({.seed = job.strategy.seed + looks});
@@ -198,6 +254,7 @@ Result<void> learn_atomics(const Target& target, const CampaignOptions& options,
           return worker;
         },
         explore);
+    explorer.stop = stop;
     TRY_ASSIGN(const ExploreResult result, explorer.run());
     if (result.failed > 0 || result.atomics.empty()) return {};
     std::ranges::set_union(result.atomics, std::exchange(seen, {}), std::back_inserter(seen));
@@ -215,18 +272,22 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   const auto start = Clock::now();
   TRY_ASSIGN(const std::unique_ptr<Strategy> strategy, make_strategy(wanted.strategy, wanted.policy));
   Job job = wanted;
+  Patience patience(options.stop);
+  const auto has_enough = [&] { return patience.is_over(); };
   if (target.learns) {
-    TRY(learn_places(target, options, strategy->adapts() ? kFirstLook : kLookingFirst, job));
+    TRY(learn_places(target, options, strategy->adapts() ? kFirstLook : kLookingFirst, has_enough, job));
   }
   if (target.atomics && job.policy.where == ChoicePolicy::Where::Sync) {
-    TRY(learn_atomics(target, options, job));
+    TRY(learn_atomics(target, options, has_enough, job));
   }
   TRY_ASSIGN(Finisher finisher, Finisher::make(target, job, options));
 
   ExploreOptions explore;
   explore.inputs = {job.policy, job.max_steps};
   explore.schedules = options.schedules;
-  explore.seconds = options.seconds;
+  // What looking took is part of it.
+  constexpr double kLeast = 1e-6;
+  if (options.seconds > 0) explore.seconds = std::max(kLeast, options.seconds - seconds_since(start));
   explore.workers = options.workers;
   explore.checkpoint_every = options.checkpoints ? explore.checkpoint_every : 0;
   explore.verify = options.verify;
@@ -263,6 +324,10 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     shown = now;
     return progress(Progress{so_far, strategy->coverage(), seconds_since(start)});
   };
+  FirstEnds first(target);
+  if (result.resumed_tasks == 0)
+    explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
+  explorer.stop = [&] { return first.are_hopeless() || has_enough(); };
   explorer.on_pause = [&] {
     if (!options.state.empty()) save();
   };
@@ -272,6 +337,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   result.search_cpu_seconds = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
   if (target.statistics) result.statistics = target.statistics();
   if (trouble) return *trouble;
+  if (const std::string words = first.trouble(result.explored); !words.empty()) return error("{}", words);
   finisher.learn(result.explored.learned);
   std::string& statement = result.explored.coverage.statement;
   if (!target.scope.empty()) statement += fmt::format(", of those in {} and what they call", target.scope);

@@ -31,6 +31,9 @@ struct CampaignOptions {
   std::filesystem::path store = "slalom-findings";  // empty: keep nothing
   std::filesystem::path state;                      // empty: not resumable
   TextOptions report;                               // how reports look; the kept ones are always plain
+  // Has the user had enough? Asked by all workers while they execute, and stays true; null: never. The search
+  // then ends at the end of its round if that comes soon, so that it can be saved, else in the middle of it.
+  std::function<bool()> stop;
 };
 
 struct Progress {

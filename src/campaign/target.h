@@ -56,6 +56,9 @@ struct Target {
     std::map<std::string, uint64_t> titles;  // how often each
   };
   std::function<Result<Stress>(uint64_t runs, uint64_t seed, const std::string& detectors)> stress;
+  // What is wrong with the user's input where the first executions of a search all end so; null, empty:
+  // nothing.
+  std::function<std::string(const Outcome&)> input_trouble;
   // How the user replays a capsule; empty: by slalom replay.
   std::function<std::string(const std::string& capsule)> replay_command;
 };

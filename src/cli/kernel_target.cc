@@ -187,6 +187,41 @@ vm::Contexts contexts_of(const vm::KernelTest& test, bool scoped) {
   return contexts;
 }
 
+std::string where_scope_fails(const vm::KernelTest& test, const SymbolTable& symbols) {
+  for (const vm::KernelTest::Entry& one : test.scope)
+    if (!vm::find_scope(symbols, std::span(&one.text, 1)).ok())
+      return fmt::format("{}:{}", test.file, one.line);
+  return "--scope";
+}
+
+// What to change in the file, if all executions end so.
+std::string input_trouble(const vm::KernelTest& test, const Outcome& outcome) {
+  const std::string check = fmt::format("{}:{}: the check `{}`", test.file, test.check.line, test.check.text);
+  if (const auto* fault = std::get_if<Faulted>(&outcome))
+    for (const int status : {126, 127})
+      if (fault->what == vm::KernelMachine::check_failed(status))
+        return fmt::format(
+            "{} cannot be run in the guest: its shell ends with status {}; give the program with "
+            "files = [\"HOST:GUEST\"]",
+            check, status);
+  const auto* limit = std::get_if<LimitReached>(&outcome);
+  if (limit == nullptr) return {};
+  if (limit->enabled.empty())
+    return fmt::format(
+        "{} does not end: not within {} instructions, nor {} seconds of waiting; let it end, or "
+        "set check = ... in [limits] to more",
+        check, human_number(test.limits.check), vm::longest_wait(test.limits.check) / 1'000'000'000);
+  std::string lines;
+  for (unsigned flow = 0; flow < test.flows.size(); ++flow)
+    if (std::ranges::find(limit->enabled, vm::KernelMachine::cpu_agent(flow)) != limit->enabled.end())
+      lines += fmt::format(
+          "{}{}:{}: {} does not end: not within {} instructions of all flows; let it end, or "
+          "set execution = ... in [limits] to more",
+          lines.empty() ? "" : "\n", test.file, test.flows[flow].line, test.flows[flow].name,
+          human_number(limit->steps));
+  return lines;
+}
+
 // A content without a machine is not yet a capsule's.
 Result<OpenKernelTest> make_kernel_target(const Content& content) {
   const std::string &origin = content.origin, &expected_machine = content.machine;
@@ -234,13 +269,12 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
   vm::KernelMachineOptions machine{.flows = static_cast<unsigned>(test.flows.size()),
                                    .programs = prepared->images,
                                    .has_check = !test.check.text.empty(),
+                                   .check_limit = test.limits.check,
+                                   .parts = prepared->parts,
                                    .guest = std::move(kernel),
                                    .contexts = contexts_of(test, !wanted.empty())};
   Result<vm::Scope> scope = vm::find_scope(names->symbols(), wanted);
-  if (!scope.ok())
-    return error("{}: {}",
-                 test.scope.empty() ? "--scope" : fmt::format("{}:{}", test.file, test.scope.front().line),
-                 scope.error().message);
+  if (!scope.ok()) return error("{}: {}", where_scope_fails(test, names->symbols()), scope.error().message);
   machine.scope = *std::move(scope);
   if (wanted.empty() && !test.scheduler) machine.no_choices = vm::scheduling_code(names->symbols());
   Target& target = opened.target;
@@ -318,6 +352,7 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
   target.max_steps = test.limits.execution;
   target.learns = wanted.empty();
   target.races_count = false;
+  target.input_trouble = [test](const Outcome& outcome) { return input_trouble(test, outcome); };
   if (test.expect.given) target.expected = {test.expect.kinds, test.expect.titles};
   return opened;
 }

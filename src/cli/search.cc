@@ -308,6 +308,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (arguments.full) campaign.report.detail = TextOptions::Detail::Everything;
 
   watch_interrupt();
+  campaign.stop = interrupted;
   ProgressLine line;
   const auto progress = [&](const Progress& p) {
     line.show(p);

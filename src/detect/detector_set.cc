@@ -10,6 +10,7 @@
 #include "detect/heap.h"
 #include "detect/kernel_heap.h"
 #include "detect/kernel_leak.h"
+#include "detect/kernel_livelock.h"
 #include "detect/kernel_race.h"
 #include "detect/livelock.h"
 #include "detect/race.h"
@@ -20,7 +21,7 @@ namespace slalom {
 namespace {
 
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 13> kCatalogue = {{
+constexpr std::array<DetectorInfo, 14> kCatalogue = {{
     {"failure", "failed assertions and crashes", true, For::Everything},
     {"deadlock",
      "agents that wait for each other, or for what nobody will do",
@@ -36,6 +37,7 @@ constexpr std::array<DetectorInfo, 13> kCatalogue = {{
     {"weak-memory", "outcomes that only a processor with store buffers gives", false},
     {"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
      true, For::Kernels},
+    {"kernel-livelock", "flows of a kernel test, or its check, that go on to the limit", true, For::Kernels},
     {"kernel-heap",
      "a kernel's memory: use after free, double free, invalid free",
      true,
@@ -72,6 +74,7 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
   if (selection.has("heap")) set->add(std::make_unique<HeapDetector>(names));
   if (selection.has("race")) set->add(std::make_unique<RaceDetector>(names));
   if (selection.has("console")) set->add(std::make_unique<ConsoleDetector>(names));
+  if (selection.has("kernel-livelock")) set->add(std::make_unique<KernelLivelockDetector>(names));
   if (selection.has("kernel-heap")) set->add(std::make_unique<KernelHeapDetector>(names));
   if (selection.has("kernel-leak")) set->add(std::make_unique<KernelLeakDetector>(names));
   if (selection.has("kernel-race")) set->add(std::make_unique<KernelRaceDetector>(names));

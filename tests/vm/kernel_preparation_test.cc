@@ -232,8 +232,7 @@ TEST_P(Preparation, AFlowNeverGetsReady) {
 
 TEST_P(Preparation, AFlowCrashesFirst) {
   write("aborts.c", "#include <stdlib.h>\nint main(void) { abort(); }\n");
-  EXPECT_EQ(refused("[[flow]]\nsource = \"aborts.c\"\n"),
-            "x.toml:1: flow 0: flow 0 was ended by signal 6 (Aborted)");
+  EXPECT_EQ(refused("[[flow]]\nsource = \"aborts.c\"\n"), "x.toml:1: flow 0 was ended by signal 6 (Aborted)");
   write("wrong.c", "int main(void) { return undeclared; }\n");
   EXPECT_EQ(refused("[[flow]]\nsource = \"wrong.c\"\n"),
             "x.toml:1: " + (directory_ / "wrong.c").string() + " does not compile:");

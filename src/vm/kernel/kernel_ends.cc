@@ -14,7 +14,6 @@ namespace {
 // nanoseconds.
 constexpr uint64_t kForever = 3'000'000'000;
 constexpr uint64_t kMostRevivals = 20;
-constexpr uint64_t kCheckLimit = 2'000'000'000;
 
 // "name+0x12" of the kernel's own that is there to wait for something.
 bool is_waiting_function(std::string_view place) {
@@ -134,7 +133,7 @@ Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventS
     if (why == PcStop::Unknown)
       stop = finish(ToolError{pc.trouble()});
     else if (state_.failure)
-      stop = finish(Faulted{Faulted::Kind::Assertion, {}, {}, *state_.failure});
+      stop = fail();
     else if (state_.reported || (state_.dying && instructions() - state_.dying_since > kLastWords) ||
              why == PcStop::PowerOff || why == PcStop::Reset || why == PcStop::Exit)
       stop = finish(Exited{});
@@ -143,7 +142,7 @@ Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventS
     else if (why == PcStop::Idle || waits_for_ever())
       stop = finish(deadlock());
     else if (instructions() >= max_steps)
-      stop = finish(LimitReached{instructions(), {}});
+      stop = finish(limit_reached());
     else
       continue;
     return std::get<Outcome>(std::move(stop));
@@ -240,9 +239,14 @@ Stop KernelMachine::end_of_test() {
   tap_.watches.clear();
   const uint8_t rings = std::exchange(tap_.filter.rings, uint8_t{0});
   look_again();
-  const uint64_t start = pc.executed();
+  const uint64_t start = pc.executed(), start_time = pc.time();
+  const auto goes_on = [&] {
+    const uint64_t done = pc.executed() - start;
+    const uint64_t waited = pc.time() - start_time - done * kNanosecondsPerInstruction;
+    return done < options_.check_limit && waited < longest_wait(options_.check_limit);
+  };
   PcStop why = PcStop::Budget;
-  while (why == PcStop::Budget && !state_.checked && pc.executed() - start < kCheckLimit) {
+  while (why == PcStop::Budget && !state_.checked && !stops() && goes_on()) {
     why = pc.run(kSlice);
     read_console();
   }
@@ -250,12 +254,50 @@ Stop KernelMachine::end_of_test() {
   tap_.filter.rings = rings;
   look_again();
   if (why == PcStop::Unknown) return finish(ToolError{pc.trouble()});
-  if (state_.failure) return finish(Faulted{Faulted::Kind::Assertion, {}, {}, *state_.failure});
-  if (!state_.checked) return finish(Faulted{Faulted::Kind::Assertion, {}, {}, "the check did not end"});
-  if (*state_.checked != 0)
-    return finish(Faulted{
-        Faulted::Kind::Assertion, {}, {}, fmt::format("the check failed with status {}", *state_.checked)});
-  return finish(Exited{});
+  if (stops()) return finish(Abandoned{"the search is over"});
+  if (state_.failure) return fail();
+  if (state_.checked == 0) return finish(Exited{});
+  const bool hangs = !state_.checked && (why == PcStop::Budget || why == PcStop::Idle);
+  const std::string end = state_.checked ? fmt::format("ended with status {}", *state_.checked)
+                          : hangs        ? "has not ended"
+                                         : "has ended the machine";
+  note_part(options_.parts.size(), end);
+  if (hangs) return finish(LimitReached{instructions(), {}});
+  return finish(Faulted{Faulted::Kind::Assertion,
+                        {},
+                        {},
+                        state_.checked ? check_failed(*state_.checked) : "the check has ended the machine"});
+}
+
+LimitReached KernelMachine::limit_reached() const {
+  LimitReached limit{instructions(), {}};
+  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+    if (!state_.cpus[cpu].done) limit.enabled.push_back(cpu_agent(cpu));
+  return limit;
+}
+
+// What the agent says is about a part of the plan, and not of the place where the agent is.
+Stop KernelMachine::fail() {
+  const uint64_t part = state_.failed_part;
+  const unsigned cpu = state_.current;
+  if (part == 0 || part > options_.parts.size()) {
+    const bool by_flow = part == 0 && !natural_;
+    return finish(Faulted{Faulted::Kind::Assertion, by_flow ? agent(cpu) : AgentId{},
+                          by_flow ? Place{machine_.pc->cpu(cpu).gpr(kRip)} : Place{}, *state_.failure});
+  }
+  note_part(part, *state_.failure);
+  return finish(Faulted{Faulted::Kind::Assertion,
+                        {},
+                        {},
+                        fmt::format("{} {}", options_.parts[part - 1].what, *state_.failure)});
+}
+
+// For the report: where it stands in the user's file.
+void KernelMachine::note_part(uint64_t part, std::string_view end) {
+  if (part == 0 || part > options_.parts.size()) return;
+  const PlanPart& one = options_.parts[part - 1];
+  tell(machine_.pc->executed(), state_.current, OpKind::Note, machine_.pc->cpu(state_.current).gpr(kRip), {},
+       0, fmt::format("{}: {} {}", one.where, one.what, end));
 }
 
 Stop KernelMachine::finish(Outcome outcome) {

@@ -241,6 +241,7 @@ bool KernelMachine::on_hypercall(Cpu& cpu) {
       return true;
     case SLALOM_FAIL:
       state_.failure = read_text(cpu, call.a, call.b);
+      state_.failed_part = call.c;
       return false;
     case SLALOM_INPUT:
       give_bytes(cpu, std::nullopt, call.b, call.c);

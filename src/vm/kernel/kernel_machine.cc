@@ -230,16 +230,15 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
   const unsigned cpu = state_.current;
   CpuState& state = state_.cpus[cpu];
   if (state_.dying && why == PcStop::Halted) return finish(died());
-  if (state_.failure)
-    return finish(
-        Faulted{Faulted::Kind::Assertion, agent(cpu), Place{pc.cpu(cpu).gpr(kRip)}, *state_.failure});
+  if (state_.failure) return fail();
   // Ends that are noticed late come at fixed counts of instructions, so that they are the same whatever else
   // the machine is stopped for.
   if (ops(cpu) % kSlice == 0) {
+    if (stops()) return finish(Abandoned{"the search is over"});
     if (state_.dying && state_.dying_since == 0) state_.dying_since = instructions();
     if (state_.reported || (state_.dying && instructions() - state_.dying_since > kLastWords))
       return finish(died());
-    if (instructions() >= inputs_.max_steps) return finish(LimitReached{instructions(), {agent(cpu)}});
+    if (instructions() >= inputs_.max_steps) return finish(limit_reached());
   }
   switch (why) {
     case PcStop::PowerOff:

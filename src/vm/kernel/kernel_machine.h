@@ -29,6 +29,7 @@
 #include "vm/kernel/liveness.h"
 #include "vm/kernel/next_operation.h"
 #include "vm/kernel/scope.h"
+#include "vm/test/kernel_test.h"
 
 namespace slalom::vm {
 
@@ -45,7 +46,9 @@ struct Contexts {
 struct KernelMachineOptions {
   unsigned flows = 2;                          // flow i runs on CPU i
   std::vector<std::vector<uint8_t>> programs;  // what flows ask for with SLALOM_PROGRAM
-  bool has_check = false;                      // the guest says SLALOM_CHECKED after the test
+  bool has_check = false;                      // the guest says SLALOM_CHECKED after the test,
+  uint64_t check_limit = 1'000'000'000;        // within so many instructions
+  std::vector<PlanPart> parts;  // of the agent's plan, the check last; empty: nobody knows them
   // Says what is wrong with the flows' results, if something is.
   std::function<std::string(const std::vector<std::vector<uint8_t>>&)> judge;
   // How many objects of each place of allocation stay when calls run one after the other; null: nobody knows.
@@ -114,6 +117,11 @@ class KernelMachine final : public Machine,
   // Without early timers, contexts, scope and check, until true is said again.
   void set_explores(bool explores) { explores_ = explores; }
 
+  // What is told of a check that ended with this status.
+  static std::string check_failed(int64_t status) {
+    return fmt::format("the check failed with status {}", status);
+  }
+
   static AgentId cpu_agent(unsigned cpu) { return AgentId::initial(cpu); }
   // `nested`: how many contexts of the same interrupt it has interrupted.
   static AgentId interrupt_agent(unsigned cpu, uint8_t vector, unsigned nested = 0);
@@ -169,7 +177,8 @@ class KernelMachine final : public Machine,
     bool reported = false;  // completely
     std::string line;       // of the console, so far
     std::vector<std::vector<uint8_t>> results;
-    std::optional<std::string> failure;  // SLALOM_FAIL
+    std::optional<std::string> failure;  // SLALOM_FAIL,
+    uint64_t failed_part = 0;            // of what; 0: of a program, which said so itself
     std::optional<int64_t> checked;
   };
 
@@ -201,6 +210,10 @@ class KernelMachine final : public Machine,
   bool sleeps_for_a_time(unsigned cpu) const;  // the flow that belongs to that CPU
   // The kernel has reported its end. A search that wants all orders must know that something did not happen.
   Outcome died() const { return scoped() ? Outcome(Faulted{Faulted::Kind::Crash, {}, {}, {}}) : Exited{}; }
+  Stop fail();  // as SLALOM_FAIL said
+  LimitReached limit_reached() const;
+  void note_part(uint64_t part, std::string_view end);
+  bool stops() const { return inputs_.stop && inputs_.stop(); }
   Stop run(uint32_t lease);
   std::optional<Stop> after(PcStop why);
   Stop choice(ChoiceKind kind);

@@ -43,7 +43,12 @@ class Reader {
     TRY(read_text(root, "name", test_.name));
     TRY(read_text(root, "about", test_.about));
     TRY(read_text(root, "kernel", test_.kernel));
-    if (const toml::node* node = root.get("kernel")) test_.kernel_line = line_of(*node);
+    if (const toml::node* node = root.get("kernel")) {
+      test_.kernel_line = line_of(*node);
+      // Whatever is no name is a path.
+      if (test_.kernel.find('/') != std::string::npos || test_.kernel.find(':') == std::string::npos)
+        test_.kernel = (test_.directory() / test_.kernel).string();
+    }
     TRY(read_text(root, "debug_info", test_.debug_info.text));
     if (const toml::node* node = root.get("debug_info")) test_.debug_info.line = line_of(*node);
     TRY(read_text(root, "append", test_.append));

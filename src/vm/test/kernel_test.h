@@ -73,6 +73,17 @@ struct KernelTest {
   std::filesystem::path directory() const { return std::filesystem::path(file).parent_path(); }
 };
 
+// A part of what a test makes the guest do, for messages: {"x.toml:7", "set-up command `mount ...`"}.
+struct PlanPart {
+  std::string where, what;
+};
+
+// How long a guest may only wait, in nanoseconds of its time, where it may make so many instructions: a
+// minute for each billion of them.
+constexpr uint64_t longest_wait(uint64_t instructions) {
+  return 60 * instructions;
+}
+
 // A module that is a file, as opposed to one of the kernel's own by name.
 bool is_module_file(std::string_view module);
 

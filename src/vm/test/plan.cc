@@ -32,10 +32,10 @@ class Planner {
     for (const KernelTest::Entry& file : test_.files) TRY(add_file(file));
     for (const KernelTest::Entry& module : test_.modules) TRY(add_module(module));
     for (const KernelTest::Entry& command : test_.setup)
-      add('S', command.text, fmt::format("{}: set-up command `{}`", at(command.line), command.text));
+      add('S', command.text, {at(command.line), fmt::format("set-up command `{}`", command.text)});
     for (const KernelTest::Flow& flow : test_.flows) TRY(add_flow(flow));
     if (!test_.check.text.empty())
-      add('C', test_.check.text, fmt::format("{}: check `{}`", at(test_.check.line), test_.check.text));
+      add('C', test_.check.text, {at(test_.check.line), fmt::format("the check `{}`", test_.check.text)});
     if (plan_.text.size() > kMaxPlan)
       return error("{}: the set-up is too long: put it into a script and give that with files", test_.file);
     return {};
@@ -44,7 +44,7 @@ class Planner {
  private:
   std::string at(int line) const { return fmt::format("{}:{}", test_.file, line); }
 
-  void add(char kind, std::string_view text, std::string part) {
+  void add(char kind, std::string_view text, PlanPart part) {
     plan_.text += kind;
     plan_.text += text;
     plan_.text += '\0';
@@ -86,7 +86,7 @@ class Planner {
   Result<void> add_module(const KernelTest::Entry& module) {
     const size_t space = std::min(module.text.find(' '), module.text.size());
     const std::string name = module.text.substr(0, space);
-    const std::string part = fmt::format("{}: module {}:", at(module.line), name);
+    const PlanPart part{at(module.line), fmt::format("module {}:", name)};
     if (!is_module_file(module.text)) {
       if (space != module.text.size())
         return error("{}: only a module that is a file can have parameters, such as \"x.ko size=3\"",
@@ -107,7 +107,7 @@ class Planner {
   }
 
   Result<void> add_flow(const KernelTest::Flow& flow) {
-    const std::string part = fmt::format("{}: {}:", at(flow.line), flow.name);
+    const PlanPart part{at(flow.line), flow.name};
     if (flow.kind == KernelTest::Flow::Kind::Calls) {
       add('F', "", part);
       return {};

@@ -35,8 +35,8 @@ class Scratch {
 struct TestPlan {
   BootOptions boot;
   std::string text;  // for the agent
-  // What each of its parts is in the user's file, for messages: "x.toml:7: set-up command `mount ...`".
-  std::vector<std::string> parts;
+  // What each of its parts is in the user's file, for messages.
+  std::vector<PlanPart> parts;
   std::vector<std::filesystem::path> modules;  // those that are files
   Scratch scratch;                             // where compiled programs are, until the machine has booted
 };

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "inputs/image.h"
+#include "vm/boot/kernel_cache.h"
 #include "vm/test/hypercall.h"
 #include "vm/test/machine_cache.h"
 #include "vm/test/plan.h"
@@ -76,7 +77,8 @@ class Preparation final : public Hypercalls {
 
   Result<void> run() {
     while (!complete()) {
-      if (pc_.executed() >= test_.limits.preparation) return never_ready();
+      if (pc_.executed() >= test_.limits.preparation || waited() >= longest_wait(test_.limits.preparation))
+        return never_ready();
       const PcStop stop = pc_.run(std::min(kSlice, test_.limits.preparation - pc_.executed()));
       take_console();
       if (!trouble_.empty()) return told(trouble_);
@@ -112,7 +114,9 @@ class Preparation final : public Hypercalls {
         if (call.a == SLALOM_THREADS)
           if (const auto bytes = read_buffer(cpu, call.b, call.c, kMaxOutput))
             threads_.assign(bytes->begin(), bytes->end());
-        return true;
+        if (call.a == SLALOM_PART) doing_ = call.b;
+        if (call.a == SLALOM_ENDED) trouble_ = ended_early(call.b);
+        return trouble_.empty();
       case SLALOM_FLOWS:
         started_ = true;
         collect_from_ = pc_.executed() + kSettle;
@@ -121,22 +125,37 @@ class Preparation final : public Hypercalls {
         return on_ready(cpu, call.a);
       case SLALOM_FAIL: {
         const std::string text = read_text(cpu, call.a, call.b);
-        trouble_ = call.c >= 1 && call.c <= plan_.parts.size()
-                       ? fmt::format("{} {}", plan_.parts[call.c - 1], text)
-                       : fmt::format("{}: {}", test_.file, text);
+        trouble_ = fmt::format("{} {}", part(call.c), text);
         return false;
       }
       case SLALOM_DONE:
       case SLALOM_CHECKED:
-        trouble_ = fmt::format(
-            "{}: a flow has ended before all flows were ready: a program must call slalom_begin() with its "
-            "number, which is its first argument, and then slalom_end()",
-            test_.file);
+        trouble_ = ended_early(0);
         return false;
       default:  // of programs that begin too early; and what other versions know
         answer(cpu, 0);
         return true;
     }
+  }
+
+  // Part of the plan, counted from 1; 0: of none in particular.
+  std::string part(uint64_t number) const {
+    if (number == 0 || number > plan_.parts.size()) return fmt::format("{}:", test_.file);
+    const PlanPart& one = plan_.parts[number - 1];
+    return fmt::format("{}: {}", one.where, one.what);
+  }
+
+  std::string ended_early(uint64_t flow) const {
+    return fmt::format(
+        "{} has ended before all flows were ready: a program must call slalom_begin() with its number, which "
+        "is its first argument, and then slalom_end()",
+        flow == 0 ? fmt::format("{}: a flow", test_.file) : part(flow));
+  }
+
+  // How long all CPUs were idle, in nanoseconds.
+  uint64_t waited() const {
+    const uint64_t worked = pc_.executed() * kNanosecondsPerInstruction;
+    return pc_.time() - std::min(pc_.time(), worked);
   }
 
   bool on_ready(Cpu& cpu, uint64_t flow) {
@@ -189,9 +208,10 @@ class Preparation final : public Hypercalls {
   Error never_ready() const {
     if (!started_)
       return told(
-          fmt::format("{}: the set-up has not ended after {} million instructions; [limits] preparation = "
-                      "... gives it more",
-                      test_.file, pc_.executed() / 1'000'000));
+          fmt::format("{} has not ended after {} million instructions and {} seconds of waiting; [limits] "
+                      "preparation = ... gives it more",
+                      doing_ == 0 ? fmt::format("{}: the set-up", test_.file) : part(doing_),
+                      pc_.executed() / 1'000'000, waited() / 1'000'000'000));
     std::string missing;
     for (size_t i = 0; i < ready_.size(); ++i)
       if (!ready_[i])
@@ -205,6 +225,7 @@ class Preparation final : public Hypercalls {
   Pc& pc_;
   std::vector<bool> ready_;  // has said so, and stands still
   bool started_ = false;     // all flows are there
+  uint64_t doing_ = 0;       // the part of the plan that the agent is at
   uint64_t collect_from_ = 0;
   int attempts_ = 0;
   std::string trouble_;
@@ -212,13 +233,21 @@ class Preparation final : public Hypercalls {
   std::string threads_;
 };
 
+Result<void> check_kernel(const KernelTest& test) {
+  TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
+  const Result<Kernel> kernel = find_kernel(kernels, test.kernel);
+  if (kernel.ok() || test.kernel_line == 0) return kernel.ok() ? Result<void>() : kernel.error();
+  return error("{}:{}: {}", test.file, test.kernel_line, kernel.error().message);
+}
+
 }  // namespace
 
 Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& options) {
+  TRY(check_kernel(test));
   TRY_ASSIGN(const TestPlan plan, plan_of(test));
   TRY_ASSIGN(const std::string content, content_name(plan.boot, plan.text));
   TRY_ASSIGN(const MachineCache cache, MachineCache::open());
-  PreparedTest prepared{.modules = plan.modules, .content = content};
+  PreparedTest prepared{.modules = plan.modules, .parts = plan.parts, .content = content};
   std::optional<KeptMachine> kept;
   if (options.use_cache) kept = cache.find(content);
   prepared.from_cache = kept.has_value();

@@ -37,6 +37,7 @@ struct PreparedTest {
   std::string console;                         // what was printed until here
   std::vector<KernelThread> threads;           // as they were when the flows were started
   std::vector<std::filesystem::path> modules;  // the files of those that were files
+  std::vector<PlanPart> parts;                 // of the plan that the agent has
   std::string content;                         // names all that the machine was made from
   bool from_cache = false;
 };

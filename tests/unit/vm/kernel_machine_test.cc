@@ -131,7 +131,7 @@ Explored explore(KernelMachine& machine, const Inputs& inputs) {
   }
 }
 
-constexpr Inputs kEverywhere{.policy = {.where = ChoicePolicy::Where::Everywhere}, .max_steps = 100'000};
+const Inputs kEverywhere{.policy = {.where = ChoicePolicy::Where::Everywhere}, .max_steps = 100'000};
 
 TEST(KernelMachine, FindsEveryInterleavingOfTwoCounters) {
   const auto machine = make(Code().increment().done(0), Code().increment().done(1));
@@ -397,6 +397,32 @@ TEST(KernelMachine, LocksInOppositeOrderAreADeadlock) {
   while (std::holds_alternative<ChoicePoint>(stop))
     stop = machine->resume({.next = others_first(std::get<ChoicePoint>(stop)).back().agent});
   EXPECT_TRUE(std::holds_alternative<Deadlocked>(std::get<Outcome>(stop)));
+}
+
+Outcome run_fairly(KernelMachine& machine, const Inputs& inputs) {
+  Quiet sink;
+  EXPECT_TRUE(machine.reset(inputs).ok());
+  Stop stop = machine.start(sink);
+  while (const auto* point = std::get_if<ChoicePoint>(&stop))
+    stop = machine.resume({.next = others_first(*point).front().agent});
+  return std::get<Outcome>(stop);
+}
+
+TEST(KernelMachine, WhoHasNotEndedAtTheLimitIsTold) {
+  const auto machine = make(Code().add({0xeb, 0xfe}), Code().done(1));  // jumps to itself
+  const Outcome outcome = run_fairly(*machine, kEverywhere);
+  const auto* limit = std::get_if<LimitReached>(&outcome);
+  ASSERT_NE(limit, nullptr);
+  EXPECT_EQ(limit->enabled, std::vector{KernelMachine::cpu_agent(0)});
+}
+
+TEST(KernelMachine, ExecutionsEndWhenNobodyWantsThem) {
+  const auto machine = make(Code().add({0xeb, 0xfe}), Code().done(1));
+  Inputs inputs = kEverywhere;
+  int asked = 0;
+  inputs.max_steps = ~uint64_t{0};
+  inputs.stop = [&] { return ++asked > 2; };
+  EXPECT_TRUE(std::holds_alternative<Abandoned>(run_fairly(*machine, inputs)));
 }
 
 }  // namespace

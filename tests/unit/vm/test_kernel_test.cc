@@ -136,6 +136,13 @@ TEST(KernelTestFile, MistakesAreNamedWithTheirLine) {
   EXPECT_EQ(refused(nine), "dir/x.toml:1: the test has 9 flows; at most 8 can run, a CPU each");
 }
 
+TEST(KernelTestFile, AKernelIsAFileBesideTheTestOrHasAName) {
+  EXPECT_EQ(parsed("kernel = \"mine\"\n" + kFlow).kernel, "dir/mine");
+  EXPECT_EQ(parsed("kernel = \"../a:b\"\n" + kFlow).kernel, "dir/../a:b");
+  EXPECT_EQ(parsed("kernel = \"/mine\"\n" + kFlow).kernel, "/mine");
+  EXPECT_EQ(parsed("kernel = \"debian:sid\"\n" + kFlow).kernel, "debian:sid");
+}
+
 TEST(TestPlan, SaysWhatTheAgentDoes) {
   KernelTest test =
       parsed("modules = [\"crc-ccitt\"]\nsetup = [\"a b\", \"c\"]\ncheck = \"d\"\n" + kFlow + kFlow);
@@ -143,8 +150,10 @@ TEST(TestPlan, SaysWhatTheAgentDoes) {
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->text, std::string("Lcrc_ccitt\0Sa b\0Sc\0F\0F\0Cd\0", 26));
   ASSERT_EQ(plan->parts.size(), 6u);
-  EXPECT_EQ(plan->parts[2], "dir/x.toml:2: set-up command `c`");
-  EXPECT_EQ(plan->parts[4], "dir/x.toml:6: flow 1:");
+  const auto part = [&](size_t i) { return plan->parts[i].where + ": " + plan->parts[i].what; };
+  EXPECT_EQ(part(2), "dir/x.toml:2: set-up command `c`");
+  EXPECT_EQ(part(4), "dir/x.toml:6: flow 1");
+  EXPECT_EQ(part(5), "dir/x.toml:3: the check `d`");
   EXPECT_EQ(plan->boot.modules, std::vector<std::string>{"crc-ccitt"});
 }
 

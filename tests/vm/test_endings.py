@@ -1,0 +1,134 @@
+"""Kernel tests that do not end, or cannot begin: what is said of them, and when. Searches of them can be interrupted."""
+
+import json
+import signal
+import subprocess
+import time
+
+from guest import DEADLINE, SLALOM, Guest, main
+
+OTHER = """
+[[flow]]
+name = "other"
+calls = 'getppid()'
+"""
+TWO = """
+[[flow]]
+name = "one"
+calls = 'getppid()'
+""" + OTHER
+PROGRAM = """
+#include <stdlib.h>
+#include <unistd.h>
+#include "slalom.h"
+int main(int count, char** arguments) {
+  const long flow = count > 1 ? atol(arguments[1]) : 0;
+  BODY
+}
+"""
+BUSY = "while true; do :; done"
+
+
+class Endings(Guest):
+    def write(self, text, body=None):
+        if body is not None:
+            (self.directory / "flow.c").write_text(PROGRAM.replace("BODY", body))
+        path = self.directory / "x.toml"
+        path.write_text(text)
+        return path
+
+    def explore(self, text, *arguments, body=None, schedules=8):
+        return subprocess.run([SLALOM, "explore", self.write(text, body), "--out", "", "--no-shrink", "--schedules", str(schedules), *arguments],
+                              cwd=self.directory, capture_output=True, text=True, timeout=DEADLINE, check=False)
+
+    def refused(self, text, words, body=None):
+        """With a message that begins so, after the file's name."""
+        done = self.explore(text, body=body)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertIn(f"{self.directory}/x.toml{words}", done.stderr)
+        return done.stderr
+
+    def finds(self, text, body=None, schedules=8):
+        """The exit code, and the report."""
+        done = self.explore(text, "--detectors", "failure,kernel-livelock", body=body, schedules=schedules)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_a_flow_that_never_ends_is_named(self):
+        limits = "[limits]\nexecution = 1_000_000\n"
+        flow = '[[flow]]\nname = "endless"\nsource = "flow.c"\n'
+        for loop in ("for (;;) getppid();", "for (;;) {}"):
+            said = self.refused(OTHER + flow + limits, ":5: endless does not end: not within 1,0",
+                                body=f"slalom_begin(flow); {loop}")
+            self.assertIn("[limits]", said)
+        code, said = self.finds(OTHER + flow + limits, body="slalom_begin(flow); getppid(); slalom_end(flow); return 0;")
+        self.assertEqual(code, 0, said)
+
+    def test_a_flow_that_sometimes_does_not_end_is_a_livelock(self):
+        body = "slalom_begin(flow); if (slalom_choose(4) == 1) for (;;) getppid(); slalom_end(flow); return 0;"
+        code, said = self.finds('[[flow]]\nname = "chooser"\nsource = "flow.c"\n' + OTHER + "[limits]\nexecution = 1_000_000\n", body=body)
+        self.assertEqual(code, 1, said)
+        self.assertIn("(livelock) livelock: chooser does not end", said)
+
+    def test_a_check_that_does_not_end_is_named(self):
+        said = self.refused(f'\ncheck = "{BUSY}"' + TWO + "[limits]\ncheck = 3_000_000\n", f":2: the check `{BUSY}` does not end: not within 3,000,000")
+        self.assertIn("[limits]", said)
+        self.refused('check = "sleep 1000000"' + TWO + "[limits]\ncheck = 50_000_000\n", ":1: the check `sleep 1000000` does not end")
+        # Within three seconds of waiting, one.
+        code, said = self.finds('check = "sleep 1"' + TWO + "[limits]\ncheck = 50_000_000\n", schedules=1)
+        self.assertEqual(code, 0, said)
+
+    def test_a_set_up_that_does_not_end_is_named(self):
+        self.refused('setup = ["true",\n"sleep 100000"]' + TWO + "[limits]\npreparation = 500_000_000\n",
+                     ":2: set-up command `sleep 100000` has not ended")
+
+    def test_a_check_that_cannot_be_run_is_no_failure_of_the_kernel(self):
+        self.refused('check = "/sbin/nosuchprogram --all"' + TWO, ":1: the check `/sbin/nosuchprogram --all` cannot be run in the guest")
+        code, said = self.finds('check = "exit 7"' + TWO, schedules=1)
+        self.assertEqual(code, 1, said)
+        self.assertIn("the check failed with status 7", said)
+        self.assertIn("x.toml:1: the check `exit 7`", said)
+
+    def test_a_flow_that_dies_is_named(self):
+        code, said = self.finds(OTHER + '[[flow]]\nname = "crasher"\nsource = "flow.c"\n',
+                                body="slalom_begin(flow); *(volatile int*)(flow - 1) = 1; slalom_end(flow); return 0;", schedules=1)
+        self.assertEqual(code, 1, said)
+        self.assertIn("assertion failed: crasher was ended by signal 11 (Segmentation fault)", said)
+        self.assertIn("x.toml:5: crasher was ended by signal 11", " ".join(said.split()))
+
+    def test_a_program_that_never_begins_is_named(self):
+        self.refused(OTHER + '[[flow]]\nname = "short"\nsource = "flow.c"\n', ":5: short has ended before all flows were ready", body="return (int)(flow - 1);")
+
+    def test_names_that_nobody_has(self):
+        self.refused('\nkernel = "debian:7.7"' + TWO, ':2: ')
+        self.refused('\nkernel = "nosuch.bz"' + TWO, f":2: there is no file {self.directory}/nosuch.bz")
+        self.refused('scope = ["function:vfs_read",\n"function:do_sys*",\n"module:nothere"]' + TWO, ':3: the scope "module:nothere" is no module')
+
+    def test_a_kernel_is_looked_for_beside_the_test(self):
+        (self.directory / "mine").write_text("no kernel")
+        done = subprocess.run([SLALOM, "explore", self.write('kernel = "mine"' + TWO)], cwd="/", capture_output=True, text=True,
+                              timeout=DEADLINE, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"{self.directory}/mine", done.stderr)
+        self.assertNotIn("there is no file", done.stderr)
+
+    def test_an_execution_that_takes_for_ever_can_be_interrupted(self):
+        endless = f'check = "{BUSY}"\nscope = ["function:vfs_read"]' + TWO + "[limits]\ncheck = 1_000_000_000_000\n"
+        test, state = self.write(endless), self.directory / "state"
+        for number in (signal.SIGINT, signal.SIGTERM):
+            state.unlink(missing_ok=True)
+            with subprocess.Popen([SLALOM, "explore", test, "--out", "", "--json", "--state", state], stdout=subprocess.PIPE, text=True) as search:
+                while not state.exists():  # it is there when the search begins
+                    self.assertIsNone(search.poll())
+                    time.sleep(0.05)
+                search.send_signal(number)
+                result = json.loads(search.communicate(timeout=DEADLINE)[0])
+            self.assertEqual((search.returncode, result["end"], result["executions"], result["truncated"]), (0, "interrupted", 0, 0))
+
+    def test_time_ends_executions_that_take_for_ever(self):
+        for scope in ("", 'scope = ["function:vfs_read"]\n'):  # without one, some executions look around before the search
+            done = self.explore(f'{scope}check = "{BUSY}"' + TWO + "[limits]\ncheck = 1_000_000_000_000\n", "--time", "1s", "--json")
+            self.assertEqual((done.returncode, json.loads(done.stdout)["end"]), (0, "time limit"), done.stderr)
+
+
+if __name__ == "__main__":
+    main()
