@@ -97,6 +97,8 @@ class Finisher {
                  replay_finding(target_, finding, finding.policy, i == 0 ? &log : nullptr));
       if (i == 0) kinds = switch_kinds(replay.execution);
       if (target_.long_steps != 0 && replay.execution.steps >= target_.long_steps) kept.cut_short = true;
+      if (i == 0 && target_.keeps_states && !replay.divergence)
+        finding.state_hash = replay.execution.state_hash;
       if (replays == 0) break;
       ++finding.replays_tried;
       finding.replays_same += replay.same();
@@ -342,9 +344,11 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   std::string& statement = result.explored.coverage.statement;
   if (!target.scope.empty()) statement += fmt::format(", of those in {} and what they call", target.scope);
   if (target.learns && !statement.ends_with('.')) statement += '.';
-  if (target.learns)
+  if (target.learns) {
+    result.communication_points = job.policy.places.size() + result.explored.learned.size();
     statement += fmt::format(" Switches at {} instructions by which the flows were seen to communicate.",
-                             with_commas(job.policy.places.size() + result.explored.learned.size()));
+                             with_commas(result.communication_points));
+  }
 
   std::vector<const Found*> order;
   for (const Found& found : result.explored.found) order.push_back(&found);
@@ -401,6 +405,10 @@ Result<Replay> replay_finding(const Target& target, const Finding& finding, cons
       finding.schedule.digest != replay.execution.schedule.digest &&
       finding.schedule.digest != replay.execution.class_hash)
     replay.divergence = "the same switches led to another execution";
+  if (!replay.divergence && finding.state_hash != 0 && finding.state_hash != replay.execution.state_hash)
+    replay.divergence =
+        fmt::format("the same switches led to another state: its hash is {:#018x}, not {:#018x}",
+                    replay.execution.state_hash, finding.state_hash);
   return replay;
 }
 

@@ -58,7 +58,8 @@ struct CampaignResult {
   double seconds = 0;
   double search_cpu_seconds = 0;                           // of all workers together, in the search alone
   std::vector<std::pair<std::string, double>> statistics;  // of the search alone (Target::statistics)
-  uint64_t resumed_tasks = 0;                              // made by earlier runs of the same search
+  uint64_t communication_points = 0;  // instructions at which it switched, of a target that learns them
+  uint64_t resumed_tasks = 0;         // made by earlier runs of the same search
 };
 
 // `progress` is called a few times a second, and before each replay; returning false ends the search with

@@ -37,6 +37,7 @@ struct Target {
   uint64_t long_steps = 0;
   bool races_count = true;              // as findings; else only where the user says so
   std::string scope;                    // what the search is about; empty: the whole target
+  bool keeps_states = false;            // a state hash means the same in every process
   bool learns = false;                  // where to switch: from executions that only look (trace/feedback.h)
   bool atomics = false;                 // it may switch only at those that nothing else orders
   std::string all_detectors = "all";    // what looks at replays of it

@@ -78,9 +78,18 @@ Result<Exit> trace_kernel(const Finding& finding, const ChoicePolicy& policy, bo
   return same ? Exit::Findings : Exit::Clean;
 }
 
+std::string state_in_words(uint64_t hash, bool compared) {
+  if (hash == 0) return {};
+  return fmt::format("; {}state hash {:#018x}{}", compared ? "same " : "", hash,
+                     compared ? "" : ", with none to compare it with");
+}
+
 Result<Exit> replay(const ReplayArguments& arguments) {
   TRY_ASSIGN(Finding finding, load_capsule(arguments.capsule));
-  if (arguments.original) finding.schedule = finding.original;
+  if (arguments.original && finding.schedule != finding.original) {
+    finding.schedule = finding.original;
+    finding.state_hash = 0;  // of the other one
+  }
   if (arguments.gdb || arguments.gdb_start) return debug(arguments, finding);
   ChoicePolicy policy = finding.policy;
   if (arguments.choices != "as found") {
@@ -103,6 +112,8 @@ Result<Exit> replay(const ReplayArguments& arguments) {
   finding.replays_tried = arguments.times;
   finding.replays_same = same;
   if (first.verdict) finding.verdict = *first.verdict;
+  const bool compared = finding.state_hash != 0;
+  finding.state_hash = target.keeps_states ? first.execution.state_hash : 0;
   if (!arguments.save_trace.empty()) TRY(save_trace(arguments.save_trace, log));
 
   if (arguments.json) {
@@ -128,7 +139,7 @@ Result<Exit> replay(const ReplayArguments& arguments) {
       std::cout << style.paint(Ink::Green, arguments.times == 1
                                                ? "the same again"
                                                : fmt::format("the same in {0} of {0} replays", same))
-                << "\n";
+                << state_in_words(finding.state_hash, compared) << "\n";
     else
       std::cout << style.paint(Ink::Red, fmt::format("NOT the same: seen again in {} of {}", same,
                                                      plural(arguments.times, "replay")))

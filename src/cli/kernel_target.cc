@@ -348,9 +348,10 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
   // Else wherever the flows are seen to communicate.
   target.choices = wanted.empty() ? "nowhere" : "everywhere";
   target.detectors = "kernel";
-  target.all_detectors = "kernel,kernel-leak";
+  target.all_detectors = "kernel,kernel-leak,kernel-race-simultaneous";
   target.max_steps = test.limits.execution;
   target.learns = wanted.empty();
+  target.keeps_states = true;
   target.races_count = false;
   target.input_trouble = [test](const Outcome& outcome) { return input_trouble(test, outcome); };
   if (test.expect.given) target.expected = {test.expect.kinds, test.expect.titles};

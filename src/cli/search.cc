@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "cli/search_figures.h"
 #include "detect/detector_set.h"
 #include "finding/finding_json.h"
 #include "report/junit.h"
@@ -120,6 +121,7 @@ nlohmann::ordered_json to_json(const Target& target, const Job& job, const Campa
     json["search_cpu_seconds"] = result.search_cpu_seconds;
     json["statistics"] = nlohmann::ordered_json::object();
     for (const auto& [name, value] : result.statistics) json["statistics"][name] = value;
+    json["communication_points"] = result.communication_points;
   }
   if (!target.unpinned_threads.empty()) json["unpinned_threads"] = target.unpinned_threads;
   if (!target.not_compared.empty()) json["not_compared"] = target.not_compared;
@@ -245,6 +247,7 @@ void print_text(const Target& target, const Job& job, const CampaignResult& resu
   const auto time = std::chrono::nanoseconds(static_cast<int64_t>(result.seconds * 1e9));
   std::cout << fmt::format("  {}, {}\n", counts, human_duration(time));
   if (comparison) std::cout << wrap(printable(in_words(*comparison)), width, 0, 2);
+  if (!result.statistics.empty()) std::cout << figures_in_words(result, width);
   if (result.resumed_tasks > 0)
     std::cout << fmt::format("went on from a saved search of {}\n",
                              plural(result.resumed_tasks, "execution"));

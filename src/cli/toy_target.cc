@@ -20,6 +20,7 @@ Target make_toy_target(TargetId id, ToyProgram program) {
   const bool yields = std::any_of(shared->code.begin(), shared->code.end(),
                                   [](const ToyInstruction& i) { return i.op == ToyOp::Yield; });
   Target target{std::move(id), make, yields};
+  target.keeps_states = true;
   if (shared->expects) target.expected = {shared->expected_kinds, shared->expected_titles};
   return target;
 }

@@ -44,6 +44,11 @@ constexpr std::array<DetectorInfo, 14> kCatalogue = {{
      For::Kernels,
      {.locks = true, .memory = true}},
     {"kernel-race", "data races of a kernel, by happens-before", true, For::Kernels, {.locks = true}},
+    {"kernel-race-simultaneous",
+     "of these, only the ones that a CPU made while another stood before its own access",
+     false,
+     For::Kernels,
+     {.locks = true}},
     {"kernel-leak",
      "a kernel's memory that stays allocated, but in no serial order of the calls",
      false,
@@ -78,6 +83,9 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
   if (selection.has("kernel-heap")) set->add(std::make_unique<KernelHeapDetector>(names));
   if (selection.has("kernel-leak")) set->add(std::make_unique<KernelLeakDetector>(names));
   if (selection.has("kernel-race")) set->add(std::make_unique<KernelRaceDetector>(names));
+  if (selection.has("kernel-race-simultaneous"))
+    set->add(std::make_unique<KernelRaceDetector>(
+        names, KernelRaceOptions{.mode = KernelRaceOptions::Mode::Simultaneous}));
   if (selection.has("thread-leak")) set->add(std::make_unique<ThreadLeakDetector>(names));
   if (selection.has("weak-memory")) set->add(std::make_unique<WeakMemoryDetector>(names));
   if (selection.has("leak")) set->add(std::make_unique<LeakDetector>(names));

@@ -96,6 +96,7 @@ void encode(ByteWriter& out, const Finding& finding) {
   out.u64(finding.occurrences);
   out.u64(finding.replays_tried);
   out.u64(finding.replays_same);
+  out.fixed64(finding.state_hash);
 }
 
 void decode(ByteReader& in, Finding& finding) {
@@ -118,6 +119,7 @@ void decode(ByteReader& in, Finding& finding) {
   finding.occurrences = in.u64();
   decode_u32(in, finding.replays_tried);
   decode_u32(in, finding.replays_same);
+  finding.state_hash = in.at_end() ? 0 : in.fixed64();  // version 1 ends here
 }
 
 }  // namespace slalom

@@ -70,6 +70,7 @@ struct Finding {
   uint64_t occurrences = 0;  // in how many executions
   uint32_t replays_tried = 0;
   uint32_t replays_same = 0;  // of those: how many gave the same verdict
+  uint64_t state_hash = 0;    // of the target at the end of the schedule; 0: not known
   bool operator==(const Finding&) const = default;
 };
 

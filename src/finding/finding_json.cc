@@ -51,7 +51,7 @@ Json finding_json(const Finding& finding, const std::string& capsule) {
   for (const OrderConstraint& constraint : finding.constraints)
     constraints.push_back(
         {{"before", point_json(constraint.before)}, {"after", point_json(constraint.after)}});
-  return {
+  Json json = {
       {"title", finding.verdict.title},
       {"kind", name(finding.verdict.kind)},
       {"severity", name(finding.verdict.severity)},
@@ -70,6 +70,8 @@ Json finding_json(const Finding& finding, const std::string& capsule) {
       {"max_steps", finding.max_steps},
       {"target", target_json(finding.target)},
   };
+  if (finding.state_hash != 0) json["state_hash"] = hex(finding.state_hash);
+  return json;
 }
 
 std::string json_text(const Json& json) {

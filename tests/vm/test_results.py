@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,20 @@ class Results(unittest.TestCase):
         self.assertEqual(self.explore_json(MANY, schedules=2)[1]["not_compared"], [said])
         self.assertIn(f"\nnot compared: {said}\n", self.explore(MANY, schedules=2).stdout)
 
+    def test_figures_are_told_as_in_json(self):
+        _, result = self.explore_json(POLL.replace("TIMEOUT", "-1"))
+        text = " ".join(self.explore(POLL.replace("TIMEOUT", "-1")).stdout.split())
+        figures = result["statistics"]
+        mean = result["choice_points"] / result["executions"]
+        self.assertIn(f"an execution: {figures['instructions_median']:,.0f} instructions (median), {mean:.0f} choice points (mean); "
+                      f"{result['communication_points']:,} communication points; ", text)
+        self.assertRegex(text, r"; [\d,]+ thousand executions an hour and core ")
+        shares = re.search(r"a CPU seemed to wait in (.*?) of them: HLT (.*?), PAUSE (.*?), loop (.*?), starvation (\d+ %|under 1 %)", text)
+        for name, said in zip(("h_share", "h1_share", "h2_share", "h3_share", "h4_share"), shares.groups()):
+            share = figures[name]
+            self.assertEqual(said, "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %", name)
+        self.assertGreater(figures["h1_share"], 0)  # the poller sleeps until the writer comes
+
     def test_programs_choose_note_and_fail(self):
         (self.folder / "chooser.c").write_text(CHOOSER)
         code, result = self.explore_json(PROGRAM, "--strategy", "dfs:limit=0", schedules=1000)
@@ -88,6 +103,10 @@ class Results(unittest.TestCase):
         self.assertEqual(again.returncode, 1)
         self.assertIn("it has chosen", again.stdout)
         self.assertIn("two and four", again.stdout)
+        # All of the machine is as it was, in another process and wherever it is asked.
+        for choices in ("as found", "everywhere"):
+            again = self.slalom("replay", finding["capsule"], "--choices", choices)
+            self.assertTrue(again.stdout.endswith(f"the same again; same state hash {int(finding['state_hash'], 16):#018x}\n"), again.stdout)
 
 
 if __name__ == "__main__":

@@ -353,7 +353,7 @@ Stop KernelMachine::choice_point() {
 }
 
 uint64_t KernelMachine::state_hash() const {
-  return combine(machine_.pc->state_hash(), state_.steps);
+  return machine_.pc->state_hash();
 }
 
 std::array<uint64_t, Liveness::kReasons> KernelMachine::liveness_counts() const {

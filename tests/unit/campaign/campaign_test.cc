@@ -35,11 +35,14 @@ message = "money is gone"
 
 Target toy(const std::string& text) {
   auto program = std::make_shared<const ToyProgram>(parse_toy(text, "test").value());
-  return {make_target("toy", program->name, text),
-          [program](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
-            const auto mode = use.checkpoints ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
-            return std::unique_ptr<Machine>(std::make_unique<ToyMachine>(program, mode));
-          }};
+  Target target{make_target("toy", program->name, text),
+                [program](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
+                  const auto mode =
+                      use.checkpoints ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
+                  return std::unique_ptr<Machine>(std::make_unique<ToyMachine>(program, mode));
+                }};
+  target.keeps_states = true;
+  return target;
 }
 
 Job job_for(const Target& target, const std::string& strategy) {
@@ -208,6 +211,15 @@ TEST(CampaignFindings, AreShrunkReplayedAndKept) {
       EXPECT_TRUE(replay_finding(target, kept.finding, policy, nullptr).value().same());
     }
   }
+  // A state that is not the one at the end of the schedule is no replay, whatever it shows.
+  ASSERT_NE(worst.state_hash, 0u);
+  EXPECT_EQ(replay_finding(target, worst, {}, nullptr).value().execution.state_hash, worst.state_hash);
+  Finding other = worst;
+  other.state_hash ^= 1;
+  const Replay elsewhere = replay_finding(target, other, {}, nullptr).value();
+  EXPECT_TRUE(elsewhere.verdict.has_value());
+  EXPECT_FALSE(elsewhere.same());
+  EXPECT_NE(elsewhere.divergence.value_or("").find("another state"), std::string::npos);
   // On a program in which the bug was fixed, the replay says so.
   std::string fixed = kBank;
   fixed.replace(fixed.find("a + b == 4"), 10, "a + b >= 0");

@@ -1,6 +1,7 @@
 // Data races of kernels: streams of accesses written by hand, each with its ordered twin.
 #include <gtest/gtest.h>
 
+#include "detect/detector_set.h"
 #include "unit/detect/kernel_stream.h"
 
 namespace slalom::test {
@@ -187,6 +188,27 @@ TEST(KernelRace, SimultaneousOnesOnly) {
     s.load(1, "m:reader", kX);
     EXPECT_EQ(s.titles(), kRace);
     EXPECT_EQ(s.titles({.mode = Mode::Simultaneous}), close ? kRace : Titles{});
+  }
+}
+
+TEST(KernelRace, SimultaneousOnesHaveADetectorOfTheirOwn) {
+  for (const bool close : {true, false}) {
+    Stream s;
+    s.load(1, "before", kY).store(0, "m:writer", kX);
+    if (!close) s.load(1, "between", kY);
+    s.load(1, "m:reader", kX);
+    for (const auto& [name, expected] :
+         {std::pair("kernel-race-simultaneous", close ? kRace : Titles{}), std::pair("kernel-race", kRace)}) {
+      const std::unique_ptr<DetectorSet> set = *select_detectors(s.places, name);
+      for (size_t i = 0; i < s.items.size(); ++i)
+        set->on_accesses(s.items[i].accesses, {s.items[i].agent, 0, Step{i}});
+      set->on_end(Exited{});
+      std::vector<Verdict> verdicts;
+      set->harvest(verdicts);
+      Titles titles;
+      for (const Verdict& verdict : verdicts) titles.push_back(verdict.title);
+      EXPECT_EQ(titles, expected) << name << ", close: " << close;
+    }
   }
 }
 
