@@ -79,7 +79,8 @@ void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector, AgentId as) {
   look_at_scope(cpu);
 }
 
-// Handlers whose return has been seen, or which a switch to another thread has left for good.
+// Handlers whose return has been seen; `all`: a switch to another thread, the idle loop or the program has
+// left them for good.
 void KernelMachine::leave_interrupts(unsigned cpu, bool all) {
   std::vector<Interrupt>& nested = state_.cpus[cpu].interrupts;
   const Cpu& at = machine_.pc->cpu(cpu);

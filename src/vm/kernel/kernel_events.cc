@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "guest/slalom.h"
 #include "vm/kernel/kernel_machine.h"
+#include "vm/memory/guest_memory.h"
 #include "vm/memory/record.h"
 #include "vm/test/hypercall.h"
 
@@ -15,6 +16,22 @@ constexpr size_t kMostConsoleLine = 4096;  // in a line of the console
 constexpr uint64_t kMostResults = uint64_t{1} << 20;
 constexpr uint64_t kMostValues = 1024;  // of a choice
 constexpr uint64_t kKernelAddresses = 0xffff'8000'0000'0000;
+
+// Linux's entry stacks and those of exceptions, the same for all threads of a CPU.
+bool is_entry_area(uint64_t stack) {
+  return stack >= 0xffff'fe00'0000'0000 && stack < 0xffff'fe80'0000'0000;
+}
+
+// Has the CPU gone on to another thread, and not only to a stack on which the same one goes on for a while?
+// That of interrupts has at its top, where it is entered and left, the place to go back to.
+bool is_other_thread(const Cpu& cpu, uint64_t from, uint64_t to) {
+  if (is_entry_area(from) || is_entry_area(to)) return false;
+  const auto leads_to = [&](uint64_t top, uint64_t stack) {
+    const std::optional<uint64_t> back = read_word(cpu, top);
+    return back && (*back ^ stack) < kKernelStack;
+  };
+  return !leads_to(to + 8, from) && !leads_to(from, to);
+}
 
 bool is_fatal(std::string_view line) {
   constexpr std::string_view kWords[] = {"BUG: kernel NULL pointer",
@@ -117,6 +134,11 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
       CpuState& state = state_.cpus[cpu.id];
       if ((event.number & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = event.number;
       if ((event.value & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = 0;
+      // What is left of the handlers belongs to a thread that does not run: its return ends no context.
+      if (!state.interrupts.empty() && is_other_thread(cpu, event.number, event.value)) {
+        pass_on(cpu.id);
+        leave_interrupts(cpu.id, true);
+      }
       tell(step, cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{event.value & ~(kKernelStack - 1)});
       look_at_scope(cpu.id);
       break;

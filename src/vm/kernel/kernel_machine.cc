@@ -229,7 +229,19 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
   Pc& pc = *machine_.pc;
   const unsigned cpu = state_.current;
   CpuState& state = state_.cpus[cpu];
-  if (state_.dying && why == PcStop::Halted) return finish(died());
+  if (state_.dying && why == PcStop::Halted) {
+    // What it has to say may wait for an interrupt that it has sent itself, or for its next ticks.
+    leave_interrupts(cpu, true);
+    std::vector<uint8_t> pending = vectors(cpu);
+    if (pending.empty() && state_.last_ticks < kLastTicks)
+      if (const std::optional<uint8_t> timer = pc.early_timer(cpu)) {
+        ++state_.last_ticks;
+        pending.push_back(*timer);
+      }
+    if (pending.empty()) return finish(died());
+    enter_interrupt(cpu, pending.front(), agent(cpu));
+    return std::nullopt;
+  }
   if (state_.failure) return fail();
   // Ends that are noticed late come at fixed counts of instructions, so that they are the same whatever else
   // the machine is stopped for.

@@ -174,8 +174,9 @@ class KernelMachine final : public Machine,
     std::vector<HeldLock> locks;  // in the order in which they were taken
     bool dying = false;           // the kernel reports its end, since this instruction
     uint64_t dying_since = 0;
-    bool reported = false;  // completely
-    std::string line;       // of the console, so far
+    unsigned last_ticks = 0;  // that have come early since, where it was idle
+    bool reported = false;    // completely
+    std::string line;         // of the console, so far
     std::vector<std::vector<uint8_t>> results;
     std::optional<std::string> failure;  // SLALOM_FAIL,
     uint64_t failed_part = 0;            // of what; 0: of a program, which said so itself
@@ -202,6 +203,7 @@ class KernelMachine final : public Machine,
   static constexpr uint64_t kLook = 1'024, kSlice = 16 * kLook;
   static constexpr uint64_t kLastWords =
       3'000'000;  // what a kernel may still do after it has reported its end
+  static constexpr unsigned kLastTicks = 2;
   static constexpr uint64_t kAllPlaces = ~uint64_t{0} >> 1;  // more than can be passed
 
   void begin_anew(EventSink& sink);
