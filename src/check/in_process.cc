@@ -151,6 +151,11 @@ void Runtime::end_last() {
 }
 
 void Runtime::leave() {}
+void Runtime::end_signals() {}
+
+bool Runtime::wait_outside(bool) {
+  return false;
+}
 
 int start_thread(uint32_t index, const pthread_attr_t*, pthread_t& created) {
   const uint32_t self = runtime().self();

@@ -126,6 +126,8 @@ int signal_another(pid_t, int signal, uint64_t pc, Cause) {
            signal == 0 ? "a signal" : sigabbrev_np(signal));
 }
 
+void take_outside_signals() {}  // they are the process's
+
 int signal_foreign(pthread_t, int signal, uint64_t pc, Cause) {
   fail_for(pc, "the body sends %s to a thread that is not its own, which slalom::check does not do",
            signal == 0 ? "a signal" : sigabbrev_np(signal));

@@ -1,8 +1,11 @@
 // Who can run: what each agent waits for, whether it is there, and, when nobody can run, who holds it.
-#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "preload/raw.h"
 #include "preload/runtime.h"
+#include "preload/signals.h"
 
 namespace slalom::preload {
 namespace {
@@ -60,6 +63,13 @@ bool Runtime::available(uint32_t index) const {
       return ((pending | agent.signals | agent.arrived | arrived_) &
               *static_cast<const uint64_t*>(agent.object)) != 0;
     }
+    case Need::Child: {
+      const auto& wanted = *static_cast<const ChildWait*>(agent.object);
+      siginfo_t info = {};
+      return raw_syscall(SYS_waitid, wanted.kind, wanted.id, reinterpret_cast<long>(&info),
+                         wanted.options | WNOHANG | WNOWAIT) != 0 ||
+             info.si_pid != 0;
+    }
     case Need::PiLock: {
       const uint32_t owner = pi_owner(agent.object);
       return owner == kNobody || (owner < agent_count() && ended(owner));
@@ -83,6 +93,7 @@ bool Runtime::is_abandoned(const pthread_mutex_t* mutex) const {
 
 void Runtime::refresh() {
   using State = Slot::State;
+  if (came_ != 0 || has_children()) take_outside_signals();
   uint32_t enabled = 0;
   const uint32_t count = agent_count();
   for (uint32_t i = 0; i < count; ++i) {
@@ -117,21 +128,11 @@ void Runtime::nobody_can_run() {
   enabled_ = 1;
 }
 
-// Nothing can run, but perhaps the world outside does something. True: it did.
-bool Runtime::wait_outside(bool for_long) {
-  constexpr uint32_t kMost = 64;
-  constexpr long kShort = 20;  // milliseconds
-  pollfd wanted[kMost];
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < agent_count(); ++i) {
-    const Agent& agent = agents_[i];
-    if (ended(i) || agent.need != Need::Descriptors || !agent.outside) continue;
-    const auto* theirs = static_cast<const pollfd*>(agent.object);
-    for (uint32_t k = 0; k < agent.count && count < kMost; ++k) wanted[count++] = theirs[k];
-  }
-  if (count == 0) return false;
-  note_uncontrolled(Uncontrolled::Outside);
-  return raw_syscall(SYS_poll, reinterpret_cast<long>(wanted), count, for_long ? -1 : kShort) > 0;
+// A thread that looks again and again for what a process does outside would come to its limit of steps before
+// that has done it.
+void Runtime::let_children_run() {
+  const timespec moment{0, 100'000};
+  raw_syscall(SYS_nanosleep, reinterpret_cast<long>(&moment));
 }
 
 // Nothing can run: slalom will want to know who waits for whom.

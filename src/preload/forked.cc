@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "preload/debugger.h"
+#include "preload/orphans.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 #include "preload/threads.h"
@@ -131,6 +132,12 @@ void Runtime::end_process() {
   __builtin_unreachable();
 }
 
+// Its thread stays, and is none that would take what is sent to the process.
+void Runtime::end_signals() {
+  const uint64_t all = ~uint64_t{0};
+  raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, reinterpret_cast<long>(&all), 0, sizeof all);
+}
+
 void Runtime::end_last() {
   SLALOM_REAL(exit)(0);
   __builtin_unreachable();
@@ -148,7 +155,6 @@ bool Runtime::connect() {
   if (memory == MAP_FAILED) return false;
   close(kDescriptor);
   channel_ = static_cast<Channel*>(memory);
-  parent_ = getppid();
   return true;
 }
 
@@ -159,6 +165,7 @@ void Runtime::serve() {
     futex_wake(channel_->parent_turn);
   };
   prepare_places();
+  const bool adopts = adopt_orphans();
   to_parent(Phase::Ready);
   for (;;) {
     while (channel_->zygote_turn.load(std::memory_order_acquire) == 0)
@@ -173,15 +180,19 @@ void Runtime::serve() {
       continue;
     }
     int status = 0;
-    while (SLALOM_REAL(waitpid)(child, &status, 0) < 0 && errno == EINTR) {
+    siginfo_t info = {};
+    while (raw_syscall(SYS_waitid, P_PID, child, reinterpret_cast<long>(&info), WEXITED | WNOWAIT) ==
+           -EINTR) {
     }
-    // What the program has forked lives in its process group.
-    if (channel_->uncontrolled & static_cast<uint32_t>(Uncontrolled::Fork))
-      SLALOM_REAL(kill)(-child, SIGKILL);
+    raw_syscall(SYS_kill, -child, SIGKILL);  // what it has started; nobody else can have its number yet
+    while (raw_syscall(SYS_wait4, child, reinterpret_cast<long>(&status)) == -EINTR) {
+    }
+    if (adopts) end_orphans();
     channel_->wait_status = status;
     to_parent(Phase::Over);
   }
-  channel_->child = static_cast<int32_t>(raw_syscall(SYS_getpid));  // the zygote may not have run since
+  channel_->child = process_ =
+      static_cast<int32_t>(raw_syscall(SYS_getpid));  // the zygote may not have run since
   const long zygote = raw_syscall(SYS_getppid);
   raw_syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
   if (raw_syscall(SYS_getppid) != zygote) end_process();

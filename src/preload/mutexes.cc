@@ -35,6 +35,13 @@ void hold(pthread_mutex_t* mutex, int lock = 1) {
   mutex->__data.__owner = static_cast<int>(mark(runtime().self()));
 }
 
+// Which share it, and wait for real.
+void wake_other_processes(pthread_mutex_t* mutex) {
+  constexpr int kShared = 128;  // as glibc marks it
+  if (mutex->__data.__kind & kShared)
+    raw_syscall(SYS_futex, reinterpret_cast<long>(&mutex->__data.__lock), FUTEX_WAKE, 1);
+}
+
 }  // namespace
 
 void take_mutex(pthread_mutex_t* mutex) {
@@ -53,8 +60,9 @@ void release_mutex_to_wait(pthread_mutex_t* mutex, uint64_t pc) {
   // A recursive mutex that is held twice stays held, as in glibc: a wait undoes one lock only.
   if (--mutex->__data.__count > 0) return;
   runtime().tell(OpKind::Unlock, object_id(mutex), 1);
-  mutex->__data.__lock = 0;
   mutex->__data.__owner = 0;
+  mutex->__data.__lock = 0;
+  wake_other_processes(mutex);
 }
 
 namespace {
@@ -130,6 +138,7 @@ int unlock_mutex(pthread_mutex_t* mutex, uint64_t pc) {
     rt.tell(OpKind::Unlock, object_id(mutex), 1);
     mutex->__data.__owner = mutex->__data.__lock == kInconsistent ? kNotRecoverable : 0;
     mutex->__data.__lock = 0;
+    wake_other_processes(mutex);
   }
   rt.retire();
   return 0;

@@ -41,6 +41,7 @@ inline constexpr uint32_t kNobody = UINT32_MAX;
 inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
 inline constexpr uint64_t kSignalObject = kChannelObjects;  // the process's signals; channels count from 1
 inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
+inline constexpr uint64_t kChildObject = kTimerObjects - 1;  // processes that the program has started
 inline constexpr int kDescriptor = 3;  // of the Channel, in a target that has this environment variable
 inline constexpr char kVariable[] = "SLALOM_CHANNEL";
 
@@ -71,6 +72,15 @@ enum class Uncontrolled : uint32_t {
   LeakedThread = 32,  // neither joined nor detached, still there at the end
   Outside = 64,       // the program waits for another one
   KernelIo = 128,     // asynchronous input and output in the kernel
+  Program = 256,      // another one is started, or takes this one's place
+  Signal = 512,       // from outside
+};
+
+// Does the target wait for something outside of its threads, rather than for its turn?
+enum class Outside : uint32_t {
+  No,
+  Bounded,  // it gives up by itself
+  Endless,
 };
 
 struct Slot {
@@ -176,6 +186,7 @@ struct Channel {
   uint32_t record_count;
   uint32_t text_used;
   uint32_t uncontrolled;
+  Outside waits_outside;
   uint64_t steps;
   struct {
     uint32_t kind;  // ChoiceKind

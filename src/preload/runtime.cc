@@ -257,6 +257,7 @@ void Runtime::retire(bool yielded) {
   clock_ += kOperationTime;
   clock_reads_ = 0;
   me().yielded = yielded;
+  if (yielded && has_children()) let_children_run();
 }
 
 void Runtime::pass(OpKind op, uint64_t pc, bool yielded) {
@@ -295,7 +296,8 @@ uint32_t Runtime::begin_execution(pthread_t first) {
   clock_ = 0;
   clock_reads_ = 0;
   random_ = kRandomSeed;
-  arrived_ = 0;
+  arrived_ = came_ = 0;
+  child_count_ = shared_wakes_ = 0;
   yielded_ = false;
   read_hold_count_ = 0;
   const uint32_t index = add_agent(0);
@@ -337,6 +339,7 @@ void Runtime::end_agent() {
   retire();
   if (alone()) end_last();
   slot.state = Slot::State::Ended;
+  end_signals();
   refresh();
   stop(ChoiceKind::Ended, 0);
   for (;;) wait_turn(index);

@@ -34,6 +34,7 @@ enum class Need : uint8_t {
   Descriptors,  // one of several is ready
   Signal,       // one of a set is pending
   Handler,      // a signal's handler has run
+  Child,        // a process that the program has started ends
   Timer,        // its time comes
   Sleep,        // nothing, but a handler ends it
   PiLock,       // a futex that is a lock and names its owner
@@ -48,6 +49,11 @@ enum class OnSignal : uint8_t {
   GoesOn,
   Ends,           // with EINTR
   EndsOrRestarts  // as the handler's SA_RESTART says
+};
+
+// Which process is waited for: as waitid() is asked.
+struct ChildWait {
+  int kind, id, options;
 };
 
 // Where an agent was when it last began an operation in code that is one step to the search, from the
@@ -104,7 +110,8 @@ class Runtime {
   [[gnu::always_inline]] bool controls() const {
     return acts() && !is_allocator(__builtin_return_address(0));
   }
-  bool runs_agent() const;  // the same, but also inside that allocator
+  bool executes() const { return on_; }  // is this process an execution, in whatever thread?
+  bool runs_agent() const;               // the same, but also inside that allocator
   bool is_allocator(const void* code) const {
     return reinterpret_cast<uint64_t>(code) - allocator_.begin < allocator_.end - allocator_.begin;
   }
@@ -166,6 +173,18 @@ class Runtime {
   uint64_t deliverable(const Agent& agent) const { return (agent.arrived | arrived_) & ~agent.blocked; }
   uint64_t& arrived() { return arrived_; }
 
+  // A signal came from outside, at any moment and in any thread: it is looked at when who runs stops next.
+  void signal_came(int signal) { __atomic_fetch_or(&came_, uint64_t{1} << (signal - 1), __ATOMIC_RELAXED); }
+  uint64_t take_signals_that_came() { return __atomic_exchange_n(&came_, 0, __ATOMIC_RELAXED); }
+  // Processes that the program has started.
+  void note_child(int pid) {
+    if (child_count_ < kMostChildren) children_[child_count_] = pid;
+    ++child_count_;
+  }
+  bool has_children() const { return (channel_->uncontrolled & kStartsProcesses) != 0; }  // or had some
+  // Around a call of libc that waits for these, or for who knows what, outside of the program.
+  void set_outside(Outside how) { channel_->waits_outside = how; }
+
   // Held by an agent that has ended, and of the kind that tells the next one so.
   bool is_abandoned(const pthread_mutex_t* mutex) const;
 
@@ -196,6 +215,9 @@ class Runtime {
   bool connected() const;  // is this process a target, and nothing else?
   void serve();
   void leave();  // in a process that the target has forked: no more control
+  // There: what a process id stands for that the target was given for itself.
+  int real_process(int pid) const;
+  bool is_execution(int pid) const { return process_ != 0 && pid == process_; }  // by its real number
   void find_allocator();
 
   // Where in the user's own code an operation is: `return_address`, or a caller's.
@@ -222,6 +244,9 @@ class Runtime {
     uint32_t agent;
   };
   static constexpr uint32_t kMostReadHolds = 512;
+  static constexpr uint32_t kMostChildren = 64;
+  static constexpr auto kStartsProcesses =
+      static_cast<uint32_t>(Uncontrolled::Fork) | static_cast<uint32_t>(Uncontrolled::Program);
 
   bool acts() const;
   uint64_t& known_outside(uint64_t pc) const {
@@ -241,7 +266,12 @@ class Runtime {
   bool available(uint32_t index) const;
   void refresh();
   [[gnu::noinline, gnu::cold]] void nobody_can_run();
+  // In preload/outside.cc, and in check/in_process.cc, where there is no outside.
   bool wait_outside(bool for_long);
+  bool await_outside(bool for_long);
+  bool children_live() const;
+  bool wake_shared(bool again);
+  [[gnu::noinline, gnu::cold]] void let_children_run();
   void list_holders();
   bool alone() const;
   bool goes_unasked();
@@ -252,6 +282,7 @@ class Runtime {
   void pass_turn(uint32_t next);
   void wait_turn(uint32_t index);
   [[noreturn]] void end_last();  // nobody is left
+  void end_signals();            // the kernel has none for the running agent from here on
   uint32_t put_text(const char* text);
   void tell_event(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other, uint32_t text);
   void add(const Record& record);
@@ -280,9 +311,13 @@ class Runtime {
   uint64_t clock_ = 0;
   uint64_t random_ = 0;
   uint64_t arrived_ = 0;
+  uint64_t came_ = 0;
+  uint32_t child_count_ = 0;
+  uint32_t shared_wakes_ = 0;
+  int32_t children_[kMostChildren];
   uint32_t clock_reads_ = 0;  // since the last operation
   uint32_t read_hold_count_ = 0;
-  int parent_ = 0;
+  int process_ = 0;  // of the execution
   ReadHold read_holds_[kMostReadHolds];
   Agent agents_[kMostAgents];
 };

@@ -4,9 +4,10 @@
 // (sigwait and its kin, pause, sigsuspend) wait for these.
 //
 // What a handler does to the call in which its thread waits is as signal(7) says: it ends with EINTR, always
-// or without SA_RESTART, or goes on; a wait on a condition variable ends, which it may at any time. Not
-// controlled: signals from outside, and those of faults. What the system does with signals that nobody
-// handles: preload/system_signals.h.
+// or without SA_RESTART, or goes on; a wait on a condition variable ends, which it may at any time. Signals
+// from outside are taken as if the program had sent them, at the next operation after they came. Not
+// controlled: those of faults. What the system does with signals that nobody handles:
+// preload/system_signals.h.
 #include "preload/signals.h"
 
 #include <errno.h>
@@ -369,7 +370,7 @@ SLALOM_EXPORT int raise(int signal) noexcept {
   return error == 0 ? 0 : -1;
 }
 SLALOM_EXPORT int kill(pid_t pid, int signal) noexcept {
-  if (!runtime().controls()) return SLALOM_REAL(kill)(pid, signal);
+  if (!runtime().controls()) return SLALOM_REAL(kill)(runtime().real_process(pid), signal);
   switch (whom(pid)) {
     case Whom::Us:
       return signal_us(signal, SLALOM_PLACE(), {});
@@ -385,6 +386,6 @@ SLALOM_EXPORT int killpg(pid_t group, int signal) noexcept {
   return kill(-group, signal);
 }
 SLALOM_EXPORT int sigqueue(pid_t pid, int signal, const sigval value) noexcept {
-  if (!runtime().controls()) return SLALOM_REAL(sigqueue)(pid, signal, value);
+  if (!runtime().controls()) return SLALOM_REAL(sigqueue)(runtime().real_process(pid), signal, value);
   return queue_signal(pid, signal, SLALOM_PLACE(), {.code = SI_QUEUE, .value = value});
 }

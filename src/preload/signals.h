@@ -25,6 +25,8 @@ void signal_process(int signal, uint64_t pc, Cause cause = {});
 // As sigqueue and pthread_sigqueue, whatever the cause: 0, or -1 and errno.
 int queue_signal(pid_t pid, int signal, uint64_t pc, Cause cause);
 int queue_signal_to(uint32_t index, int signal, uint64_t pc, Cause cause);
+// Signals that came from outside since: from here on they are as those that were sent to the process.
+void take_outside_signals();
 // In the running agent: the handlers of what was sent to it. True: all of them have SA_RESTART.
 bool run_handlers();
 

@@ -2,11 +2,20 @@
 // (preload/futexes.h), and what names the process. Also what a program could see differently from run to run:
 // pids, and the number of processors.
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/sysinfo.h>
+#include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +48,14 @@ bool sends_signal(long number) {
   return false;
 }
 
+// Into a process with memory of its own. As with vfork() below.
+bool forks(long& number, const long (&a)[6]) {
+  if (number == SYS_vfork) number = SYS_fork;
+  if (number == SYS_clone) return (a[0] & CLONE_VM) == 0;
+  return number == SYS_fork ||
+         (number == SYS_clone3 && (*reinterpret_cast<const uint64_t*>(a[0]) & CLONE_VM) == 0);
+}
+
 // As the function that libc has for it: -1 and errno, or 0.
 int send_signal(long number, const long (&a)[6], uint64_t pc) {
   const auto pid = static_cast<pid_t>(a[0]);
@@ -59,18 +76,100 @@ int send_signal(long number, const long (&a)[6], uint64_t pc) {
   return queue_signal_to(index, static_cast<int>(a[2]), pc, cause);
 }
 
+// Calls that are controlled under the name that libc has for them: `result` is as there, -1 with errno.
+bool call_by_name(long number, const long (&a)[6], long& result) {
+  const auto integer = [&](int i) { return static_cast<int>(a[i]); };
+  const auto size = [&](int i) { return static_cast<size_t>(a[i]); };
+  const auto at = [&]<typename T>(T*, int i) { return reinterpret_cast<T*>(a[i]); };
+#define AT(type, i) at(static_cast<type*>(nullptr), i)
+  switch (number) {
+    case SYS_read:
+      return result = read(integer(0), AT(void, 1), size(2)), true;
+    case SYS_write:
+      return result = write(integer(0), AT(void, 1), size(2)), true;
+    case SYS_readv:
+      return result = readv(integer(0), AT(iovec, 1), integer(2)), true;
+    case SYS_writev:
+      return result = writev(integer(0), AT(iovec, 1), integer(2)), true;
+    case SYS_close:
+      return result = close(integer(0)), true;
+    case SYS_pipe:
+      return result = pipe(AT(int, 0)), true;
+    case SYS_pipe2:
+      return result = pipe2(AT(int, 0), integer(1)), true;
+    case SYS_dup:
+      return result = dup(integer(0)), true;
+    case SYS_dup2:
+      return result = dup2(integer(0), integer(1)), true;
+    case SYS_dup3:
+      return result = dup3(integer(0), integer(1), integer(2)), true;
+    case SYS_fcntl:
+      return result = fcntl(integer(0), integer(1), a[2]), true;
+    case SYS_eventfd2:
+      return result = eventfd(static_cast<unsigned>(a[0]), integer(1)), true;
+    case SYS_poll:
+      return result = poll(AT(pollfd, 0), size(1), integer(2)), true;
+    case SYS_epoll_create1:
+      return result = epoll_create1(integer(0)), true;
+    case SYS_epoll_ctl:
+      return result = epoll_ctl(integer(0), integer(1), integer(2), AT(epoll_event, 3)), true;
+    case SYS_epoll_wait:
+      return result = epoll_wait(integer(0), AT(epoll_event, 1), integer(2), integer(3)), true;
+    case SYS_socket:
+      return result = socket(integer(0), integer(1), integer(2)), true;
+    case SYS_socketpair:
+      return result = socketpair(integer(0), integer(1), integer(2), AT(int, 3)), true;
+    case SYS_sendto:
+      return result = sendto(integer(0), AT(void, 1), size(2), integer(3), AT(sockaddr, 4),
+                             static_cast<socklen_t>(a[5])),
+             true;
+    case SYS_recvfrom:
+      return result =
+                 recvfrom(integer(0), AT(void, 1), size(2), integer(3), AT(sockaddr, 4), AT(socklen_t, 5)),
+             true;
+    case SYS_sendmsg:
+      return result = sendmsg(integer(0), AT(msghdr, 1), integer(2)), true;
+    case SYS_recvmsg:
+      return result = recvmsg(integer(0), AT(msghdr, 1), integer(2)), true;
+    case SYS_wait4:
+      return result = wait4(integer(0), AT(int, 1), integer(2), AT(rusage, 3)), true;
+    case SYS_getrandom:
+      return result = getrandom(AT(void, 0), size(1), static_cast<unsigned>(a[2])), true;
+    case SYS_sched_yield:
+      return result = sched_yield(), true;
+    case SYS_nanosleep:
+      return result = nanosleep(AT(timespec, 0), AT(timespec, 1)), true;
+    case SYS_gettimeofday:
+      return result = gettimeofday(AT(timeval, 0), nullptr), true;
+    case SYS_clock_gettime:
+      return result = clock_gettime(integer(0), AT(timespec, 1)), true;
+    case SYS_exit_group:
+      _exit(integer(0));
+    default:
+      return false;
+  }
+#undef AT
+}
+
 // The child of a check's body would be a second test framework.
 template <typename Fork>
-pid_t forked(Fork fork, void* from) {
-  const bool ours = runtime().controls();
+pid_t forked(Fork fork, bool ours, void* from) {
   if (ours && !runtime().connected()) runtime().misuse(runtime().place(from), "the body of the test forks");
   if (ours) runtime().note_uncontrolled(Uncontrolled::Fork);
   const pid_t child = fork();
   if (ours && child == 0) runtime().leave();
+  if (ours && child > 0) runtime().note_child(child);
   return child;
 }
 
 }  // namespace
+
+int Runtime::real_process(int pid) const {
+  if (on_ || process_ == 0) return pid;
+  if (pid == kPid || pid == -kPid) return pid < 0 ? -process_ : process_;
+  return pid == kPid - 1 ? INT32_MAX : pid;  // its parent: slalom's, and nobody's business
+}
+
 }  // namespace slalom::preload
 
 using namespace slalom;
@@ -86,13 +185,26 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
   const bool ours = runtime().controls();
   if (ours && number == SYS_futex)
     result = futex(a, SLALOM_PLACE());
+  else if (!ours && number == SYS_kill)
+    return kill(static_cast<pid_t>(a[0]), static_cast<int>(a[1]));
+  else if (number == SYS_getppid)
+    return getppid();
   else if (ours && number == SYS_getpid)
     result = kPid;
   else if (ours && number == SYS_gettid)
     result = kPid + static_cast<pid_t>(runtime().self());
   else if (ours && sends_signal(number))
     return send_signal(number, a, SLALOM_PLACE());
+  else if (ours && call_by_name(number, a, result))
+    return result;
+  else if (ours && forks(number, a))
+    result = forked([&] { return static_cast<pid_t>(raw_syscall(number, a[0], a[1], a[2], a[3], a[4])); },
+                    true, __builtin_return_address(0));
   else {
+    if (ours && (number == SYS_clone || number == SYS_clone3))
+      runtime().note_uncontrolled(Uncontrolled::ForeignThread);
+    if (ours && (number == SYS_execve || number == SYS_execveat))
+      runtime().note_uncontrolled(Uncontrolled::Program);
     if (ours && is_kernel_io(number)) runtime().note_uncontrolled(Uncontrolled::KernelIo);
     result = raw_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   }
@@ -107,7 +219,9 @@ SLALOM_EXPORT pid_t getpid() noexcept {
   return runtime().controls() ? kPid : static_cast<pid_t>(raw_syscall(SYS_getpid));
 }
 SLALOM_EXPORT pid_t getppid() noexcept {
-  return runtime().controls() ? kPid - 1 : static_cast<pid_t>(raw_syscall(SYS_getppid));
+  if (runtime().controls()) return kPid - 1;
+  const auto parent = static_cast<pid_t>(raw_syscall(SYS_getppid));
+  return runtime().is_execution(parent) ? kPid : parent;  // the child of one: as it was told
 }
 SLALOM_EXPORT pid_t gettid() noexcept {
   return runtime().controls() ? kPid + static_cast<pid_t>(runtime().self())
@@ -125,11 +239,14 @@ SLALOM_EXPORT int tgkill(pid_t pid, pid_t thread, int signal) noexcept {
 }
 
 SLALOM_EXPORT pid_t fork() noexcept {
-  return forked(SLALOM_REAL(fork), __builtin_return_address(0));
+  return forked(SLALOM_REAL(fork), runtime().controls(), __builtin_return_address(0));
+}
+SLALOM_EXPORT pid_t _Fork() noexcept {
+  return forked(SLALOM_REAL(_Fork), runtime().controls(), __builtin_return_address(0));
 }
 // The child of a vfork may do nothing but exec; as a fork it does no harm.
 SLALOM_EXPORT pid_t vfork() noexcept {
-  return forked(SLALOM_REAL(fork), __builtin_return_address(0));
+  return forked(SLALOM_REAL(fork), runtime().controls(), __builtin_return_address(0));
 }
 
 // One core carries all threads: which one is nobody's business, and how many there are should invite a

@@ -9,6 +9,8 @@
 namespace slalom::preload {
 namespace {
 
+constinit siginfo_t came[kSignals + 1] = {};  // of those from outside, the last
+
 bool is_fault(int signal) {
   for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
     if (signal == fault) return true;
@@ -22,12 +24,72 @@ void know_handler(int signal, const struct sigaction* action) {
   handler(signal) = {action->sa_handler, bits_of(&action->sa_mask), action->sa_flags};
 }
 
+// What the kernel calls in the place of the program's handler: whichever thread that is in, it is not its
+// turn, perhaps. What the thread has brought about itself (SIGPIPE), and timers that are not controlled, are
+// handled at once.
+void on_outside_signal(int signal, siginfo_t* info, void* context) {
+  const bool own = info->si_code <= 0 && info->si_pid == raw_syscall(SYS_getpid);
+  if (runtime().executes() && !own && info->si_code != SI_TIMER && info->si_code != SI_KERNEL) {
+    came[signal] = *info;
+    return runtime().signal_came(signal);
+  }
+  const auto function = handler(signal).function;
+  if (function == nullptr) return;
+  if (handler(signal).flags & SA_SIGINFO)
+    reinterpret_cast<void (*)(int, siginfo_t*, void*)>(reinterpret_cast<void*>(function))(signal, info,
+                                                                                          context);
+  else
+    function(signal);
+}
+
 }  // namespace
 
 int set_handler(int signal, const struct sigaction* action, struct sigaction* before) {
-  const int result = SLALOM_REAL(sigaction)(signal, action, before);
-  if (result == 0 && runtime().connected()) know_handler(signal, action);
-  return result;
+  if (!runtime().connected() || signal < 1 || signal > kSignals || is_fault(signal))
+    return SLALOM_REAL(sigaction)(signal, action, before);
+  const Handler old = handler(signal);
+  struct sigaction ours = {}, kernels = {};
+  if (action != nullptr) ours = *action;
+  if (action != nullptr && action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN) {
+    ours.sa_sigaction = on_outside_signal;
+    ours.sa_flags |= SA_SIGINFO;
+  }
+  know_handler(signal, action);  // first: the signal may come at once
+  if (SLALOM_REAL(sigaction)(signal, action == nullptr ? nullptr : &ours, &kernels) != 0) {
+    handler(signal) = old;
+    return -1;
+  }
+  if (before == nullptr) return 0;
+  *before = kernels;
+  if (old.function == nullptr) return 0;
+  before->sa_handler = old.function;
+  before->sa_flags = (kernels.sa_flags & ~SA_SIGINFO) | (old.flags & SA_SIGINFO);
+  return 0;
+}
+
+// Those that the kernel holds back, since all threads block them, are taken when one does not in the model:
+// in a call with a mask of its own.
+void take_outside_signals() {
+  Runtime& rt = runtime();
+  uint64_t wanted = 0, pending = 0;
+  for (uint32_t i = 0; i < rt.agent_count(); ++i)
+    if (!rt.ended(i)) wanted |= ~rt.agent(i).blocked;
+  raw_syscall(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof pending);
+  for (pending &= wanted; pending != 0; pending &= pending - 1) {
+    const uint64_t one = pending & -pending;
+    const int signal = __builtin_ctzll(one) + 1;
+    const timespec now{0, 0};
+    if (handles(signal) &&
+        raw_syscall(SYS_rt_sigtimedwait, reinterpret_cast<long>(&one), reinterpret_cast<long>(&came[signal]),
+                    reinterpret_cast<long>(&now), sizeof one) == signal)
+      rt.signal_came(signal);
+  }
+  for (uint64_t all = rt.take_signals_that_came(); all != 0; all &= all - 1) {
+    const int signal = __builtin_ctzll(all) + 1;
+    const siginfo_t info = came[signal];
+    rt.note_uncontrolled(Uncontrolled::Signal);
+    post(rt.arrived(), kNobody, signal, {info.si_code, info.si_value, info.si_pid, info.si_uid});
+  }
 }
 
 void reset_handler(int signal) {

@@ -22,6 +22,11 @@ void check_alive(const pthread_cond_t* condition, uint64_t pc, const char* what)
   if (condition->__data.__g1_orig_size == kDestroyed) runtime().misuse(pc, what);
 }
 
+// With other processes, which wait for real.
+bool is_shared(const pthread_cond_t* condition) {
+  return (condition->__data.__wrefs & 1) != 0;
+}
+
 // All that wait on the object, in the order of their ids, so that a choice among them means the same in
 // every execution.
 uint32_t waiters(const void* object, uint32_t (&found)[kMostAgents], uint32_t bits = 0) {
@@ -92,6 +97,7 @@ int signal_one(pthread_cond_t* condition, uint64_t pc) {
   runtime().arrive(OpKind::Signal, object_id(condition), pc);
   check_alive(condition, pc, "signal of a condition variable that was destroyed");
   wake_now(OpKind::Signal, condition, 1);
+  if (is_shared(condition)) SLALOM_REAL(pthread_cond_signal)(condition);
   return 0;
 }
 
@@ -99,6 +105,7 @@ int signal_all(pthread_cond_t* condition, uint64_t pc) {
   runtime().arrive(OpKind::Broadcast, object_id(condition), pc);
   check_alive(condition, pc, "broadcast of a condition variable that was destroyed");
   wake_now(OpKind::Broadcast, condition, UINT32_MAX);
+  if (is_shared(condition)) SLALOM_REAL(pthread_cond_broadcast)(condition);
   return 0;
 }
 
@@ -333,7 +340,10 @@ SLALOM_EXPORT int sem_post(sem_t* semaphore) noexcept {
   Runtime& rt = runtime();
   rt.arrive(OpKind::SemPost, object_id(semaphore), SLALOM_PLACE());
   rt.tell(OpKind::SemPost, object_id(semaphore), count_of(semaphore));
+  // A process that shares it waits for real.
+  const bool others = reinterpret_cast<const uint32_t*>(semaphore)[1] != 0;
   ++count_of(semaphore);
+  if (others) raw_syscall(SYS_futex, reinterpret_cast<long>(semaphore), FUTEX_WAKE, 1);
   rt.retire();
   return 0;
 }

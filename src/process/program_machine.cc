@@ -78,6 +78,7 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   channel.steps = 0;
   channel.ending = {};
   channel.uncontrolled = 0;
+  channel.waits_outside = preload::Outside::No;
   agents_.clear();
   order_.clear();
   enabled_.clear();
@@ -206,10 +207,25 @@ std::optional<Outcome> ProgramMachine::wait() {
     zygote_->end_execution(kNobody);
     return Abandoned{"interrupted"};
   }
-  if (waited == Zygote::Waited::Silent) {
+  if (waited == Zygote::Waited::Silent || waited == Zygote::Waited::Asleep) {
     const uint32_t runs = who_runs();
     const std::string who = runs < agents_.size() ? names_->agent(agents_[runs].id) : "the program";
+    const bool outside = channel.waits_outside != preload::Outside::No;
+    const std::string call = zygote_->asleep_in();
     zygote_->end_execution(kNobody);
+    if (outside)
+      return ToolError{fmt::format(
+          "nothing can run but something outside of the program's threads, a process that it started or "
+          "a socket, and that did nothing for {} seconds (--patience)",
+          options_.patience)};
+    if (!call.empty() && options_.uncontrolled)
+      *options_.uncontrolled |= static_cast<uint32_t>(preload::Uncontrolled::Blocking);
+    if (!call.empty())
+      return ToolError{
+          fmt::format("{} waits {}, which slalom does not control: no other thread runs meanwhile, also "
+                      "none that would end "
+                      "the wait",
+                      who, call)};
     return ToolError{fmt::format(
         "{} ran for {} seconds without an operation that slalom can see: it computes for long "
         "(--patience), waits for something outside the program, or spins on memory (build it with "

@@ -164,6 +164,7 @@ std::string ProgramNames::object(ObjectId id) const {
   if (id.raw == 0) return {};
   if ((id.raw >> 56) != 0) return agent(AgentId{id.raw});
   if (id.raw == preload::kSignalObject) return "signals";
+  if (id.raw == preload::kChildObject) return "child processes";
   if (id.raw >= preload::kTimerObjects) return fmt::format("timer#{}", id.raw - preload::kTimerObjects);
   if (id.raw >= preload::kChannelObjects) return fmt::format("channel#{}", id.raw - preload::kChannelObjects);
   std::lock_guard lock(mutex_);

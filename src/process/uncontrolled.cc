@@ -12,20 +12,26 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
   };
   add(Uncontrolled::Fork, "the program forks: what its children do is not controlled");
   add(Uncontrolled::ForeignThread,
-      "threads are started before main(), or by libraries: they are not controlled");
+      "threads are started before main(), by libraries, or by clone(): they are not controlled");
   add(Uncontrolled::LeakedThread,
       "threads were still there when the program ended, neither joined nor detached; --detectors "
       "default,thread-leak says which");
   add(Uncontrolled::Timer,
       "the program uses timers of its processor time, or too many: they are not controlled");
   add(Uncontrolled::Outside,
-      "the program waits for something outside of it (a socket, a terminal): when that comes is not "
-      "controlled");
+      "the program waits for something outside of it (a socket, a terminal, a process that it started): when "
+      "that "
+      "comes is not controlled");
   add(Uncontrolled::Blocking, "the program waits in system calls that slalom does not model");
   add(Uncontrolled::KernelIo,
       "the kernel's own asynchronous input and output (io_submit, io_uring) is used: when it completes is "
       "not "
       "controlled");
+  add(Uncontrolled::Program,
+      "the program starts other programs, or one in its own place (system, popen, posix_spawn, exec): what "
+      "they do is "
+      "not controlled");
+  add(Uncontrolled::Signal, "signals come from outside of the program: when they do is not controlled");
   return words;
 }
 

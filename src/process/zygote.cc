@@ -19,6 +19,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "process/asleep.h"
 #include "process/exec_stop.h"
 
 extern char** environ;
@@ -35,6 +36,8 @@ constexpr off_t kOutputBytes = 64 << 20;
 constexpr int kMostDescriptors = 1024;           // that are looked at one by one
 constexpr long kSliceNanoseconds = 100'000'000;  // between two looks at whether the target still lives
 constexpr uint32_t kSlicesPerSecond = 10;
+constexpr uint32_t kAsleepSlices = 10;    // in the same call: nothing will end it
+constexpr uint32_t kOutsideSlices = 100;  // until the target has given up waiting for what is outside
 
 void wake(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
@@ -127,6 +130,15 @@ std::string beginning_of(int file, off_t most) {
 bool starts_with_any(const std::string& text, std::initializer_list<const char*> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](const char* prefix) { return text.rfind(prefix, 0) == 0; });
+}
+
+// Is there anything, besides the threads of the program, that may end what one of them waits for?
+bool may_end_the_wait(const Channel& channel) {
+  using preload::Uncontrolled;
+  constexpr auto kOthers = static_cast<uint32_t>(Uncontrolled::Fork) |
+                           static_cast<uint32_t>(Uncontrolled::Program) |
+                           static_cast<uint32_t>(Uncontrolled::ForeignThread);
+  return channel.waits_outside != preload::Outside::No || (channel.uncontrolled & kOthers) != 0;
 }
 
 class Descriptor {
@@ -236,6 +248,7 @@ Result<void> Zygote::read_modules(const Program& program, const std::string& lib
     unsigned long long begin = 0, end = 0;
     if (slash == std::string::npos || std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2) continue;
     const std::string path = line.substr(slash);
+    if (path.rfind("/memfd:slalom-channel", 0) == 0) channel_range_ = {begin, end};
     if (path.rfind("/memfd:", 0) == 0) continue;
     if (modules_.empty() || modules_.back().path != path)
       modules_.push_back({path, begin, end, false});
@@ -255,9 +268,12 @@ Result<void> Zygote::read_modules(const Program& program, const std::string& lib
 
 Zygote::~Zygote() {
   if (process_ > 0) {
+    // The zygote ends what its execution has started.
     if (channel_ != nullptr && channel_->phase.load() != Phase::Over &&
         channel_->phase.load() != Phase::Ready && channel_->child > 1)
-      kill(-channel_->child, SIGKILL);
+      end_execution(preload::kMostAgents);
+  }
+  if (process_ > 0) {
     kill(process_, SIGKILL);
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
     }
@@ -284,8 +300,10 @@ Zygote::Waited Zygote::wait() {
     tie_to(core_);
     tied_thread_ = this_thread;
   }
-  uint32_t slices = 0;
+  uint32_t slices = 0, asleep = 0, outside = 0;
   uint64_t steps = channel_->steps;
+  std::string where;
+  asleep_in_.clear();
   while (channel_->parent_turn.load(std::memory_order_acquire) == 0) {
     const timespec slice{0, kSliceNanoseconds};
     if (syscall(SYS_futex, &channel_->parent_turn, FUTEX_WAIT, 0, &slice, nullptr, 0) == 0 ||
@@ -295,7 +313,13 @@ Zygote::Waited Zygote::wait() {
       process_ = -1;
       return Waited::Dead;
     }
+    if (channel_->waits_outside == preload::Outside::Bounded && ++outside < kOutsideSlices) continue;
     if (std::exchange(steps, channel_->steps) != channel_->steps) slices = 0;  // it passes its stops
+    const std::optional<Sleeper> sleeper = find_sleeper(channel_->child, channel_range_);
+    asleep = sleeper && sleeper->where == where ? asleep + 1 : 0;
+    where = sleeper ? sleeper->where : "";
+    asleep_in_ = sleeper ? sleeper->what : "";
+    if (asleep >= kAsleepSlices && !sleeper->limited && !may_end_the_wait(*channel_)) return Waited::Asleep;
     if (++slices >= patience_ * kSlicesPerSecond) return Waited::Silent;
     if (slices >= kSlicesPerSecond && interrupted_ != nullptr && interrupted_()) return Waited::Interrupted;
   }

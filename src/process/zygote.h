@@ -51,11 +51,13 @@ class Zygote {
   preload::Channel& channel() { return *channel_; }
   const std::vector<Module>& modules() const { return modules_; }
 
-  enum class Waited : uint8_t { Stopped, Silent, Dead, Interrupted };
+  enum class Waited : uint8_t { Stopped, Silent, Asleep, Dead, Interrupted };
   Result<void> fork_execution();
-  // Until the target hands over. Silent: it has done nothing for `patience` seconds. Dead: the zygote is
-  // gone. Interrupted: it has done nothing for a second, and nobody waits for it any more.
+  // Until the target hands over. Silent: it has done nothing for `patience` seconds. Asleep: nor will it,
+  // since it sleeps in a call that is not controlled. Dead: the zygote is gone. Interrupted: it has done
+  // nothing for a second, and nobody waits for it any more.
   Waited wait();
+  const std::string& asleep_in() const { return asleep_in_; }  // that call; also when Silent, if there is one
   void let_run(uint32_t agent);
   void show(uint32_t agent);  // to a debugger; the agent goes on waiting
   pid_t execution() const { return channel_->child; }
@@ -81,6 +83,8 @@ class Zygote {
   pid_t tied_thread_ = -1;
   uint32_t patience_ = 5;
   bool (*interrupted_)() = nullptr;
+  preload::Range channel_range_{};  // in the target
+  std::string asleep_in_;
   std::vector<Module> modules_;
   std::optional<Scratch> scratch_;
 };

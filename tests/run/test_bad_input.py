@@ -2,6 +2,7 @@
 nothing left running."""
 
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -158,6 +159,15 @@ class BadInput(unittest.TestCase):
 
     def test_leaves_children(self):
         self.clean(self.build("if (fork() == 0) { sleep(1000); _exit(0); }"))
+
+    def test_leaves_other_programs(self):
+        sleeper = self.folder / "prog-that-sleeps"  # whatever is left of it is seen in tearDown()
+        shutil.copy("/bin/sleep", sleeper)
+        self.clean(self.build(f'if (system("{sleeper} 1000 &") != 0) return 1;'))
+        daemon = f'if (fork() == 0) {{ setsid(); if (fork() == 0) execl("{sleeper}", "{sleeper}", "1000", (char *)NULL); _exit(0); }}'
+        self.clean(self.build(daemon + "wait(NULL);"))
+        self.fails(self.build(daemon + "wait(NULL); return 3;"), "exits with status 3")
+        self.refused([self.build(daemon + "while (number == 0) {}")], "without an operation", options=["--patience", "1"])
 
     def test_runs_another_program(self):
         self.clean(self.build("if (system(\"exit 0\") != 0) return 1;"))

@@ -1,0 +1,145 @@
+"""Programs that start processes: what those do is named, what they do for a thread that waits ends the wait, and a wait for one
+lets the other threads go on."""
+
+import unittest
+
+from support import ProgramTest
+
+PROLOGUE = r"""
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int ends[2];
+static volatile int handled;
+static char stack[65536];
+static void handle(int s) { pthread_mutex_lock(&lock); handled = s; pthread_mutex_unlock(&lock); }
+static void *worker(void *unused) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); return unused; }
+static void *tell(void *unused) { worker(0); write(ends[1], "x", 1); return unused; }
+static int end(void *unused) { (void)unused; _exit(0); }
+struct shared { pthread_mutex_t lock; pthread_cond_t changed; sem_t posted; int ready; };
+static struct shared *share(void) {
+  struct shared *s = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  pthread_mutexattr_t m; pthread_mutexattr_init(&m); pthread_mutexattr_setpshared(&m, 1); pthread_mutex_init(&s->lock, &m);
+  pthread_condattr_t c; pthread_condattr_init(&c); pthread_condattr_setpshared(&c, 1); pthread_cond_init(&s->changed, &c);
+  sem_init(&s->posted, 1, 0);
+  return s;
+}
+int main(void) {
+  (void)handle, (void)tell, (void)share, (void)end, (void)stack;
+  pid_t own = getpid(), child = 0; int status = 0; char byte; (void)own, (void)child, (void)status, (void)byte;
+  pthread_t thread;
+  pipe(ends);
+  pthread_create(&thread, 0, worker, 0);
+"""
+EPILOGUE = """
+  pthread_join(thread, 0);
+  return 0;
+}
+"""
+
+# In each of these the child comes late, so that the threads have nothing else to do.
+SERVED_BY_A_CHILD = {
+    "pipe": 'if ((child = fork()) == 0) { usleep(20000); write(ends[1], "x", 1); _exit(0); } assert(read(ends[0], &byte, 1) == 1);',
+    "sigwait": "pthread_join(thread, 0); sigset_t s; sigemptyset(&s); sigaddset(&s, SIGCHLD); pthread_sigmask(SIG_BLOCK, &s, 0);"
+               "pthread_create(&thread, 0, worker, 0);"
+               "if (fork() == 0) { usleep(20000); _exit(0); } sigwait(&s, &status); assert(status == SIGCHLD);",
+    "sigsuspend": "sigset_t s; sigemptyset(&s); sigaddset(&s, SIGCHLD); pthread_sigmask(SIG_BLOCK, &s, 0); signal(SIGCHLD, handle);"
+                  "if (fork() == 0) { usleep(20000); _exit(0); } sigset_t none; sigemptyset(&none);"
+                  "while (!handled) sigsuspend(&none);",
+    "semaphore": "struct shared *s = share(); if (fork() == 0) { usleep(20000); sem_post(&s->posted); _exit(0); } sem_wait(&s->posted);",
+    "condition": "struct shared *s = share(); if (fork() == 0) { usleep(20000); pthread_mutex_lock(&s->lock); s->ready = 1;"
+                 "pthread_cond_signal(&s->changed); pthread_mutex_unlock(&s->lock); _exit(0); }"
+                 "pthread_mutex_lock(&s->lock); while (!s->ready) pthread_cond_wait(&s->changed, &s->lock); pthread_mutex_unlock(&s->lock);",
+    # And a child that is served by the program.
+    "semaphore of the child": "struct shared *s = share(); if ((child = fork()) == 0) { sem_wait(&s->posted); _exit(0); }"
+                              "while (((volatile unsigned *)&s->posted)[1] == 0) syscall(SYS_getppid), usleep(10);"
+                              "sem_post(&s->posted); assert(waitpid(child, &status, 0) == child && status == 0);",
+}
+
+NAMED = {
+    "if ((child = fork()) == 0) _exit(0); waitpid(child, 0, 0);": "forks",
+    "if ((child = _Fork()) == 0) _exit(0); waitpid(child, 0, 0);": "forks",
+    "if ((child = syscall(SYS_fork)) == 0) _exit(0); wait(0);": "forks",
+    "child = clone(end, stack + sizeof stack, SIGCHLD, 0); assert(waitpid(child, 0, 0) == child);": "forks",
+    'if (system("true") != 0) return 1;': "starts other programs",
+    'FILE *f = popen("echo x", "r"); assert(fgetc(f) == \'x\'); pclose(f);': "starts other programs",
+    'char *a[] = {"true", 0}; assert(posix_spawn(&child, "/bin/true", 0, 0, a, environ) == 0); waitpid(child, 0, 0);':
+        "starts other programs",
+    'execl("/bin/true", "true", (char *)0); return 1;': "starts other programs",
+    'char *a[] = {"true", 0}; execvp("true", a); return 1;': "starts other programs",
+}
+
+
+class Children(ProgramTest):
+    def run_body(self, body, schedules=7):
+        return self.run_json(self.build(PROLOGUE + body + EPILOGUE), "--schedules", schedules, "--out", "")
+
+    def test_a_child_ends_a_wait(self):
+        for name, body in SERVED_BY_A_CHILD.items():
+            with self.subTest(name):
+                result = self.run_body(body)
+                self.assertEqual(result["findings"], [])
+                self.assertEqual(result["executions"], 7)
+
+    def test_waiting_for_a_child_is_named(self):
+        self.assertIn("a process that it started", " ".join(self.run_body(SERVED_BY_A_CHILD["pipe"])["uncontrolled"]))
+
+    def test_a_deadlock_beside_a_child_is_one(self):
+        body = "if (fork() == 0) _exit(0); pthread_mutex_lock(&lock); pthread_mutex_lock(&lock);"
+        [finding] = self.run_body(body)["findings"]
+        self.assertEqual(finding["kind"], "deadlock")
+        self.assertEqual(len(self.run_body("if (fork() == 0) { sleep(1000); _exit(0); }" + body, schedules=1)["findings"]), 1)
+
+    def test_threads_run_while_one_waits_for_a_child(self):
+        # The child waits for a thread.
+        body = "pthread_t teller; if ((child = fork()) == 0) _exit(read(ends[0], &byte, 1) == 1 ? 0 : 1);" \
+               "pthread_create(&teller, 0, tell, 0); siginfo_t info;" \
+               "assert(waitid(P_PID, child, &info, WEXITED | WNOWAIT) == 0 && info.si_status == 0);" \
+               "assert(waitpid(child, &status, 0) == child && status == 0); assert(wait(0) == -1 && errno == ECHILD);" \
+               "pthread_join(teller, 0);"
+        result = self.run_body(body, schedules=20)
+        self.assertEqual(result["findings"], [])
+        self.assertEqual(result["executions"], 20)
+
+    def test_is_named(self):
+        for body, words in NAMED.items():
+            with self.subTest(body):
+                result = self.run_body(body)
+                self.assertEqual(result["findings"], [])
+                self.assertIn(words, " ".join(result["uncontrolled"]))
+
+    def test_signals_from_outside(self):
+        # The handler runs in a thread that has its turn, whichever the kernel has interrupted.
+        body = "signal(SIGUSR1, handle); if ((child = fork()) == 0) { kill(getppid(), SIGUSR1); _exit(0); }" \
+               "while (!handled) usleep(10); waitpid(child, 0, 0);"
+        result = self.run_body(body, schedules=30)
+        self.assertEqual(result["findings"], [])
+        self.assertIn("signals come from outside", " ".join(result["uncontrolled"]))
+
+    def test_handlers_are_told_back(self):
+        self.assertEqual(self.run_body("struct sigaction a; signal(SIGUSR1, handle); sigaction(SIGUSR1, 0, &a);"
+                                       "assert(a.sa_handler == handle); assert(signal(SIGUSR1, SIG_IGN) == handle);"
+                                       "assert(signal(SIGUSR1, SIG_DFL) == SIG_IGN);")["findings"], [])
+
+    def test_process_ids_in_a_child(self):
+        body = "if ((child = fork()) == 0) _exit((kill(own, 0) != 0) + 2 * (getppid() != own) + 4 * (getpid() == own));" \
+               "waitpid(child, &status, 0); assert(status == 0);" \
+               "signal(SIGUSR1, handle); if ((child = fork()) == 0) _exit(kill(own, SIGUSR1) != 0);" \
+               "waitpid(child, &status, 0); assert(status == 0); usleep(10); assert(handled == SIGUSR1);"
+        self.assertEqual(self.run_body(body)["findings"], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
