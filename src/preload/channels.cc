@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -34,9 +35,18 @@ constinit uint32_t last_channel = 0;
 // All sockets that are no pairs are one channel: who is connected with whom is not followed. 0: there is
 // none.
 constinit uint32_t sockets = 0;
+constexpr uint32_t kSignals = UINT32_MAX;  // what a signalfd is an end of
 
 void set_channel(int descriptor, uint32_t number) {
   if (descriptor >= 0 && descriptor < kMostDescriptors) channel_numbers[descriptor] = number;
+}
+
+// Another name for the same channel; gives that.
+int rename(int from, int to) {
+  if (to < 0) return to;
+  set_channel(to, is_ours(from) ? channel_numbers[from] : 0);
+  copy_set(from, to);
+  return to;
 }
 
 void add_socket(int descriptor) {
@@ -63,6 +73,7 @@ bool leads_out(int descriptor) {
 }
 
 uint64_t object_of(int descriptor) {
+  if (channel_numbers[descriptor] == kSignals) return kSignalObject;
   return kChannelObjects + channel_numbers[descriptor];
 }
 
@@ -107,6 +118,58 @@ ssize_t transfer(int descriptor, short events, bool may_wait, uint64_t pc, Call 
   rt.tell(op, object_of(descriptor), 1);
   rt.retire(result < 0);
   return result;
+}
+
+// Writes all of it, where it may wait in parts of which one fits always.
+template <typename Call>
+ssize_t put(int descriptor, size_t size, bool may_wait, uint64_t pc, Call call) {
+  const size_t part = may_wait && is_stream(descriptor) ? size_t{PIPE_BUF} : size;
+  size_t done = 0;
+  do {
+    const size_t next = size - done < part ? size - done : part;
+    const ssize_t result = transfer(descriptor, POLLOUT, may_wait, pc, [&] { return call(done, next); });
+    if (result <= 0) return done > 0 ? static_cast<ssize_t>(done) : result;
+    done += static_cast<size_t>(result);
+  } while (done < size);
+  return static_cast<ssize_t>(done);
+}
+
+// The same of several pieces, with `call` for a part of one.
+template <typename Call>
+ssize_t put_pieces(int descriptor, const iovec* pieces, size_t count, uint64_t pc, Call call) {
+  ssize_t done = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (pieces[i].iov_len == 0) continue;
+    const ssize_t result = put(descriptor, pieces[i].iov_len, true, pc, [&](size_t from, size_t size) {
+      iovec part{static_cast<char*>(pieces[i].iov_base) + from, size};
+      return call(part, done == 0 && from == 0);
+    });
+    if (result <= 0) return done > 0 ? done : result;
+    done += result;
+    if (result < static_cast<ssize_t>(pieces[i].iov_len)) break;
+  }
+  return done;
+}
+
+bool fits_always(const iovec* pieces, size_t count) {
+  size_t size = 0;
+  for (size_t i = 0; i < count; ++i) size += pieces[i].iov_len;
+  return size <= PIPE_BUF;
+}
+
+// Reads, and with MSG_WAITALL until all is there.
+template <typename Call>
+ssize_t get(int descriptor, size_t size, int flags, uint64_t pc, Call call) {
+  const bool may_wait = waits(descriptor) && (flags & MSG_DONTWAIT) == 0;
+  const bool all = may_wait && (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0 && is_stream(descriptor);
+  size_t done = 0;
+  do {
+    const ssize_t result = transfer(descriptor, POLLIN, may_wait, pc,
+                                    [&] { return call(done, all ? flags & ~MSG_WAITALL : flags); });
+    if (result <= 0) return done > 0 ? static_cast<ssize_t>(done) : result;
+    done += static_cast<size_t>(result);
+  } while (all && done < size);
+  return static_cast<ssize_t>(done);
 }
 
 }  // namespace
@@ -172,35 +235,29 @@ SLALOM_EXPORT ssize_t read(int descriptor, void* buffer, size_t size) {
 SLALOM_EXPORT ssize_t write(int descriptor, const void* buffer, size_t size) {
   sends(buffer, size, FROM);
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(write)(descriptor, buffer, size);
-  const uint64_t pc = SLALOM_PLACE();
-  const bool may_wait = waits(descriptor);
   const auto* bytes = static_cast<const char*>(buffer);
-  size_t done = 0;
-  do {
-    const size_t part = may_wait && is_stream(descriptor) ? size_t{PIPE_BUF} : size;
-    const size_t next = size - done < part ? size - done : part;
-    const ssize_t result = transfer(descriptor, POLLOUT, may_wait, pc,
-                                    [&] { return SLALOM_REAL(write)(descriptor, bytes + done, next); });
-    if (result <= 0) return done > 0 ? static_cast<ssize_t>(done) : result;
-    done += static_cast<size_t>(result);
-  } while (done < size);
-  return static_cast<ssize_t>(done);
+  return put(descriptor, size, waits(descriptor), SLALOM_PLACE(),
+             [&](size_t from, size_t part) { return SLALOM_REAL(write)(descriptor, bytes + from, part); });
 }
 SLALOM_EXPORT ssize_t recv(int descriptor, void* buffer, size_t size, int flags) {
   if (!runtime().controls() || !is_ours(descriptor))
     return SLALOM_REAL(recv)(descriptor, buffer, size, flags);
-  return received(
-      buffer,
-      transfer(descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
-               [&] { return SLALOM_REAL(recv)(descriptor, buffer, size, flags); }),
-      FROM);
+  return received(buffer,
+                  get(descriptor, size, flags, SLALOM_PLACE(),
+                      [&](size_t done, int now) {
+                        return SLALOM_REAL(recv)(descriptor, static_cast<char*>(buffer) + done, size - done,
+                                                 now);
+                      }),
+                  FROM);
 }
 SLALOM_EXPORT ssize_t send(int descriptor, const void* buffer, size_t size, int flags) {
   sends(buffer, size, FROM);
   if (!runtime().controls() || !is_ours(descriptor))
     return SLALOM_REAL(send)(descriptor, buffer, size, flags);
-  return transfer(descriptor, POLLOUT, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
-                  [&] { return SLALOM_REAL(send)(descriptor, buffer, size, flags); });
+  const auto* bytes = static_cast<const char*>(buffer);
+  return put(
+      descriptor, size, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
+      [&](size_t from, size_t part) { return SLALOM_REAL(send)(descriptor, bytes + from, part, flags); });
 }
 SLALOM_EXPORT int eventfd_read(int descriptor, eventfd_t* value) {
   return read(descriptor, value, sizeof *value) == sizeof *value ? 0 : -1;
@@ -221,26 +278,36 @@ SLALOM_EXPORT ssize_t readv(int descriptor, const iovec* parts, int count) {
 SLALOM_EXPORT ssize_t writev(int descriptor, const iovec* parts, int count) {
   sends(parts, count > 0 ? static_cast<size_t>(count) : 0, FROM);
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(writev)(descriptor, parts, count);
-  return transfer(descriptor, POLLOUT, waits(descriptor), SLALOM_PLACE(),
+  const bool may_wait = waits(descriptor);
+  if (may_wait && count > 0 && !fits_always(parts, static_cast<size_t>(count)) && is_stream(descriptor))
+    return put_pieces(descriptor, parts, static_cast<size_t>(count), SLALOM_PLACE(), [&](iovec& part, bool) {
+      return SLALOM_REAL(write)(descriptor, part.iov_base, part.iov_len);
+    });
+  return transfer(descriptor, POLLOUT, may_wait, SLALOM_PLACE(),
                   [&] { return SLALOM_REAL(writev)(descriptor, parts, count); });
 }
 SLALOM_EXPORT ssize_t recvfrom(int descriptor, void* buffer, size_t size, int flags, sockaddr* from,
                                socklen_t* length) {
   if (!runtime().controls() || !is_ours(descriptor))
     return SLALOM_REAL(recvfrom)(descriptor, buffer, size, flags, from, length);
-  return received(
-      buffer,
-      transfer(descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
-               [&] { return SLALOM_REAL(recvfrom)(descriptor, buffer, size, flags, from, length); }),
-      FROM);
+  return received(buffer,
+                  get(descriptor, size, flags, SLALOM_PLACE(),
+                      [&](size_t done, int now) {
+                        return SLALOM_REAL(recvfrom)(descriptor, static_cast<char*>(buffer) + done,
+                                                     size - done, now, from, length);
+                      }),
+                  FROM);
 }
 SLALOM_EXPORT ssize_t sendto(int descriptor, const void* buffer, size_t size, int flags, const sockaddr* to,
                              socklen_t length) {
   sends(buffer, size, FROM);
   if (!runtime().controls() || !is_ours(descriptor))
     return SLALOM_REAL(sendto)(descriptor, buffer, size, flags, to, length);
-  return transfer(descriptor, POLLOUT, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
-                  [&] { return SLALOM_REAL(sendto)(descriptor, buffer, size, flags, to, length); });
+  const auto* bytes = static_cast<const char*>(buffer);
+  return put(descriptor, size, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
+             [&](size_t from, size_t part) {
+               return SLALOM_REAL(sendto)(descriptor, bytes + from, part, flags, to, length);
+             });
 }
 SLALOM_EXPORT ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(recvmsg)(descriptor, message, flags);
@@ -252,7 +319,17 @@ SLALOM_EXPORT ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
 SLALOM_EXPORT ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
   sends(message->msg_iov, message->msg_iovlen, FROM);
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(sendmsg)(descriptor, message, flags);
-  return transfer(descriptor, POLLOUT, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
+  const bool may_wait = waits(descriptor) && (flags & MSG_DONTWAIT) == 0;
+  if (may_wait && !fits_always(message->msg_iov, message->msg_iovlen) && is_stream(descriptor))
+    return put_pieces(descriptor, message->msg_iov, message->msg_iovlen, SLALOM_PLACE(),
+                      [&](iovec& part, bool first) {
+                        msghdr piece = *message;
+                        piece.msg_iov = &part;
+                        piece.msg_iovlen = 1;
+                        if (!first) piece.msg_controllen = 0;  // what goes with it goes once
+                        return SLALOM_REAL(sendmsg)(descriptor, &piece, flags);
+                      });
+  return transfer(descriptor, POLLOUT, may_wait, SLALOM_PLACE(),
                   [&] { return SLALOM_REAL(sendmsg)(descriptor, message, flags); });
 }
 
@@ -277,8 +354,22 @@ SLALOM_EXPORT int accept(int descriptor, sockaddr* from, socklen_t* length) {
 }
 SLALOM_EXPORT int connect(int descriptor, const sockaddr* to, socklen_t length) {
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(connect)(descriptor, to, length);
-  return static_cast<int>(transfer(descriptor, POLLOUT, false, SLALOM_PLACE(),
-                                   [&] { return SLALOM_REAL(connect)(descriptor, to, length); }));
+  const uint64_t pc = SLALOM_PLACE();
+  // To one of this machine it waits for an accept() once enough others wait for that: there it is tried
+  // again.
+  const long flags = raw_syscall(SYS_fcntl, descriptor, F_GETFL);
+  const bool retries = to != nullptr && to->sa_family == AF_UNIX && (flags & O_NONBLOCK) == 0;
+  for (;;) {
+    const auto result = static_cast<int>(transfer(descriptor, POLLOUT, false, pc, [&] {
+      if (retries) raw_syscall(SYS_fcntl, descriptor, F_SETFL, flags | O_NONBLOCK);
+      const int connected = SLALOM_REAL(connect)(descriptor, to, length);
+      const int error = errno;
+      if (retries) raw_syscall(SYS_fcntl, descriptor, F_SETFL, flags);
+      errno = error;
+      return connected;
+    }));
+    if (result == 0 || !retries || errno != EAGAIN) return result;
+  }
 }
 SLALOM_EXPORT int shutdown(int descriptor, int how) noexcept {
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(shutdown)(descriptor, how);
@@ -290,20 +381,35 @@ SLALOM_EXPORT int shutdown(int descriptor, int how) noexcept {
   return static_cast<int>(result);
 }
 
-// Another name for the same channel.
 SLALOM_EXPORT int dup(int descriptor) noexcept {
   const int result = SLALOM_REAL(dup)(descriptor);
-  if (runtime().controls() && result >= 0) {
-    set_channel(result, is_ours(descriptor) ? channel_numbers[descriptor] : 0);
-    copy_set(descriptor, result);
-  }
-  return result;
+  return runtime().controls() ? rename(descriptor, result) : result;
 }
 SLALOM_EXPORT int dup2(int descriptor, int other) noexcept {
   const int result = SLALOM_REAL(dup2)(descriptor, other);
-  if (runtime().controls() && result >= 0) {
-    set_channel(result, is_ours(descriptor) ? channel_numbers[descriptor] : 0);
-    copy_set(descriptor, result);
+  return runtime().controls() ? rename(descriptor, result) : result;
+}
+SLALOM_EXPORT int dup3(int descriptor, int other, int flags) noexcept {
+  const int result = SLALOM_REAL(dup3)(descriptor, other, flags);
+  return runtime().controls() ? rename(descriptor, result) : result;
+}
+#define FCNTL(name)                                                              \
+  SLALOM_EXPORT int name(int descriptor, int command, ...) {                     \
+    va_list list;                                                                \
+    va_start(list, command);                                                     \
+    void* argument = va_arg(list, void*);                                        \
+    va_end(list);                                                                \
+    const int result = SLALOM_REAL(name)(descriptor, command, argument);         \
+    const bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;        \
+    return copies && runtime().controls() ? rename(descriptor, result) : result; \
   }
+FCNTL(fcntl)
+FCNTL(fcntl64)
+#undef FCNTL
+
+// Signals that nobody handles are left to the kernel, also those that the program sends to itself.
+SLALOM_EXPORT int signalfd(int descriptor, const sigset_t* set, int flags) noexcept {
+  const int result = SLALOM_REAL(signalfd)(descriptor, set, flags);
+  if (result >= 0 && runtime().controls()) set_channel(result, kSignals);
   return result;
 }
