@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/flat_map.h"
 #include "trace/agent.h"
 
 namespace slalom {
 
-inline constexpr size_t kMaxAgents = 256;
+inline constexpr size_t kMaxAgents = 1024;  // as many as a program may have
 
 class AgentSet {
  public:
@@ -38,7 +39,12 @@ class AgentSet {
     for (size_t i = 0; i < words_.size(); ++i) words_[i] &= ~other.words_[i];
     return *this;
   }
-  uint64_t hash() const { return combine(words_[0], words_[1], words_[2], words_[3]); }
+  uint64_t hash() const {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < words_.size(); ++i)
+      if (words_[i] != 0) hash += combine(i, words_[i]);  // most are
+    return hash;
+  }
 
  private:
   std::array<uint64_t, kMaxAgents / 64> words_{};
@@ -47,18 +53,24 @@ class AgentSet {
 class AgentTable {
  public:
   size_t index(AgentId agent) {
-    for (size_t i = 0; i < agents_.size(); ++i)
-      if (agents_[i] == agent) return i;
-    CHECK(agents_.size() < kMaxAgents, "more than {} agents in one execution", kMaxAgents);
-    agents_.push_back(agent);
-    return agents_.size() - 1;
+    uint32_t& number = numbers_[agent.raw];  // plus one; 0: it is new
+    if (number == 0) {
+      CHECK(agents_.size() < kMaxAgents, "more than {} agents in one execution", kMaxAgents);
+      agents_.push_back(agent);
+      number = static_cast<uint32_t>(agents_.size());
+    }
+    return number - 1;
   }
   size_t size() const { return agents_.size(); }
   AgentId agent(size_t index) const { return agents_[index]; }
-  void clear() { agents_.clear(); }
+  void clear() {
+    agents_.clear();
+    numbers_.clear();
+  }
 
  private:
   std::vector<AgentId> agents_;
+  FlatMap<uint32_t> numbers_;
 };
 
 }  // namespace slalom
