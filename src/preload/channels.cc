@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "preload/accesses.h"
+#include "preload/clocks.h"
 #include "preload/random.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
@@ -72,6 +73,12 @@ bool leads_out(int descriptor) {
   return !is_ours(descriptor) || channel_numbers[descriptor] == sockets;
 }
 
+int other_name(int descriptor) {
+  for (int i = 0; i < kMostDescriptors; ++i)
+    if (i != descriptor && channel_numbers[i] == channel_numbers[descriptor]) return i;
+  return -1;
+}
+
 uint64_t object_of(int descriptor) {
   if (channel_numbers[descriptor] == kSignals) return kSignalObject;
   return kChannelObjects + channel_numbers[descriptor];
@@ -99,6 +106,18 @@ bool is_stream(int descriptor) {
   return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
 }
 
+// Of a socket on which calls wait only for so long.
+uint64_t deadline_of(int descriptor, short events) {
+  timeval limit{};
+  socklen_t size = sizeof limit;
+  const int option = events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO;
+  if (raw_syscall(SYS_getsockopt, descriptor, SOL_SOCKET, option, reinterpret_cast<long>(&limit),
+                  reinterpret_cast<long>(&size)) != 0 ||
+      (limit.tv_sec == 0 && limit.tv_usec == 0))
+    return kNever;
+  return after({limit.tv_sec, limit.tv_usec * 1000});
+}
+
 // A call that reads or writes: when it is this agent's turn, and the kernel has something for it, it is made.
 template <typename Call>
 ssize_t transfer(int descriptor, short events, bool may_wait, uint64_t pc, Call call) {
@@ -107,13 +126,21 @@ ssize_t transfer(int descriptor, short events, bool may_wait, uint64_t pc, Call 
   pollfd wanted{descriptor, events, 0};
   const Interruptible waiting(OnSignal::EndsOrRestarts);
   rt.me().outside = leads_out(descriptor);
+  const uint64_t deadline = may_wait ? deadline_of(descriptor, events) : kNever;
+  bool in_time = true;
   rt.cancel_point(true);
   if (may_wait)
-    rt.arrive(op, object_of(descriptor), pc, Need::Descriptors, &wanted, kNever, 1);
+    in_time = rt.arrive(unless_limited(op, deadline), object_of(descriptor), pc, Need::Descriptors, &wanted,
+                        deadline, 1);
   else
     rt.arrive(op, object_of(descriptor), pc);
   rt.cancel_point(false);
   if (waiting.ended()) return errno = EINTR, -1;
+  if (!in_time) {
+    rt.tell(OpKind::TimerFire, object_of(descriptor), 1);
+    rt.retire(true);
+    return errno = EAGAIN, -1;
+  }
   const ssize_t result = call();
   rt.tell(op, object_of(descriptor), 1);
   rt.retire(result < 0);
@@ -213,6 +240,7 @@ SLALOM_EXPORT int close(int descriptor) {
   Runtime& rt = runtime();
   const uint64_t object = object_of(descriptor);
   rt.arrive(OpKind::SemPost, object, SLALOM_PLACE());
+  forget_timer(descriptor);
   set_channel(descriptor, 0);
   const int result = SLALOM_REAL(close)(descriptor);
   rt.tell(OpKind::SemPost, object, 1);

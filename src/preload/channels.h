@@ -11,11 +11,15 @@ inline constexpr int kMostDescriptors = 1024;
 bool is_ours(int descriptor);
 bool leads_out(int descriptor);      // out of the program, perhaps
 bool has_sockets();                  // any that are no pairs
+int other_name(int descriptor);      // of the same channel, of one of ours; -1: it has none
 uint64_t object_of(int descriptor);  // of one of ours; both ends of one channel are one object
 void add_channel(int descriptor);    // a new one, with one end
 
 // What an epoll set waits for (preload/polls.cc), when its descriptor is closed or gets another name.
 void forget_set(int descriptor);
 void copy_set(int from, int to);
+// It is being closed: a timer that it stands for ends, unless it has another name (preload/timers.cc). A part
+// of the running agent's operation.
+void forget_timer(int descriptor);
 
 }  // namespace slalom::preload

@@ -11,5 +11,6 @@ uint64_t from_clock(clockid_t clock, const timespec& time);  // the runtime's na
 timespec to_clock(clockid_t clock, uint64_t nanoseconds);
 uint64_t after(const timespec& duration);  // that much later than now
 bool valid(const timespec* time);
+bool valid(clockid_t clock);
 
 }  // namespace slalom::preload

@@ -77,7 +77,10 @@ int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& create
   }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  const int set = stack == nullptr ? ENOMEM : pthread_attr_setstack(&attributes, stack, size);
+  int set = stack == nullptr ? ENOMEM : pthread_attr_setstack(&attributes, stack, size);
+  sigset_t mask;
+  if (set == 0 && wanted != nullptr && pthread_attr_getsigmask_np(wanted, &mask) == 0)
+    set = pthread_attr_setsigmask_np(&attributes, &mask);
   const int result =
       set != 0 ? EAGAIN : create_real(&created, &attributes, reinterpret_cast<void*>(uintptr_t{index}));
   pthread_attr_destroy(&attributes);

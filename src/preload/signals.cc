@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "preload/clocks.h"
@@ -77,11 +78,16 @@ bool run_handler(int signal, Cause cause) {
   rt.tell(OpKind::SemWait, kSignalObject, 1, signal, kNobody, sigabbrev_np(signal));
   rt.retire();
   siginfo_t info = info_of(signal, cause);
-  if (handler.flags & SA_SIGINFO)
+  if (handler.flags & SA_SIGINFO) {
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(rt.slot(rt.self()).pc);
+    __builtin_memcpy(&context.uc_sigmask, &blocked, sizeof blocked);
     reinterpret_cast<void (*)(int, siginfo_t*, void*)>(reinterpret_cast<void*>(handler.function))(
-        signal, &info, nullptr);
-  else
+        signal, &info, &context);
+  } else {
     handler.function(signal);
+  }
   errno = error;
   agent.relock = before.relock;
   agent.target = before.target;

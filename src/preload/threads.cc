@@ -12,6 +12,7 @@
 #include "preload/clocks.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
+#include "preload/system_signals.h"
 
 namespace slalom::preload {
 
@@ -123,6 +124,8 @@ int create_agent(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)
   int detached = PTHREAD_CREATE_JOINABLE;
   if (wanted != nullptr) pthread_attr_getdetachstate(wanted, &detached);
   agent.detached = detached == PTHREAD_CREATE_DETACHED;
+  sigset_t mask;
+  if (wanted != nullptr && pthread_attr_getsigmask_np(wanted, &mask) == 0) agent.blocked = bits_of(&mask);
   pthread_t created{};
   // libc allocates memory for it, and the program's own allocator may give others their turn meanwhile.
   agent.need = Need::Wakeup;

@@ -56,6 +56,12 @@ bool valid(const timespec* time) {
   return time != nullptr && time->tv_nsec >= 0 && time->tv_nsec < static_cast<long>(kSecond);
 }
 
+bool valid(clockid_t clock) {
+  if (clock >= CLOCK_REALTIME && clock <= CLOCK_BOOTTIME) return true;
+  timespec now;  // of another process or thread, perhaps
+  return raw_syscall(SYS_clock_gettime, clock, reinterpret_cast<long>(&now)) == 0;
+}
+
 uint64_t from_clock(clockid_t clock, const timespec& time) {
   const uint64_t start = start_of(clock);
   if (time.tv_sec < 0) return 0;
@@ -83,6 +89,7 @@ using namespace slalom::preload;
 
 SLALOM_EXPORT int clock_gettime(clockid_t clock, timespec* time) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(clock_gettime)(clock, time);
+  if (!valid(clock)) return errno = EINVAL, -1;
   *time = to_clock(clock, runtime().read_clock(SLALOM_PLACE()));
   return 0;
 }
@@ -116,7 +123,7 @@ SLALOM_EXPORT int nanosleep(const timespec* duration, timespec* rest) {
 }
 SLALOM_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* rest) {
   if (!runtime().controls()) return SLALOM_REAL(clock_nanosleep)(clock, flags, time, rest);
-  if (!valid(time)) return EINVAL;
+  if (!valid(clock) || !valid(time)) return EINVAL;
   const bool absolute = (flags & TIMER_ABSTIME) != 0;
   const uint64_t until = absolute ? from_clock(clock, *time) : after(*time);
   return sleep_until(until, SLALOM_PLACE(), absolute ? nullptr : rest) ? 0 : EINTR;

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "preload/channels.h"
 #include "preload/clocks.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
@@ -29,6 +30,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 
 struct Timer {
   bool used;
+  bool made;                 // it has been used
   int signal;                // to send; 0: none
   void (*function)(sigval);  // or to call
   int descriptor;            // or to make readable; 0: none
@@ -36,8 +38,10 @@ struct Timer {
   clockid_t clock;              // of its absolute times
   uint64_t deadline, interval;  // kNever: not armed
   uint64_t pc;                  // where it was armed
+  uint32_t target;              // whom to send the signal to; kNobody: the process
   uint32_t agent;               // kNobody: never armed
   uint32_t fired;
+  bool firing;  // the agent does what follows from that
 };
 constinit Timer timers[kMostTimers] = {};
 
@@ -47,21 +51,29 @@ uint64_t object_of(const Timer& timer) {
 
 void fire(Timer& timer) {
   Runtime& rt = runtime();
+  const Timer now = timer;  // it may be deleted meanwhile, and another one be made in its place
   rt.tell(OpKind::TimerFire, object_of(timer), 1);
+  if (timer.descriptor != 0) {  // in the same operation: it may be closed meanwhile
+    const uint64_t once = 1;
+    raw_syscall(SYS_write, timer.descriptor, reinterpret_cast<long>(&once), sizeof once);
+    rt.tell(OpKind::SemPost, slalom::preload::object_of(timer.descriptor), 1);
+  }
   rt.retire(true);
   timer.deadline = timer.interval == 0 ? kNever : rt.now() + timer.interval;
   rt.me().patient = ++timer.fired >= kEagerTimes;
-  if (timer.function != nullptr) timer.function(timer.value);
-  if (timer.descriptor != 0) eventfd_write(timer.descriptor, 1);
-  if (timer.signal != 0)
-    signal_process(timer.signal, timer.pc, {&timer == &timers[kAlarm] ? SI_KERNEL : SI_TIMER, timer.value});
+  timer.firing = true;
+  if (now.function != nullptr) now.function(now.value);
+  const Cause cause{&timer == &timers[kAlarm] ? SI_KERNEL : SI_TIMER, now.value};
+  if (now.signal != 0 && now.target == kNobody) signal_process(now.signal, now.pc, cause);
+  if (now.signal != 0 && now.target != kNobody) queue_signal_to(now.target, now.signal, now.pc, cause);
+  if (timer.agent == rt.self()) timer.firing = false;
 }
 
 void* run_timer(void* argument) {
   Timer& timer = *static_cast<Timer*>(argument);
   Runtime& rt = runtime();
   for (;;) {
-    if (timer.deadline == kNever) {
+    if (timer.deadline == kNever || timer.agent != rt.self()) {
       rt.rest();
       continue;
     }
@@ -95,7 +107,7 @@ void set(Timer& timer, uint64_t deadline, uint64_t interval, uint64_t pc) {
     agent.blocked = UINT64_MAX;
     if (start_thread(timer.agent, nullptr, agent.thread) != 0)
       rt.slot(timer.agent).state = Slot::State::Ended;
-  } else if (timer.agent != kNobody) {
+  } else if (timer.agent != kNobody && !timer.firing) {
     rt.agent(timer.agent).deadline = deadline;
     rt.set_ended(timer.agent, !armed);
   }
@@ -120,11 +132,13 @@ itimerspec left(const Timer& timer) {
 Timer* add_timer(clockid_t clock) {
   for (uint32_t i = kAlarm + 1; i < kMostTimers; ++i) {
     if (timers[i].used) continue;
+    const uint32_t agent = timers[i].made ? timers[i].agent : kNobody;  // of the one that was there before
     timers[i] = {};
-    timers[i].used = true;
+    timers[i].used = timers[i].made = true;
     timers[i].clock = clock;
     timers[i].deadline = kNever;
-    timers[i].agent = kNobody;
+    timers[i].target = kNobody;
+    timers[i].agent = agent;
     return &timers[i];
   }
   runtime().note_uncontrolled(Uncontrolled::Timer);
@@ -138,9 +152,16 @@ Timer& alarm_timer() {
     timer.used = true;
     timer.signal = SIGALRM;
     timer.deadline = kNever;
+    timer.target = kNobody;
     timer.agent = kNobody;
   }
   return timer;
+}
+
+// Its place is free again, with the agent, unless that is about something.
+void give_back(Timer& timer) {
+  timer.used = false;
+  if (timer.firing) timer.agent = kNobody;
 }
 
 Timer* find(timer_t id) {
@@ -159,6 +180,21 @@ bool valid(const itimerspec* wanted) {
 }
 
 }  // namespace
+
+void forget_timer(int descriptor) {
+  Timer* timer = find_descriptor(descriptor);
+  if (timer == nullptr) return;
+  if (const int other = other_name(descriptor); other >= 0) {
+    timer->descriptor = other;
+    return;
+  }
+  Runtime& rt = runtime();
+  timer->deadline = kNever;
+  rt.tell(OpKind::TimerCancel, object_of(*timer), 1);
+  if (timer->agent != kNobody) rt.set_ended(timer->agent, true);
+  give_back(*timer);
+}
+
 }  // namespace slalom::preload
 
 using namespace slalom;
@@ -171,6 +207,18 @@ SLALOM_EXPORT unsigned alarm(unsigned seconds) noexcept {
   const timespec first{static_cast<time_t>(seconds), 0};
   set(timer, {{0, 0}, first}, false, SLALOM_PLACE());
   return static_cast<unsigned>(before.it_value.tv_sec + (before.it_value.tv_nsec != 0));
+}
+SLALOM_EXPORT useconds_t ualarm(useconds_t first, useconds_t interval) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(ualarm)(first, interval);
+  constexpr useconds_t kMillion = 1'000'000;
+  const auto split = [](useconds_t time) {
+    return timespec{static_cast<time_t>(time / kMillion), static_cast<long>(time % kMillion) * 1000};
+  };
+  Timer& timer = alarm_timer();
+  const itimerspec before = left(timer);
+  set(timer, {split(interval), split(first)}, false, SLALOM_PLACE());
+  return static_cast<useconds_t>(before.it_value.tv_sec) * kMillion +
+         static_cast<useconds_t>(before.it_value.tv_nsec / 1000);
 }
 SLALOM_EXPORT int setitimer(__itimer_which_t which, const itimerval* wanted, itimerval* before) noexcept {
   if (!runtime().controls() || which != ITIMER_REAL || wanted == nullptr) {
@@ -191,6 +239,12 @@ SLALOM_EXPORT int setitimer(__itimer_which_t which, const itimerval* wanted, iti
 
 SLALOM_EXPORT int timer_create(clockid_t clock, sigevent* event, timer_t* id) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(timer_create)(clock, event, id);
+  if (!valid(clock)) return errno = EINVAL, -1;
+  uint32_t target = kNobody;
+  if (event != nullptr && event->sigev_notify == SIGEV_THREAD_ID) {
+    target = static_cast<uint32_t>(event->_sigev_un._tid - kPid);
+    if (target >= runtime().agent_count() || runtime().ended(target)) return errno = EINVAL, -1;
+  }
   Timer* timer = add_timer(clock);
   if (timer == nullptr) return errno = EAGAIN, -1;
   if (event == nullptr) {
@@ -201,6 +255,7 @@ SLALOM_EXPORT int timer_create(clockid_t clock, sigevent* event, timer_t* id) no
   } else if (event->sigev_notify != SIGEV_NONE) {
     timer->signal = event->sigev_signo;
     timer->value = event->sigev_value;
+    timer->target = target;
   }
   *id = reinterpret_cast<timer_t>(static_cast<uintptr_t>(timer - timers));
   return 0;
@@ -229,6 +284,7 @@ SLALOM_EXPORT int timer_delete(timer_t id) noexcept {
   Timer* timer = find(id);
   if (timer == nullptr) return errno = EINVAL, -1;
   set(*timer, kNever, 0, SLALOM_PLACE());
+  give_back(*timer);
   return 0;
 }
 
@@ -236,6 +292,7 @@ SLALOM_EXPORT int timer_delete(timer_t id) noexcept {
 SLALOM_EXPORT int timerfd_create(clockid_t clock, int flags) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(timerfd_create)(clock, flags);
   static_assert(int{TFD_NONBLOCK} == int{EFD_NONBLOCK} && int{TFD_CLOEXEC} == int{EFD_CLOEXEC});
+  if (!valid(clock)) return errno = EINVAL, -1;
   Timer* timer = add_timer(clock);
   if (timer == nullptr) return errno = EMFILE, -1;
   timer->descriptor = eventfd(0, flags);
