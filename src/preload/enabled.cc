@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "preload/locks.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 #include "preload/signals.h"
@@ -35,19 +36,20 @@ bool Runtime::available(uint32_t index) const {
     case Need::Nothing:
       return true;
     case Need::Mutex: {
-      const auto& mutex = static_cast<const pthread_mutex_t*>(agent.object)->__data;
-      const bool again =
-          static_cast<uint32_t>(mutex.__owner) == index + 1 &&
-          ((mutex.__kind & 3) == PTHREAD_MUTEX_RECURSIVE || (mutex.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK);
-      return mutex.__lock == 0 || again || is_abandoned(static_cast<const pthread_mutex_t*>(agent.object));
+      const auto* mutex = static_cast<const pthread_mutex_t*>(agent.object);
+      const int type = mutex->__data.__kind & 3;
+      const bool again = static_cast<uint32_t>(mutex->__data.__owner) == index + 1 &&
+                         (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK);
+      return lock_of(mutex) == 0 || again || is_abandoned(mutex);
     }
     case Need::Spin:
       return *static_cast<const volatile int*>(agent.object) == 1;
     case Need::ReadLock:
-      return static_cast<const pthread_rwlock_t*>(agent.object)->__data.__writers == 0;
     case Need::WriteLock: {
-      const auto& lock = static_cast<const pthread_rwlock_t*>(agent.object)->__data;
-      return lock.__writers == 0 && lock.__readers == 0;
+      const auto* lock = static_cast<const pthread_rwlock_t*>(agent.object);
+      const auto& data = lock->__data;
+      if (data.__writers != 0) return static_cast<uint32_t>(data.__cur_writer) == index + 1;  // an error
+      return agent.need == Need::ReadLock ? !has_gate(lock) || gate_holder(lock) == 0 : data.__readers == 0;
     }
     case Need::Semaphore:
       return *static_cast<const volatile uint32_t*>(agent.object) > 0;
@@ -87,7 +89,7 @@ bool Runtime::is_abandoned(const pthread_mutex_t* mutex) const {
   constexpr int kRobust = 16;  // as glibc marks it
   const auto& data = mutex->__data;
   const auto owner = static_cast<uint32_t>(data.__owner) - 1;
-  return data.__kind != -1 && (data.__kind & kRobust) != 0 && data.__lock != 0 && owner < agent_count() &&
+  return data.__kind != -1 && (data.__kind & kRobust) != 0 && lock_of(mutex) != 0 && owner < agent_count() &&
          ended(owner);
 }
 
@@ -148,7 +150,12 @@ void Runtime::list_holders() {
     if (agent.need == Need::Mutex)
       add(i, static_cast<uint32_t>(static_cast<const pthread_mutex_t*>(agent.object)->__data.__owner) - 1);
     if (agent.need == Need::ReadLock || agent.need == Need::WriteLock) {
-      const auto& lock = static_cast<const pthread_rwlock_t*>(agent.object)->__data;
+      const auto* at = static_cast<const pthread_rwlock_t*>(agent.object);
+      const auto& lock = at->__data;
+      if (agent.need == Need::ReadLock && has_gate(at)) {
+        add(i, gate_holder(at) - 1);
+        continue;
+      }
       if (lock.__writers != 0) add(i, static_cast<uint32_t>(lock.__cur_writer) - 1);
       for (uint32_t h = 0; h < read_hold_count_; ++h)
         if (read_holds_[h].lock == agent.object) add(i, read_holds_[h].agent);

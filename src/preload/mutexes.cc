@@ -23,14 +23,14 @@ uint32_t mark(uint32_t agent) {
   return agent + 1;
 }
 bool mine(const pthread_mutex_t* mutex) {
-  return mutex->__data.__lock != 0 && static_cast<uint32_t>(mutex->__data.__owner) == mark(runtime().self());
+  return lock_of(mutex) != 0 && static_cast<uint32_t>(mutex->__data.__owner) == mark(runtime().self());
 }
 void check_alive(const pthread_mutex_t* mutex, uint64_t pc, const char* what) {
   if (mutex->__data.__kind == kDestroyed) runtime().misuse(pc, what);
 }
 
 void hold(pthread_mutex_t* mutex, int lock = 1) {
-  mutex->__data.__lock = lock;
+  set_lock(mutex, lock);
   mutex->__data.__count = 1;
   mutex->__data.__owner = static_cast<int>(mark(runtime().self()));
 }
@@ -61,7 +61,7 @@ void release_mutex_to_wait(pthread_mutex_t* mutex, uint64_t pc) {
   if (--mutex->__data.__count > 0) return;
   runtime().tell(OpKind::Unlock, object_id(mutex), 1);
   mutex->__data.__owner = 0;
-  mutex->__data.__lock = 0;
+  set_lock(mutex, 0);
   wake_other_processes(mutex);
 }
 
@@ -110,7 +110,7 @@ int try_lock_mutex(pthread_mutex_t* mutex, uint64_t pc) {
   rt.arrive(OpKind::TryLock, object_id(mutex), pc);
   check_alive(mutex, pc, "trylock of a mutex that was destroyed");
   if (const int trouble = owner_trouble(mutex); trouble != 0) return trouble;
-  const bool free = mutex->__data.__lock == 0;
+  const bool free = lock_of(mutex) == 0;
   const bool again = !free && mine(mutex) && type_of(mutex) == PTHREAD_MUTEX_RECURSIVE;
   rt.tell(OpKind::TryLock, object_id(mutex), free ? 0 : 1, free ? 1 : 0);
   if (free) hold(mutex);
@@ -126,8 +126,8 @@ int unlock_mutex(pthread_mutex_t* mutex, uint64_t pc) {
   if (!mine(mutex)) {
     const int type = type_of(mutex);
     if (type != PTHREAD_MUTEX_RECURSIVE && type != PTHREAD_MUTEX_ERRORCHECK)
-      rt.misuse(pc, mutex->__data.__lock == 0 ? "unlock of a mutex that is not locked"
-                                              : "unlock of a mutex that another thread holds");
+      rt.misuse(pc, lock_of(mutex) == 0 ? "unlock of a mutex that is not locked"
+                                        : "unlock of a mutex that another thread holds");
     rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);
     rt.retire();
     return EPERM;
@@ -136,8 +136,8 @@ int unlock_mutex(pthread_mutex_t* mutex, uint64_t pc) {
     rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);
   } else {
     rt.tell(OpKind::Unlock, object_id(mutex), 1);
-    mutex->__data.__owner = mutex->__data.__lock == kInconsistent ? kNotRecoverable : 0;
-    mutex->__data.__lock = 0;
+    mutex->__data.__owner = lock_of(mutex) == kInconsistent ? kNotRecoverable : 0;
+    set_lock(mutex, 0);
     wake_other_processes(mutex);
   }
   rt.retire();
@@ -182,7 +182,7 @@ SLALOM_EXPORT int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
   const uint64_t pc = SLALOM_PLACE();
   runtime().arrive(OpKind::Unlock, object_id(mutex), pc);
   check_alive(mutex, pc, "destruction of a mutex that was destroyed");
-  if (mutex->__data.__lock != 0) runtime().misuse(pc, "destruction of a mutex that is locked");
+  if (lock_of(mutex) != 0) runtime().misuse(pc, "destruction of a mutex that is locked");
   runtime().tell(OpKind::Unlock, object_id(mutex));
   runtime().retire();
   mutex->__data.__kind = kDestroyed;
@@ -191,8 +191,8 @@ SLALOM_EXPORT int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
 
 SLALOM_EXPORT int pthread_mutex_consistent(pthread_mutex_t* mutex) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(pthread_mutex_consistent)(mutex);
-  if (!mine(mutex) || mutex->__data.__lock != kInconsistent) return EINVAL;
-  mutex->__data.__lock = 1;
+  if (!mine(mutex) || lock_of(mutex) != kInconsistent) return EINVAL;
+  set_lock(mutex, 1);
   return 0;
 }
 

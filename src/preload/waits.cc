@@ -1,8 +1,9 @@
-// Condition variables, semaphores, barriers, once, and system calls on futexes: where threads wait for what
+// Condition variables, semaphores, barriers, and system calls on futexes: where threads wait for what
 // others do.
 #include "preload/waits.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <threads.h>
@@ -16,6 +17,7 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kDestroyed = 0xdeadc0deu;
+constexpr uint32_t kCondition = 0;  // in place of bits: on a condition variable, not on a futex
 
 // A condition variable needs no state: who waits is known. A destroyed one is marked in a field of glibc's.
 void check_alive(const pthread_cond_t* condition, uint64_t pc, const char* what) {
@@ -88,7 +90,7 @@ uint32_t choose_some(uint32_t (&found)[kMostAgents], uint32_t count, uint32_t mo
 
 // At its turn, a whole operation.
 uint32_t wake_now(OpKind op, const void* object, uint32_t most) {
-  const uint32_t count = wake_some(op, object, most, 0);
+  const uint32_t count = wake_some(op, object, most, kCondition);
   runtime().retire();
   return count;
 }
@@ -109,10 +111,23 @@ int signal_all(pthread_cond_t* condition, uint64_t pc) {
   return 0;
 }
 
+// glibc's semaphore: the count, waiters, whether it is shared. The last is what every initialisation sets,
+// and the model has no use for.
 uint32_t& count_of(sem_t* semaphore) {
   return *reinterpret_cast<uint32_t*>(semaphore);
 }
+uint32_t& life_of(sem_t* semaphore) {
+  return reinterpret_cast<uint32_t*>(semaphore)[2];
+}
+void check_alive(sem_t* semaphore, uint64_t pc, const char* what) {
+  if (life_of(semaphore) == kDestroyed) runtime().misuse(pc, what);
+}
 
+// glibc's barrier: how many have come, the round, how many are needed. A destroyed one is marked in the
+// round.
+void check_alive(const pthread_barrier_t* barrier, uint64_t pc, const char* what) {
+  if (reinterpret_cast<const uint32_t*>(barrier)[1] == kDestroyed) runtime().misuse(pc, what);
+}
 int wait_for(sem_t* semaphore, uint64_t pc, uint64_t deadline) {
   Runtime& rt = runtime();
   rt.cancel_point(true);
@@ -120,6 +135,7 @@ int wait_for(sem_t* semaphore, uint64_t pc, uint64_t deadline) {
   const bool in_time = rt.arrive(unless_limited(OpKind::SemWait, deadline), object_id(semaphore), pc,
                                  Need::Semaphore, semaphore, deadline);
   rt.cancel_point(false);
+  check_alive(semaphore, pc, "wait on a semaphore that was destroyed");
   if (call.ended()) return errno = EINTR, -1;
   if (!in_time) {
     rt.tell(OpKind::TryLock, object_id(semaphore), 0, 0);
@@ -133,42 +149,13 @@ int wait_for(sem_t* semaphore, uint64_t pc, uint64_t deadline) {
   return 0;
 }
 
-// Ends a pthread_once whose function has thrown: the next caller tries again.
-struct OnceInProgress {
-  int* control;
-  bool done = false;
-  ~OnceInProgress() { *static_cast<volatile int*>(control) = done ? 2 : 0; }
-};
-
-bool was_done(const int* control) {
-  return *static_cast<const volatile int*>(control) == 2;
-}
-
-int run_once(int* control, void (*function)(), uint64_t pc) {
-  Runtime& rt = runtime();
-  rt.arrive(OpKind::Lock, object_id(control), pc, Need::Once, control);
-  rt.tell(OpKind::Lock, object_id(control));
-  const bool first = *static_cast<volatile int*>(control) == 0;
-  if (first) *control = 1;
-  rt.retire();
-  if (first) {
-    OnceInProgress once{control};
-    function();
-    once.done = true;
-  }
-  rt.arrive(OpKind::Unlock, object_id(control), pc);
-  rt.tell(OpKind::Unlock, object_id(control), 1);
-  rt.retire();
-  return 0;
-}
-
 }  // namespace
 
 uint32_t wake_some(OpKind op, const void* object, uint32_t most, uint32_t bits) {
   Runtime& rt = runtime();
   uint32_t found[kMostAgents];
   const uint32_t count = choose_some(found, waiters(object, found, bits), most);
-  rt.tell(op, object_id(object), 0, count);
+  rt.tell(op, object_id(object), bits == kCondition, count);
   for (uint32_t i = 0; i < count; ++i) rt.wake(found[i], object_id(object));
   return count;
 }
@@ -274,7 +261,7 @@ SLALOM_EXPORT int pthread_cond_destroy(pthread_cond_t* condition) noexcept {
   uint32_t found[kMostAgents];
   if (waiters(condition, found) > 0)
     rt.misuse(pc, "destruction of a condition variable on which a thread waits");
-  rt.tell(OpKind::Broadcast, object_id(condition), 0, 1);
+  rt.tell(OpKind::Broadcast, object_id(condition), 1, 1);
   rt.retire();
   condition->__data.__g1_orig_size = kDestroyed;
   return 0;
@@ -322,7 +309,9 @@ SLALOM_EXPORT int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespe
 SLALOM_EXPORT int sem_trywait(sem_t* semaphore) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(sem_trywait)(semaphore);
   Runtime& rt = runtime();
-  rt.arrive(OpKind::TryLock, object_id(semaphore), SLALOM_PLACE());
+  const uint64_t pc = SLALOM_PLACE();
+  rt.arrive(OpKind::TryLock, object_id(semaphore), pc);
+  check_alive(semaphore, pc, "wait on a semaphore that was destroyed");
   const uint32_t count = count_of(semaphore);
   if (count == 0) {
     rt.tell(OpKind::TryLock, object_id(semaphore), 0, 0);
@@ -338,8 +327,16 @@ SLALOM_EXPORT int sem_trywait(sem_t* semaphore) noexcept {
 SLALOM_EXPORT int sem_post(sem_t* semaphore) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(sem_post)(semaphore);
   Runtime& rt = runtime();
-  rt.arrive(OpKind::SemPost, object_id(semaphore), SLALOM_PLACE());
-  rt.tell(OpKind::SemPost, object_id(semaphore), count_of(semaphore));
+  const uint64_t pc = SLALOM_PLACE();
+  rt.arrive(OpKind::SemPost, object_id(semaphore), pc);
+  check_alive(semaphore, pc, "post of a semaphore that was destroyed");
+  const uint32_t count = count_of(semaphore);
+  if (count == SEM_VALUE_MAX) {
+    rt.tell(OpKind::TryLock, object_id(semaphore), count, 0);
+    rt.retire();
+    return errno = EOVERFLOW, -1;
+  }
+  rt.tell(OpKind::SemPost, object_id(semaphore), count);
   // A process that shares it waits for real.
   const bool others = reinterpret_cast<const uint32_t*>(semaphore)[1] != 0;
   ++count_of(semaphore);
@@ -347,8 +344,22 @@ SLALOM_EXPORT int sem_post(sem_t* semaphore) noexcept {
   rt.retire();
   return 0;
 }
+SLALOM_EXPORT int sem_destroy(sem_t* semaphore) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(sem_destroy)(semaphore);
+  Runtime& rt = runtime();
+  const uint64_t pc = SLALOM_PLACE();
+  rt.arrive(OpKind::SemPost, object_id(semaphore), pc);
+  check_alive(semaphore, pc, "destruction of a semaphore that was destroyed");
+  for (uint32_t i = 0; i < rt.agent_count(); ++i)
+    if (!rt.ended(i) && rt.agent(i).need == Need::Semaphore && rt.agent(i).object == semaphore &&
+        count_of(semaphore) == 0)
+      rt.misuse(pc, "destruction of a semaphore on which a thread waits");
+  rt.tell(OpKind::SemPost, object_id(semaphore), count_of(semaphore));
+  rt.retire();
+  life_of(semaphore) = kDestroyed;
+  return 0;
+}
 
-// glibc's barrier: how many have come, the round, how many are needed.
 SLALOM_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(pthread_barrier_wait)(barrier);
   Runtime& rt = runtime();
@@ -357,6 +368,7 @@ SLALOM_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
   uint32_t& come = words[0];
   const uint32_t needed = words[2];
   rt.arrive(OpKind::BarrierArrive, object_id(barrier), pc);
+  check_alive(barrier, pc, "wait at a barrier that was destroyed");
   rt.tell(OpKind::BarrierArrive, object_id(barrier));
   if (++come < needed) {
     rt.retire();
@@ -376,21 +388,12 @@ SLALOM_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
 SLALOM_EXPORT int pthread_barrier_destroy(pthread_barrier_t* barrier) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(pthread_barrier_destroy)(barrier);
   const uint64_t pc = SLALOM_PLACE();
+  auto* words = reinterpret_cast<uint32_t*>(barrier);
   runtime().arrive(OpKind::BarrierArrive, object_id(barrier), pc);
-  if (*reinterpret_cast<uint32_t*>(barrier) != 0)
-    runtime().misuse(pc, "destruction of a barrier at which a thread waits");
+  check_alive(barrier, pc, "destruction of a barrier that was destroyed");
+  if (words[0] != 0) runtime().misuse(pc, "destruction of a barrier at which a thread waits");
   runtime().tell(OpKind::BarrierArrive, object_id(barrier));
   runtime().retire();
+  words[1] = kDestroyed;
   return 0;
-}
-
-SLALOM_EXPORT int pthread_once(pthread_once_t* control, void (*function)()) {
-  if (!runtime().controls()) return SLALOM_REAL(pthread_once)(control, function);
-  if (was_done(control)) return 0;
-  return run_once(control, function, SLALOM_PLACE());
-}
-SLALOM_EXPORT void call_once(once_flag* flag, void (*function)()) {
-  if (!runtime().controls()) return SLALOM_REAL(call_once)(flag, function);
-  if (was_done(reinterpret_cast<int*>(flag))) return;
-  run_once(reinterpret_cast<int*>(flag), function, SLALOM_PLACE());
 }

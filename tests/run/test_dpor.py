@@ -36,6 +36,9 @@ SOON = "struct timespec soon = {1u << 31, 0};"
 LOCKED = "pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);"
 TIMED_WAIT = (SOON + "pthread_mutex_lock(&lock); pthread_cond_timedwait(&ready, &lock, &soon);"
               "pthread_mutex_unlock(&lock);")
+# Of a lock that prefers writers.
+READ_GATED = "pthread_rwlock_rdlock(&gated); pthread_rwlock_unlock(&gated);"
+WRITE_GATED = "pthread_rwlock_wrlock(&gated); pthread_rwlock_unlock(&gated);"
 TIMED_SEMAPHORE = SOON + "sem_timedwait(&tokens, &soon);"
 WRITE_A, WRITE_B, READ_B = "write(a[1], &byte, 1);", "write(b[1], &byte, 1);", "read(b[0], &byte, 1);"
 # What is ready, as a number. The second of the two is what matters: the first one is where such a call used to end.
@@ -59,6 +62,13 @@ SMALL = {
     "mutex": ([LOCKED, SOON + "if (pthread_mutex_timedlock(&lock, &soon) == 0) pthread_mutex_unlock(&lock);"], None),
     "writer": (["pthread_rwlock_rdlock(&shared); pthread_rwlock_unlock(&shared);",
                 SOON + "if (pthread_rwlock_timedwrlock(&shared, &soon) == 0) pthread_rwlock_unlock(&shared);"], None),
+    "gate": ([READ_GATED, WRITE_GATED], None),
+    "gate_of_two": ([WRITE_GATED, WRITE_GATED], None),
+    "gate_twice": (["pthread_rwlock_rdlock(&gated);" + READ_GATED + "pthread_rwlock_unlock(&gated);", WRITE_GATED], None),
+    "gate_tried": ([READ_GATED, "if (pthread_rwlock_trywrlock(&gated) == 0) pthread_rwlock_unlock(&gated);"], None),
+    "gate_with_limit": ([READ_GATED, SOON + "if (pthread_rwlock_timedwrlock(&gated, &soon) == 0)"
+                         " pthread_rwlock_unlock(&gated);"], None),
+    "once": (["pthread_once(&once, nothing);", "pthread_once(&once, nothing);"], None),
     "futex": (["struct timespec brief = {1, 0}; syscall(SYS_futex, &word, FUTEX_WAIT, 0, &brief, 0, 0);",
                "syscall(SYS_futex, &word, FUTEX_WAKE, 1, 0, 0, 0);"], None),
     "join": ([LOCKED], SOON + "if (pthread_timedjoin_np(threads[0], 0, &soon) != 0) pthread_join(threads[0], 0);"),
@@ -90,6 +100,9 @@ def small(threads, end):
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
 static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_rwlock_t gated = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void nothing(void) {}
 static sem_t tokens;
 static int word, a[2], b[2], set;
 static struct epoll_event one = {EPOLLIN, {.u32 = 1}}, other = {EPOLLIN, {.u32 = 2}};
