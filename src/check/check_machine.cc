@@ -71,6 +71,7 @@ Stop CheckMachine::start(EventSink& sink) {
   sink_ = &sink;
   process_.begin(*this);
   look();
+  modules_.forget_library_state();
   standing_ = true;
   return choice_point();
 }

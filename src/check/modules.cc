@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -15,6 +16,8 @@ namespace {
 constexpr uint64_t kProgram = 0x555555554000;  // where Linux puts a program when told not to choose by chance
 constexpr uint64_t kLibraries = 0x7fff00000000 - (uint64_t{64} << 32);
 constexpr uint64_t kLocals = 0x7ff000000000;  // what lies there is called so
+// Where threads wait for atomic objects that are no int, and for std::barrier: with a count of the wake-ups.
+constexpr char kWaiters[] = "_ZZNSt8__detail18__waiter_pool_base6_S_forEPKvE3__w";
 constexpr uint64_t kSpacing = uint64_t{1} << 30;
 
 std::vector<Zygote::Module> loaded() {
@@ -67,7 +70,14 @@ Modules::Modules() {
     moved_.push_back(moved);
   }
   names_->learn_modules(modules);
+  for (const preload::Range& range : names_->variables(kWaiters))
+    library_state_.push_back({this->here(range.begin), this->here(range.end)});
   moved_.push_back({kStacks, kMostFibers * kStackSlot, kLocals - kStacks});
+}
+
+void Modules::forget_library_state() const {
+  for (const preload::Range& range : library_state_)
+    std::memset(reinterpret_cast<void*>(range.begin), 0, range.end - range.begin);
 }
 
 void Modules::describe(preload::Channel& channel) const {

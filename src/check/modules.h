@@ -30,6 +30,8 @@ class Modules {
 
   // For the model: which code is the user's, and what in it is of the language's library.
   void describe(preload::Channel& channel) const;
+  // What the C++ library keeps in the user's modules, as it is before an execution: nobody else can set it.
+  void forget_library_state() const;
   const std::shared_ptr<ProgramNames>& names() const { return names_; }  // of stable addresses
   const std::string& program() const { return program_; }                // the file
 
@@ -38,6 +40,7 @@ class Modules {
     uint64_t begin, size, distance;
   };
   std::vector<Moved> moved_;
+  std::vector<preload::Range> library_state_;  // where it lies here
   std::string program_;
   std::shared_ptr<ProgramNames> names_ = std::make_shared<ProgramNames>();
 };

@@ -129,6 +129,17 @@ bool ProgramNames::defines(const std::string& path, const std::string& function)
   return false;
 }
 
+std::vector<preload::Range> ProgramNames::variables(const std::string& symbol) const {
+  std::lock_guard lock(mutex_);
+  std::vector<preload::Range> ranges;
+  for (Module& module : modules_) {
+    if (!module.where.user) continue;
+    for (const Symbol* found : symbols_of(module).named(symbol))
+      ranges.push_back({found->address, found->address + found->size});
+  }
+  return ranges;
+}
+
 std::vector<preload::Range> ProgramNames::wrappers() const {
   std::lock_guard lock(mutex_);
   std::vector<preload::Range> ranges;

@@ -41,6 +41,8 @@ class ProgramNames final : public Names {
   };
   std::vector<Code> all_code() const;
   bool defines(const std::string& path, const std::string& function) const;
+  // Variables of that symbol in the user's modules.
+  std::vector<preload::Range> variables(const std::string& symbol) const;
   // Functions in the user's modules that come from the headers of the C++ library, sorted.
   std::vector<preload::Range> wrappers() const;
 
