@@ -8,7 +8,9 @@
 #include "base/hash.h"
 #include "check/heap.h"
 #include "check/patience.h"
+#include "preload/locks.h"
 #include "preload/runtime.h"
+#include "process/uses.h"
 
 namespace slalom::checking {
 namespace {
@@ -69,9 +71,9 @@ Result<void> CheckMachine::reset(const Inputs& inputs) {
 
 Stop CheckMachine::start(EventSink& sink) {
   sink_ = &sink;
+  modules_.forget_library_state();
   process_.begin(*this);
   look();
-  modules_.forget_library_state();
   standing_ = true;
   return choice_point();
 }
@@ -217,6 +219,9 @@ void CheckMachine::read_event(const Record& record) {
                static_cast<uint64_t>(record.value));
   if (record.text != 0) event.text = text_at(record.text);
   sink_->on_event(event);
+  if (!uses_object(record)) return;
+  const void* freed = heap().freed_block(reinterpret_cast<const void*>(record.object));
+  if (freed != nullptr) tell_use_of(freed, event.step, agent, event.pc);
 }
 
 // Of one agent, in a row. Returns where they end.
@@ -229,7 +234,7 @@ Record* CheckMachine::read_accesses(Record* from, const Record* end) {
     const void* freed = heap().freed_block(reinterpret_cast<const void*>(from->object));
     from->pc = modules_.stable(from->pc);
     from->object = stable(from->object);
-    if (freed != nullptr) tell_use_of(freed, *from);
+    if (freed != nullptr) tell_use_of(freed, Step{from->step}, header.agent, Place{from->pc});
     pack(*from, header.first_step.raw, *access++);
     hash = fold(hash + from->object + header.agent.raw + static_cast<uint64_t>(from->op),
                 from->op == OpKind::Store ? 0 : static_cast<uint64_t>(from->value));
@@ -242,12 +247,12 @@ Record* CheckMachine::read_accesses(Record* from, const Record* end) {
   return from;
 }
 
-void CheckMachine::tell_use_of(const void* freed, const Record& access) {
+void CheckMachine::tell_use_of(const void* freed, Step step, AgentId agent, Place pc) {
   Event event;
-  event.step = Step{access.step};
-  event.agent = agents_[access.agent].id;
+  event.step = step;
+  event.agent = agent;
   event.op = OpKind::HeapUse;
-  event.pc = Place{access.pc};
+  event.pc = pc;
   event.object = ObjectId{stable(preload::object_id(freed))};
   sink_->on_event(event);
 }
@@ -332,8 +337,8 @@ void CheckMachine::open_locks() {
     auto* lock = reinterpret_cast<pthread_rwlock_t*>(address);
     auto* word = reinterpret_cast<volatile int*>(address);
     const auto owner = static_cast<uint32_t>(mutex->__data.__owner);
-    if (*word == 1 && owner != 0 && owner <= channel().agent_count) {
-      mutex->__data.__lock = 0;
+    if (preload::lock_of(mutex) == 1 && owner != 0 && owner <= channel().agent_count) {
+      preload::set_lock(mutex, 0);
       mutex->__data.__count = 0;
       mutex->__data.__owner = 0;
     } else if (lock->__data.__writers != 0 || lock->__data.__readers != 0) {

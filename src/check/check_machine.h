@@ -49,7 +49,7 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   void read_event(const preload::Record& record);
   preload::Record* read_accesses(preload::Record* from, const preload::Record* end);
   uint64_t stable(uint64_t object) const;
-  void tell_use_of(const void* freed, const preload::Record& access);
+  void tell_use_of(const void* freed, Step step, AgentId agent, Place pc);
   void note_lock(const preload::Record& record);
   Stop choice_point() const;
   bool wants();

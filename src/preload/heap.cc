@@ -19,9 +19,7 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kMostBlocks = 1 << 15;  // known at a time
-constexpr uint32_t kMostKept = 1 << 12;    // freed blocks
-constexpr uint64_t kMostKeptBytes = 16 << 20;
-constexpr uint64_t kToldBytes = 1024;  // of a freed block
+constexpr uint64_t kToldBytes = 1024;      // of a freed block
 
 struct Block {
   void* address;

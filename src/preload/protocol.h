@@ -35,6 +35,9 @@ inline constexpr uint32_t kMostOutside = 256;
 inline constexpr uint32_t kMostForeseen = 512;
 inline constexpr uint32_t kMostInMask = Forecast::kMostAgents;  // with more, no decision is foreseen
 inline constexpr uint32_t kTextBytes = 4096;
+// Freed blocks that the target keeps aside: so many, of so many bytes together.
+inline constexpr uint32_t kMostKept = 1 << 12;
+inline constexpr uint64_t kMostKeptBytes = 16 << 20;
 inline constexpr uint32_t kNobody = UINT32_MAX;
 // Objects that are no memory: channels of the program to itself (pipes and the like), by their order of
 // creation. Above all addresses, below agents.

@@ -86,6 +86,8 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   atomics_.clear();
   watches_atomics_ = inputs.looks || channel.passed_count != 0;
   freed_.clear();
+  kept_.clear();
+  kept_bytes_ = 0;
   steps_ = hash_ = 0;
   held_ = {};
   records_ = last_teller_ = 0;

@@ -6,10 +6,12 @@
 // writes into the shared memory is checked: nonsense there is a ToolError, never a fault of slalom.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "machine/machine.h"
@@ -108,10 +110,13 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   bool watches_atomics_ = false;
   Feedback feedback_;
 
-  // Blocks of the heap that were freed and not given out again, with their sizes.
+  // Blocks of the heap that were freed, with their sizes, as long as the target keeps them from being given
+  // out again.
   void note_heap(const preload::Record& record);
   std::optional<Event> use_of_freed(const preload::Record& record) const;
   std::map<uint64_t, uint64_t> freed_;
+  std::deque<std::pair<uint64_t, uint64_t>> kept_;  // the same in the order of their ends
+  uint64_t kept_bytes_ = 0;
 };
 
 }  // namespace slalom

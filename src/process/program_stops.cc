@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "process/program_machine.h"
+#include "process/uses.h"
 #include "trace/memory_order.h"
 
 namespace slalom {
@@ -131,6 +132,8 @@ std::optional<std::string> ProgramMachine::read_records() {
       event.text = text;
       sink_->on_event(event);
       if (record.op == OpKind::Alloc || record.op == OpKind::Free) note_heap(record);
+      if (!freed_.empty() && uses_object(record))
+        if (const std::optional<Event> use = use_of_freed(record)) sink_->on_event(*use);
       ++i;
       continue;
     }
@@ -167,7 +170,16 @@ std::optional<std::string> ProgramMachine::read_records() {
 void ProgramMachine::note_heap(const preload::Record& record) {
   const auto size = static_cast<uint64_t>(record.value);
   if (record.op == OpKind::Free) {
-    if (record.state != 0) freed_[record.object] = size;
+    if (record.state == 0) return;
+    freed_[record.object] = size;
+    kept_.emplace_back(record.object, size);
+    kept_bytes_ += size;
+    if (kept_.size() < preload::kMostKept && kept_bytes_ <= preload::kMostKeptBytes) return;
+    // The oldest is given back to the allocator, and a library may get it.
+    const auto [oldest, bytes] = kept_.front();
+    kept_.pop_front();
+    kept_bytes_ -= bytes;
+    freed_.erase(oldest);
     return;
   }
   // Memory that is given out again: whatever was there before is no more.

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <mutex>
+#include <thread>
 
 #include "options.h"
 #include "unseen.h"
@@ -51,6 +53,23 @@ TEST(CheckHeap, MemoryThatGrowsAgainAndAgain) {
     std::free(text);
   });
   EXPECT_TRUE(result.ok) << result.report;
+}
+
+// std::mutex has no destructor that would say something.
+void delete_mutex(bool wait) {
+  auto* mutex = new std::mutex;
+  std::thread other([=] { std::lock_guard held(*mutex); });
+  if (wait) other.join();
+  delete mutex;
+  if (!wait) other.join();
+}
+
+TEST(CheckHeap, MutexThatIsDeletedBeforeItIsUsed) {
+  const CheckResult result = check(options("random", 50), [] { delete_mutex(false); });
+  ASSERT_FALSE(result.findings.empty()) << result.report;
+  EXPECT_EQ(result.findings.front().kind, "use-after-free") << result.report;
+  const CheckResult fixed = check(options("random", 50), [] { delete_mutex(true); });
+  EXPECT_TRUE(fixed.ok) << fixed.report;
 }
 
 }  // namespace
