@@ -38,7 +38,7 @@ void hold(pthread_mutex_t* mutex, int lock = 1) {
 // Which share it, and wait for real.
 void wake_other_processes(pthread_mutex_t* mutex) {
   constexpr int kShared = 128;  // as glibc marks it
-  if (mutex->__data.__kind & kShared)
+  if (runtime().has_children() && (mutex->__data.__kind & kShared) != 0)
     raw_syscall(SYS_futex, reinterpret_cast<long>(&mutex->__data.__lock), FUTEX_WAKE, 1);
 }
 

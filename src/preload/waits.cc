@@ -24,9 +24,10 @@ void check_alive(const pthread_cond_t* condition, uint64_t pc, const char* what)
   if (condition->__data.__g1_orig_size == kDestroyed) runtime().misuse(pc, what);
 }
 
-// With other processes, which wait for real.
+// With processes that the program has started, which wait for real. Without any it is not touched: it may be
+// one that is no more.
 bool is_shared(const pthread_cond_t* condition) {
-  return (condition->__data.__wrefs & 1) != 0;
+  return runtime().has_children() && (condition->__data.__wrefs & 1) != 0;
 }
 
 // All that wait on the object, in the order of their ids, so that a choice among them means the same in
@@ -338,7 +339,7 @@ SLALOM_EXPORT int sem_post(sem_t* semaphore) noexcept {
   }
   rt.tell(OpKind::SemPost, object_id(semaphore), count);
   // A process that shares it waits for real.
-  const bool others = reinterpret_cast<const uint32_t*>(semaphore)[1] != 0;
+  const bool others = rt.has_children() && reinterpret_cast<const uint32_t*>(semaphore)[1] != 0;
   ++count_of(semaphore);
   if (others) raw_syscall(SYS_futex, reinterpret_cast<long>(semaphore), FUTEX_WAKE, 1);
   rt.retire();
