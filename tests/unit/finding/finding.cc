@@ -85,6 +85,7 @@ TEST(Capsule, EveryCutOfThePayloadIsRefused) {
   ByteWriter out;
   encode(out, sample());
   for (size_t size = 0; size < out.bytes().size(); ++size) {
+    if (size + 8 == out.bytes().size()) continue;  // without the state hash, as in version 1
     const auto file = pack_container(FileKind::Capsule, std::span(out.bytes()).first(size));
     EXPECT_EQ(parse_capsule(*file).error().message, "malformed: its contents are no capsule; write it again");
   }
