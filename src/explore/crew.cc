@@ -41,9 +41,13 @@ bool soon(const Condition& condition) {
   return condition();
 }
 
-std::optional<Divergence> compare_second_run(Runner& runner, const Execution& first) {
+// `runs`: what happened in the first, and a place for what will in the second.
+std::optional<Divergence> compare_second_run(Runner& runner, const Execution& first, Happenings (&runs)[2],
+                                             const Names& names) {
   if (first.divergence || std::holds_alternative<Abandoned>(first.outcome)) return std::nullopt;
   ScheduleWalker again(first.schedule);
+  runs[1].clear();
+  runner.also_tell(&runs[1]);
   const Execution& second = runner.run(Task{}, again);
   if (std::holds_alternative<Abandoned>(second.outcome)) return std::nullopt;  // the search is over
   if (second.state_hash == first.state_hash && second.schedule == first.schedule) return std::nullopt;
@@ -53,7 +57,8 @@ std::optional<Divergence> compare_second_run(Runner& runner, const Execution& fi
   while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
   return Divergence{at, Step{std::min(first.steps, second.steps)},
                     "a second run of the same schedule went another way" +
-                        (again.divergence() ? ": " + *again.divergence() : "")};
+                        (again.divergence() ? ": " + *again.divergence() : ""),
+                    first.attempts == 1 ? Happenings::difference(runs[0], runs[1], names) : ""};
 }
 
 }  // namespace
@@ -69,6 +74,7 @@ Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<
   // Where no task repeats a prefix, nobody would go back.
   const bool goes_back = verify_ != ExploreOptions::Verify::RunTwice && !strategy.adapts();
   runner.checkpoint_every = goes_back ? options.checkpoint_every : 0;
+  runs_ = std::make_unique<Happenings[][2]>(workers_.size());
   for (Worker& worker : workers_)
     runners_.push_back(std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner));
   for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
@@ -156,6 +162,7 @@ void Crew::run_alone(Round& round, const TakeIn& take_in) {
   const bool twice = verify_ == ExploreOptions::Verify::RunTwice;
   for (; round.taken_in < round.tasks && !(*expired_)(); ++round.taken_in) {
     const Task& task = slots_[round.taken_in].task;
+    if (twice) listen(0);
     const Execution& execution = runner.run(task, *strategy_.walker(task));
     if (is_cut_short(execution)) break;
     if (!twice) {
@@ -163,7 +170,7 @@ void Crew::run_alone(Round& round, const TakeIn& take_in) {
       continue;
     }
     const Execution first = execution;  // the second run is in its place
-    take_in(task, first, compare_second_run(runner, first));
+    take_in(task, first, compare_second_run(runner, first, runs_[0], workers_[0].machine->names()));
   }
 }
 
@@ -209,6 +216,12 @@ Crew::Range Crew::claim() {
   }
 }
 
+// To the first of two runs.
+void Crew::listen(size_t worker) {
+  runs_[worker][0].clear();
+  runners_[worker]->also_tell(&runs_[worker][0]);
+}
+
 // By the end of the search. What a walker has abandoned meanwhile is left out with these.
 bool Crew::is_cut_short(const Execution& execution) const {
   return std::holds_alternative<Abandoned>(execution.outcome) && (*expired_)();
@@ -227,11 +240,13 @@ void Crew::execute(size_t worker, size_t task) {
   try {
     if (!(*expired_)()) {
       Runner& runner = *runners_[worker];
+      const bool twice = verify_ == ExploreOptions::Verify::RunTwice;
+      if (twice) listen(worker);
       slot.execution = runner.run(slot.task, *strategy_.walker(slot.task));
       if (!is_cut_short(slot.execution)) {
-        slot.second_run = verify_ == ExploreOptions::Verify::RunTwice
-                              ? compare_second_run(runner, slot.execution)
-                              : std::nullopt;
+        slot.second_run = twice ? compare_second_run(runner, slot.execution, runs_[worker],
+                                                     workers_[worker].machine->names())
+                                : std::nullopt;
         state = State::Done;
       }
     }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "explore/explorer.h"
+#include "explore/happenings.h"
 
 namespace slalom {
 
@@ -66,6 +67,7 @@ class Crew {
   Range claim();
   void run_alone(Round& round, const TakeIn& take_in);
   void execute(size_t worker, size_t task);
+  void listen(size_t worker);
   bool is_cut_short(const Execution& execution) const;
   void execute_own(size_t task);
   void settle(Range own);
@@ -74,7 +76,8 @@ class Crew {
   const ExploreOptions::Verify verify_;
   std::vector<Worker> workers_;
   std::vector<std::unique_ptr<Runner>> runners_;
-  std::chrono::nanoseconds pace_{0};  // of the calling thread's executions, lately
+  std::unique_ptr<Happenings[][2]> runs_;  // of each worker: what happened in the two that are compared
+  std::chrono::nanoseconds pace_{0};       // of the calling thread's executions, lately
 
   // Of the current round. Whoever has claimed a task may use its slot until that is no longer Pending.
   std::deque<Slot> slots_;

@@ -57,6 +57,7 @@ struct Divergence {
   uint64_t choice = 0;  // the first choice point that differed
   Step step;
   std::string what;
+  std::string detail;  // which operation it was, where that is known
 };
 
 struct Execution {

@@ -163,8 +163,9 @@ void Explorer::absorb(const Task& task, const Execution& execution,
   for (const std::optional<Divergence>* divergence : {&execution.divergence, &second_run})
     if (*divergence)
       trouble("not deterministic: " + (*divergence)->what,
-              fmt::format(" (first in execution {}, choice {}, step {})", task.index, (*divergence)->choice,
-                          (*divergence)->step.raw));
+              fmt::format(" (first in execution {}, choice {}, step {}){}{}", task.index,
+                          (*divergence)->choice, (*divergence)->step.raw,
+                          (*divergence)->detail.empty() ? "" : ": ", (*divergence)->detail));
   const auto complete = [&] {
     ++result_.executions;
     uint8_t& seen = classes_[execution.class_hash];
