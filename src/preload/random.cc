@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "preload/raw.h"
 #include "preload/runtime.h"
@@ -90,6 +91,17 @@ SLALOM_EXPORT FILE* fopen64(const char* path, const char* mode) {
   if (runtime().controls() && names_random_device(path)) return open_stream();
   return SLALOM_REAL(fopen64)(path, mode);
 }
+
+#define PREAD(name, Offset)                                                              \
+  SLALOM_EXPORT ssize_t name(int descriptor, void* buffer, size_t size, Offset offset) { \
+    if (!runtime().controls() || !is_random_device(descriptor))                          \
+      return SLALOM_REAL(name)(descriptor, buffer, size, offset);                        \
+    fill_random(buffer, size);                                                           \
+    return static_cast<ssize_t>(size);                                                   \
+  }
+PREAD(pread, off_t)
+PREAD(pread64, off64_t)
+#undef PREAD
 
 SLALOM_EXPORT ssize_t getrandom(void* buffer, size_t size, unsigned flags) {
   if (!runtime().controls()) return SLALOM_REAL(getrandom)(buffer, size, flags);

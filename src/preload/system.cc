@@ -15,8 +15,10 @@
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
+#include <sys/times.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "preload/futexes.h"
@@ -143,6 +145,22 @@ bool call_by_name(long number, const long (&a)[6], long& result) {
       return result = gettimeofday(AT(timeval, 0), nullptr), true;
     case SYS_clock_gettime:
       return result = clock_gettime(integer(0), AT(timespec, 1)), true;
+    case SYS_time:
+      return result = time(AT(time_t, 0)), true;
+    case SYS_times:
+      return result = times(AT(tms, 0)), true;
+    case SYS_getrusage:
+      return result = getrusage(static_cast<__rusage_who>(a[0]), AT(rusage, 1)), true;
+    case SYS_getpid:
+      return result = getpid(), true;
+    case SYS_gettid:
+      return result = gettid(), true;
+    case SYS_getpgrp:
+      return result = getpgrp(), true;
+    case SYS_getpgid:
+      return result = getpgid(integer(0)), true;
+    case SYS_getsid:
+      return result = getsid(integer(0)), true;
     case SYS_exit_group:
       _exit(integer(0));
     default:
@@ -189,10 +207,6 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
     return kill(static_cast<pid_t>(a[0]), static_cast<int>(a[1]));
   else if (number == SYS_getppid)
     return getppid();
-  else if (ours && number == SYS_getpid)
-    result = kPid;
-  else if (ours && number == SYS_gettid)
-    result = kPid + static_cast<pid_t>(runtime().self());
   else if (ours && sends_signal(number))
     return send_signal(number, a, SLALOM_PLACE());
   else if (ours && call_by_name(number, a, result))
@@ -226,6 +240,19 @@ SLALOM_EXPORT pid_t getppid() noexcept {
 SLALOM_EXPORT pid_t gettid() noexcept {
   return runtime().controls() ? kPid + static_cast<pid_t>(runtime().self())
                               : static_cast<pid_t>(raw_syscall(SYS_gettid));
+}
+
+// It leads a group of its own, in the session of whoever started it.
+SLALOM_EXPORT pid_t getpgid(pid_t pid) noexcept {
+  const bool own = runtime().controls() && (pid == 0 || pid == kPid);
+  return own ? kPid : SLALOM_REAL(getpgid)(pid);
+}
+SLALOM_EXPORT pid_t getpgrp() noexcept {
+  return getpgid(0);
+}
+SLALOM_EXPORT pid_t getsid(pid_t pid) noexcept {
+  const bool own = runtime().controls() && (pid == 0 || pid == kPid);
+  return own ? kPid - 1 : SLALOM_REAL(getsid)(pid);
 }
 
 // A thread by the number that gettid() gave it. ESRCH: there is none.

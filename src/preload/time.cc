@@ -2,7 +2,10 @@
 // the schedule.
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
+#include <sys/times.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +18,8 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kTicksPerSecond = 100;  // of times(): what sysconf(_SC_CLK_TCK) says
+constexpr clock_t kTicksAtStart = 100'000;
 
 // What the clock shows at the program's start. Any would do, but the same in every execution.
 uint64_t start_of(clockid_t clock) {
@@ -114,6 +119,21 @@ SLALOM_EXPORT int timespec_get(timespec* result, int base) noexcept {
 SLALOM_EXPORT clock_t clock() noexcept {
   if (!runtime().controls()) return SLALOM_REAL(clock)();
   return static_cast<clock_t>(runtime().read_clock(SLALOM_PLACE()) / 1000);
+}
+
+SLALOM_EXPORT clock_t times(tms* used) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(times)(used);
+  const auto ticks = static_cast<clock_t>(runtime().read_clock(SLALOM_PLACE()) / (kSecond / kTicksPerSecond));
+  if (used != nullptr) *used = {.tms_utime = ticks, .tms_stime = 0, .tms_cutime = 0, .tms_cstime = 0};
+  return kTicksAtStart + ticks;
+}
+// Processor time is virtual; of all else that is counted there was nothing.
+SLALOM_EXPORT int getrusage(__rusage_who_t who, rusage* used) noexcept {
+  if (!runtime().controls()) return SLALOM_REAL(getrusage)(who, used);
+  const timespec now = to_clock(CLOCK_PROCESS_CPUTIME_ID, runtime().read_clock(SLALOM_PLACE()));
+  memset(used, 0, sizeof *used);
+  if (who != RUSAGE_CHILDREN) used->ru_utime = {now.tv_sec, now.tv_nsec / 1000};
+  return 0;
 }
 
 SLALOM_EXPORT int nanosleep(const timespec* duration, timespec* rest) {
