@@ -103,6 +103,7 @@ class Finisher {
       ++finding.replays_tried;
       finding.replays_same += replay.same();
     }
+    if (target_.surroundings) finding.surroundings = target_.surroundings();
     TextOptions plain;
     plain.switch_kinds = kinds;
     plain.interrupted = kept.interrupted;

@@ -49,6 +49,8 @@ struct Target {
   // What its executions have met so far that slalom does not control, in words; null: nothing that it could
   // meet.
   std::function<std::vector<std::string>()> uncontrolled;
+  // Where its executions run, as far as replays may depend on it (Finding::surroundings); null: nowhere else.
+  std::function<std::string()> surroundings;
   // Figures of its machines' executions since it was last asked, by name; empty: it has none.
   std::function<std::vector<std::pair<std::string, double>>()> statistics;
   // Runs without control, as under plain stress, for comparing with; null: not for this kind of target.

@@ -11,6 +11,7 @@
 #include "cli/program_target.h"
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
+#include "process/surroundings.h"
 #include "report/text.h"
 #include "report/trace_text.h"
 #include "trace/trace_file.h"
@@ -23,6 +24,7 @@ struct ReplayArguments {
   std::string capsule;
   std::string choices = "as found";
   std::string save_trace;
+  std::string program;
   uint32_t times = 1;
   bool trace = false, trace_check = false, original = false, full = false, json = false;
   bool gdb = false, gdb_start = false;
@@ -50,7 +52,7 @@ Result<Exit> debug(const ReplayArguments& arguments, const Finding& finding) {
     options.arguments.push_back(command);
   }
   const auto debugger = std::make_shared<Debugger>(options);
-  TRY_ASSIGN(const Target target, open_program(finding.target, debugger));
+  TRY_ASSIGN(const Target target, open_program(finding.target, arguments.program, debugger));
   TRY_ASSIGN(const Replay replay, replay_finding(target, finding, finding.policy, nullptr));
   debugger->wait();
   std::cout << (replay.same() ? "the same again" : "NOT the same again") << "\n";
@@ -84,8 +86,14 @@ std::string state_in_words(uint64_t hash, bool compared) {
                      compared ? "" : ", with none to compare it with");
 }
 
+Result<Target> open(const TargetId& id, const std::string& program) {
+  return program.empty() ? open_target(id) : open_program(id, program, nullptr);
+}
+
 Result<Exit> replay(const ReplayArguments& arguments) {
   TRY_ASSIGN(Finding finding, load_capsule(arguments.capsule));
+  if (!arguments.program.empty() && finding.target.kind != "program")
+    return error("--program is for capsules of slalom run; this one is of a {}", finding.target.kind);
   if (arguments.original && finding.schedule != finding.original) {
     finding.schedule = finding.original;
     finding.state_hash = 0;  // of the other one
@@ -98,7 +106,7 @@ Result<Exit> replay(const ReplayArguments& arguments) {
   if (arguments.trace_check && finding.target.kind != "kernel") return error("--trace-check is for kernels");
   if ((arguments.trace || arguments.trace_check) && finding.target.kind == "kernel")
     return trace_kernel(finding, policy, arguments.trace_check);
-  TRY_ASSIGN(const Target target, open_target(finding.target));
+  TRY_ASSIGN(const Target target, open(finding.target, arguments.program));
 
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   TraceLog log;
@@ -115,11 +123,16 @@ Result<Exit> replay(const ReplayArguments& arguments) {
   const bool compared = finding.state_hash != 0;
   finding.state_hash = target.keeps_states ? first.execution.state_hash : 0;
   if (!arguments.save_trace.empty()) TRY(save_trace(arguments.save_trace, log));
+  // What may be why; as long as the bug shows, it is harmless.
+  std::vector<std::string> differ;
+  if (same < arguments.times && target.surroundings)
+    differ = differences(finding.surroundings, target.surroundings());
 
   if (arguments.json) {
     nlohmann::ordered_json json = finding_json(finding, arguments.capsule);
     json["same"] = same == arguments.times;
     if (first.divergence) json["divergence"] = *first.divergence;
+    if (same < arguments.times) json["differences"] = differ;
     std::cout << json_text(json);
   } else {
     TextOptions text;
@@ -146,6 +159,7 @@ Result<Exit> replay(const ReplayArguments& arguments) {
                 << "\n"
                 << wrap("expected: " + printable(finding.verdict.title), text.width, 2, 4)
                 << (first.divergence ? wrap(*first.divergence, text.width, 2, 4) : "");
+    for (const std::string& one : differ) std::cout << wrap("differs: " + printable(one), text.width, 2, 4);
   }
   return same == arguments.times ? Exit::Findings : Exit::Clean;
 }
@@ -170,6 +184,8 @@ void add_replay(CLI::App& app, Run& run) {
                  "print the whole interleaving; of a kernel, only that: every instruction");
   verb->add_flag("--trace-check", a->trace_check,
                  "of a kernel: the same, with every instruction of the check after the flows");
+  verb->add_option("--program", a->program, "of a program that was moved: where it is now")
+      ->type_name("PATH");
   verb->add_flag("--original", a->original, "the schedule as it was found, before it was shrunk");
   verb->add_flag("--full", a->full, "all operations in the report");
   verb->add_flag("--gdb", a->gdb,

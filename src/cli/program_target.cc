@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "process/program_machine.h"
+#include "process/surroundings.h"
 
 namespace slalom {
 namespace {
@@ -58,6 +59,9 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
     TRY_ASSIGN(std::unique_ptr<ProgramMachine> machine, ProgramMachine::make(program, own, shared->names));
     return std::unique_ptr<Machine>(std::move(machine));
   };
+  target.surroundings = [program, shared] {
+    return surroundings_of(program, shared->names->modules(), SLALOM_VERSION);
+  };
   target.yields = true;
   target.long_steps = kLongSteps;
   target.atomics = is_instrumented(program);
@@ -66,11 +70,12 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
 }
 
 Result<Target> open_program(const TargetId& id) {
-  return open_program(id, nullptr);
+  return open_program(id, "", nullptr);
 }
 
-Result<Target> open_program(const TargetId& id, std::shared_ptr<Debugger> debugger) {
-  TRY_ASSIGN(const Program program, parse_program(id.content));
+Result<Target> open_program(const TargetId& id, const std::string& path, std::shared_ptr<Debugger> debugger) {
+  TRY_ASSIGN(Program program, parse_program(id.content));
+  if (!path.empty()) program.path = std::filesystem::absolute(path).lexically_normal().string();
   TRY(check_unchanged(program));
   LaunchOptions options;
   options.patience = debugger ? 86'400 : 60;  // it did end when it was found; who debugs takes their time

@@ -14,7 +14,8 @@ namespace slalom {
 // `options`: library and core are filled in.
 Result<Target> make_program_target(const Program& program, LaunchOptions options);
 
-// A target of a capsule, to be run under a debugger.
-Result<Target> open_program(const TargetId& id, std::shared_ptr<Debugger> debugger);
+// A target of a capsule. `path`: where its program is now; empty: where it was. `debugger`: to run it under
+// that one, if there is one.
+Result<Target> open_program(const TargetId& id, const std::string& path, std::shared_ptr<Debugger> debugger);
 
 }  // namespace slalom

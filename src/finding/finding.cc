@@ -97,6 +97,7 @@ void encode(ByteWriter& out, const Finding& finding) {
   out.u64(finding.replays_tried);
   out.u64(finding.replays_same);
   out.fixed64(finding.state_hash);
+  if (!finding.surroundings.empty()) out.text(finding.surroundings);
 }
 
 void decode(ByteReader& in, Finding& finding) {
@@ -120,6 +121,7 @@ void decode(ByteReader& in, Finding& finding) {
   decode_u32(in, finding.replays_tried);
   decode_u32(in, finding.replays_same);
   finding.state_hash = in.at_end() ? 0 : in.fixed64();  // version 1 ends here
+  finding.surroundings = in.ok() && !in.at_end() ? in.text() : "";
 }
 
 }  // namespace slalom

@@ -71,6 +71,7 @@ struct Finding {
   uint32_t replays_tried = 0;
   uint32_t replays_same = 0;  // of those: how many gave the same verdict
   uint64_t state_hash = 0;    // of the target at the end of the schedule; 0: not known
+  std::string surroundings;   // where the target ran, if replays may depend on that: in words of its own
   bool operator==(const Finding&) const = default;
 };
 

@@ -97,7 +97,10 @@ Result<Program> find_program(const std::vector<std::string>& command) {
 Result<void> check_unchanged(const Program& program) {
   Result<std::string> hash = hash_file(program.path);
   if (!hash.ok())
-    return error("the program that this was found in is not here: {}; copy it to that place", program.path);
+    return error(
+        "the program that this was found in is not here: {}; copy it to that place, or name it with "
+        "--program",
+        program.path);
   if (*hash != program.hash)
     return error(
         "{} is not the program that this was found in: its contents have the hash {}, those had {}; build it "

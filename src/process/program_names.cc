@@ -40,6 +40,13 @@ void ProgramNames::learn_modules(const std::vector<Zygote::Module>& modules) {
   for (const Zygote::Module& module : modules) modules_.push_back({module, std::nullopt});
 }
 
+std::vector<Zygote::Module> ProgramNames::modules() const {
+  std::lock_guard lock(mutex_);
+  std::vector<Zygote::Module> all;
+  for (const Module& module : modules_) all.push_back(module.where);
+  return all;
+}
+
 void ProgramNames::learn_agent(AgentId id, uint64_t entry) {
   std::lock_guard lock(mutex_);
   entries_.try_emplace(id, entry);

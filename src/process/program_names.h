@@ -31,6 +31,7 @@ class ProgramNames final : public Names {
 
   // Where the target's files lie; the same for every process of it.
   void learn_modules(const std::vector<Zygote::Module>& modules);
+  std::vector<Zygote::Module> modules() const;
   void learn_agent(AgentId id, uint64_t entry);
   void forget_agents();  // those of another target are next
   // Every function with code of its own, and every place where one was inlined; by their symbols.

@@ -21,8 +21,7 @@
 
 #include "process/asleep.h"
 #include "process/exec_stop.h"
-
-extern char** environ;
+#include "process/surroundings.h"
 
 namespace slalom {
 namespace {
@@ -105,14 +104,15 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// The stack of main() begins below the arguments and the environment: with as many of them, and as many
-// bytes, in whatever environment slalom is started, what is on that stack has the same addresses.
-void pad(const std::vector<std::string>& arguments, std::vector<std::string>& environment) {
+// The stack of main() begins below the path, the arguments and the environment: with as many of them, and as
+// many bytes, in whatever environment slalom is started, what is on that stack has the same addresses.
+void pad(const std::string& path, const std::vector<std::string>& arguments,
+         std::vector<std::string>& environment) {
   constexpr size_t kEntries = 512, kBytes = 32768;
   constexpr std::string_view kName = "SLALOM_PADDING";
   while ((arguments.size() + environment.size() + 1) % kEntries != 0)
     environment.push_back(fmt::format("{}=", kName));
-  size_t bytes = kName.size() + 2;  // of the last one: with '=' and its end
+  size_t bytes = path.size() + 1 + kName.size() + 2;  // of the last one: with '=' and its end
   for (const std::string& text : arguments) bytes += text.size() + 1;
   for (const std::string& text : environment) bytes += text.size() + 1;
   environment.push_back(fmt::format("{}={}", kName, std::string((kBytes - bytes % kBytes) % kBytes, '.')));
@@ -166,6 +166,7 @@ Result<std::unique_ptr<Zygote>> Zygote::launch(const Program& program, const Lau
   std::unique_ptr<Zygote> zygote(new Zygote);
   TRY(zygote->start(program, options));
   TRY(zygote->wait_for_main(program));
+  zygote->uncontrolled_ = zygote->channel_->uncontrolled;
   TRY(zygote->read_modules(program, options.library));
   return zygote;
 }
@@ -197,14 +198,11 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   channel_ = static_cast<Channel*>(mapped);
   channel_->version = preload::kVersion;
 
-  std::vector<std::string> arguments = program.arguments, environment;
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    if (!starts_with_any(*variable, {"LD_PRELOAD=", "LD_BIND_NOW=", "SLALOM_"}))
-      environment.push_back(*variable);
+  std::vector<std::string> arguments = program.arguments, environment = inherited_environment();
   environment.push_back("LD_PRELOAD=" + options.library);
   environment.push_back("LD_BIND_NOW=1");  // once, rather than in every execution
   environment.push_back(fmt::format("{}=1", preload::kVariable));
-  pad(arguments, environment);
+  pad(program.path, arguments, environment);
   const bool show = options.output == LaunchOptions::Output::Show;
   const Launch launch{pointers(arguments),
                       pointers(environment),
@@ -251,7 +249,7 @@ Result<void> Zygote::read_modules(const Program& program, const std::string& lib
     if (path.rfind("/memfd:slalom-channel", 0) == 0) channel_range_ = {begin, end};
     if (path.rfind("/memfd:", 0) == 0) continue;
     if (modules_.empty() || modules_.back().path != path)
-      modules_.push_back({path, begin, end, false});
+      modules_.push_back({path, begin, end});
     else
       modules_.back().end = end;
   }
@@ -259,7 +257,8 @@ Result<void> Zygote::read_modules(const Program& program, const std::string& lib
   channel_->user_count = 0;
   for (Module& module : modules_) {
     const bool system = starts_with_any(module.path, {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"});
-    module.user = module.path == program.path || (!system && module.path != library);
+    module.ours = module.path == library;
+    module.user = module.path == program.path || (!system && !module.ours);
     if (module.user && channel_->user_count < preload::kMostModules)
       channel_->user[channel_->user_count++] = {module.begin, module.end};
   }

@@ -41,6 +41,7 @@ class Zygote {
     std::string path;
     uint64_t begin = 0, end = 0;
     bool user = false;  // not of the system's libraries
+    bool ours = false;  // slalom's own
   };
 
   static Result<std::unique_ptr<Zygote>> launch(const Program& program, const LaunchOptions& options);
@@ -50,6 +51,7 @@ class Zygote {
 
   preload::Channel& channel() { return *channel_; }
   const std::vector<Module>& modules() const { return modules_; }
+  uint32_t uncontrolled() const { return uncontrolled_; }  // what it met before main()
 
   enum class Waited : uint8_t { Stopped, Silent, Asleep, Dead, Interrupted };
   Result<void> fork_execution();
@@ -85,6 +87,7 @@ class Zygote {
   bool (*interrupted_)() = nullptr;
   preload::Range channel_range_{};  // in the target
   std::string asleep_in_;
+  uint32_t uncontrolled_ = 0;
   std::vector<Module> modules_;
   std::optional<Scratch> scratch_;
 };

@@ -31,6 +31,7 @@ inline Finding random_finding(Rng& rng) {
   finding.occurrences = random_number(rng);
   finding.replays_tried = random_u32(rng);
   finding.replays_same = random_u32(rng);
+  finding.surroundings = random_text(rng);
   return finding;
 }
 
