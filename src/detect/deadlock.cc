@@ -235,6 +235,7 @@ std::string DeadlockDetector::all_waits(const Deadlocked& deadlock) const {
                                     names_.place(waiting.pc), how, names_.object(waiting.object),
                                     holders.empty() ? "" : ", held by ", fmt::join(holders, " and ")));
   }
+  if (!deadlock.doubt.empty()) sentences.push_back(deadlock.doubt);
   return fmt::format("{}", fmt::join(sentences, " "));
 }
 

@@ -190,6 +190,7 @@ struct Channel {
   uint32_t text_used;
   uint32_t uncontrolled;
   Outside waits_outside;
+  uint64_t foreign_entry;  // the start routine of the first thread that is not controlled
   uint64_t steps;
   struct {
     uint32_t kind;  // ChoiceKind

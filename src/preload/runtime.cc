@@ -373,6 +373,11 @@ void Runtime::note_uncontrolled(Uncontrolled what) {
   channel_->uncontrolled |= static_cast<uint32_t>(what);
 }
 
+void Runtime::note_foreign_thread(uint64_t entry) {
+  note_uncontrolled(Uncontrolled::ForeignThread);
+  if (channel_->foreign_entry == 0) channel_->foreign_entry = entry;
+}
+
 void Runtime::cancel_point(bool begins) {
   me().at_cancel_point = begins;
   if (begins) return;

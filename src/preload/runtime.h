@@ -167,6 +167,7 @@ class Runtime {
   // Misuse of a primitive: "unlock of a mutex that ...".
   [[noreturn]] void misuse(uint64_t pc, const char* what) { fail(Ending::Kind::Crash, pc, what); }
   void note_uncontrolled(Uncontrolled what);
+  void note_foreign_thread(uint64_t entry);
 
   // Signals for handlers, as bits: those that an agent would take now, and those sent to the process as a
   // whole that nobody has taken yet.

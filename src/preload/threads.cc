@@ -177,7 +177,7 @@ using namespace slalom::preload;
 SLALOM_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                                  void* argument) noexcept {
   if (!runtime().controls()) {
-    if (runtime().connected()) runtime().note_uncontrolled(Uncontrolled::ForeignThread);
+    if (runtime().connected()) runtime().note_foreign_thread(reinterpret_cast<uint64_t>(start));
     return SLALOM_REAL(pthread_create)(thread, attributes, start, argument);
   }
   return create_agent(thread, attributes, start, argument, SLALOM_PLACE());

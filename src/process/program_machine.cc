@@ -77,7 +77,7 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   channel.holder_count = channel.watched_count = 0;
   channel.steps = 0;
   channel.ending = {};
-  channel.uncontrolled = 0;
+  channel.uncontrolled = zygote_->uncontrolled();
   channel.waits_outside = preload::Outside::No;
   agents_.clear();
   order_.clear();

@@ -103,6 +103,11 @@ Deadlocked ProgramMachine::deadlock() const {
     std::sort(waiting.held_by.begin(), waiting.held_by.end());
     result.waiting.push_back(std::move(waiting));
   }
+  if (zygote_->uncontrolled() & static_cast<uint32_t>(preload::Uncontrolled::ForeignThread))
+    result.doubt = fmt::format(
+        "This may be none: the program started a thread before main() ({}), which executions do not have; it "
+        "could be the one that ends the wait.",
+        names_->place(Place{channel.foreign_entry}));
   return result;
 }
 

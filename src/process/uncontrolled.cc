@@ -12,7 +12,8 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
   };
   add(Uncontrolled::Fork, "the program forks: what its children do is not controlled");
   add(Uncontrolled::ForeignThread,
-      "threads are started before main(), by libraries, or by clone(): they are not controlled");
+      "threads are started before main(), by clone(), or in processes that the program forks: executions do "
+      "not have the first, and do not control the others");
   add(Uncontrolled::LeakedThread,
       "threads were still there when the program ended, neither joined nor detached; --detectors "
       "default,thread-leak says which");

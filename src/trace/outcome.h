@@ -23,6 +23,7 @@ struct Deadlocked {
     std::vector<AgentId> held_by;  // who could let it go on; empty where nobody in particular
   };
   std::vector<Waiting> waiting;
+  std::string doubt;  // a sentence: why it may be none; not in traces
 };
 
 // The target broke by itself: a failed assertion, a bad access.

@@ -3,7 +3,7 @@
 import unittest
 import xml.etree.ElementTree as xml
 
-from support import ProgramTest
+from support import ProgramTest, line_of
 
 # One thing that is not controlled, by its number.
 UNCONTROLLED = r"""
@@ -32,6 +32,33 @@ int main(void) {
 NAMES = ("system calls that slalom does not model", "timers of its processor time", "forks",
          "neither joined nor detached", "io_submit, io_uring", "io_submit, io_uring")
 
+# main() waits for a thread that is there before it.
+BEFORE_MAIN = r"""
+#include <pthread.h>
+#include <unistd.h>
+static volatile int waits;
+static int done;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static void *helper(void *unused) {
+  while (!waits) usleep(1000);
+  pthread_mutex_lock(&lock);
+  done = 1;
+  pthread_cond_signal(&changed);
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+__attribute__((constructor)) static void begin(void) {
+  pthread_t thread;
+  if (EARLY) pthread_create(&thread, 0, helper, 0);
+}
+int main(void) {
+  waits = 1;
+  pthread_mutex_lock(&lock);
+  while (!done) pthread_cond_wait(&changed, &lock);
+}
+"""
+
 
 class Uncontrolled(ProgramTest):
     def test_is_named(self):
@@ -47,6 +74,15 @@ class Uncontrolled(ProgramTest):
             self.assertIn(f"warning: {words}\n", suite.findtext("system-out"))
         controlled = self.run_json(self.build(UNCONTROLLED, flags=["-DWHICH=-1"]), *options)
         self.assertEqual(controlled["uncontrolled"], [])
+
+    def test_threads_before_main(self):
+        for early in (1, 0):
+            result = self.run_json(self.build(BEFORE_MAIN, flags=[f"-DEARLY={early}"]), "--schedules", 5, "--out", "")
+            [finding] = result["findings"]
+            self.assertEqual(finding["kind"], "deadlock")
+            doubt = f"This may be none: the program started a thread before main() (prog.c:{line_of(BEFORE_MAIN, 'helper(')} (helper))"
+            self.assertEqual(doubt in finding["detail"], bool(early), finding["detail"])
+            self.assertEqual(any("started before main()" in words for words in result["uncontrolled"]), bool(early))
 
 
 if __name__ == "__main__":
