@@ -109,7 +109,7 @@ Result<ExploreResult> Explorer::run() {
   if (only_failed(result_)) result_.end = End::Failed;
   result_.coverage = strategy_.coverage();
   if (result_.truncated + result_.diverged + result_.failed > 0) result_.coverage.exhausted = false;
-  if (learned_late_) {
+  if (!strategy_.adapts() && !result_.learned.empty()) {
     result_.coverage.exhausted = false;
     result_.coverage.statement +=
         "; but for switches at atomic operations that were taken to be always ordered: use --choices "
@@ -137,13 +137,13 @@ void Explorer::learn(const Feedback& feedback) {
     all.clear();
   }
   if (feedback.places.empty()) return;
-  if (!strategy_.adapts()) {
-    std::ranges::set_intersection(options_.inputs.policy.passed, feedback.places, std::back_inserter(all));
-    learned_late_ = learned_late_ || !all.empty();
-    return;
-  }
-  std::ranges::set_union(result_.learned, feedback.places, std::back_inserter(all));
-  learned_more_ = learned_more_ || all.size() > result_.learned.size();
+  // A search that cannot change where it switches only says in the end that it should have.
+  std::vector<Place> late;
+  const std::vector<Place>& passed = options_.inputs.policy.passed;
+  if (!strategy_.adapts()) std::ranges::set_intersection(passed, feedback.places, std::back_inserter(late));
+  std::ranges::set_union(result_.learned, strategy_.adapts() ? feedback.places : late,
+                         std::back_inserter(all));
+  learned_more_ = learned_more_ || (strategy_.adapts() && all.size() > result_.learned.size());
   result_.learned = std::move(all);
 }
 

@@ -100,7 +100,6 @@ class Explorer {
   ExploreResult result_;
   FlatMap<uint8_t> classes_;
   bool learned_more_ = false;  // in this round
-  bool learned_late_ = false;  // of an operation that the policy passes by, in a search that cannot change it
 };
 
 }  // namespace slalom

@@ -173,7 +173,7 @@ bool Explorer::load(ByteReader& in) {
   result_.learned.clear();
   for (uint64_t n = in.count(); n > 0; --n) result_.learned.push_back(Place{in.u64()});
   if (!std::ranges::is_sorted(result_.learned)) in.fail();
-  learned_more_ = !result_.learned.empty();
+  learned_more_ = strategy_.adapts() && !result_.learned.empty();
   for (uint64_t n = in.count(); n > 0; --n) classes_[in.fixed64()] = 1;
   return strategy_.load(in) && in.ok();
 }
