@@ -409,11 +409,11 @@ Outcome run_fairly(KernelMachine& machine, const Inputs& inputs) {
 }
 
 TEST(KernelMachine, WhoHasNotEndedAtTheLimitIsTold) {
-  const auto machine = make(Code().add({0xeb, 0xfe}), Code().done(1));  // jumps to itself
+  const auto machine = make(Code().done(0), Code().add({0xeb, 0xfe}));  // jumps to itself
   const Outcome outcome = run_fairly(*machine, kEverywhere);
   const auto* limit = std::get_if<LimitReached>(&outcome);
   ASSERT_NE(limit, nullptr);
-  EXPECT_EQ(limit->enabled, std::vector{KernelMachine::cpu_agent(0)});
+  EXPECT_EQ(limit->enabled, std::vector{KernelMachine::cpu_agent(1)});
 }
 
 TEST(KernelMachine, ExecutionsEndWhenNobodyWantsThem) {
