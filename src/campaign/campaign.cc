@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "campaign/looking.h"
 #include "campaign/saved_search.h"
 #include "detect/detector_set.h"
 #include "explore/shrink.h"
@@ -174,100 +175,6 @@ class Patience {
   std::atomic<Clock::rep> since_{0};
 };
 
-// Executions that all end as a mistake in the input makes them end: the first of a search.
-class FirstEnds {
- public:
-  explicit FirstEnds(const Target& target) : target_(target) {}
-  void add(const Execution& execution) {
-    if (!target_.input_trouble || seen_ == kFirst) return;
-    ++seen_;
-    trouble_ = target_.input_trouble(execution.outcome);
-    if (trouble_.empty()) seen_ = kFirst;  // one is enough that does not
-    all_ = seen_ == kFirst && !trouble_.empty();
-  }
-  bool are_hopeless() const { return all_; }  // asked by all workers
-  // Once the search is over, however few it made. What else was found is worth more.
-  std::string trouble(const ExploreResult& result) const {
-    const bool others = std::ranges::any_of(result.found, [](const Found& found) {
-      return found.verdict.severity == Severity::Failure && found.verdict.kind != BugKind::Livelock &&
-             found.verdict.kind != BugKind::Assertion;
-    });
-    return others ? std::string() : trouble_;
-  }
-
- private:
-  static constexpr int kFirst = 3;
-  const Target& target_;
-  int seen_ = 0;
-  std::string trouble_;
-  std::atomic<bool> all_{false};
-};
-
-// So many executions in random order only look, before the search. Strategies that repeat prefixes cannot
-// change where they switch while they search, and need more of them.
-constexpr uint64_t kFirstLook = 4, kLookingFirst = 64;
-
-Result<void> learn_places(const Target& target, const CampaignOptions& options, uint64_t looks,
-                          const std::function<bool()>& stop, Job& job) {
-  FirstEnds first(target);
-  Random looking({.seed = job.strategy.seed});
-  ExploreOptions explore;
-  explore.inputs = {job.policy, job.max_steps};
-  explore.schedules = looks;
-  explore.seconds = options.seconds;
-  explore.workers = options.workers;
-  explore.checkpoint_every = 0;
-  Explorer explorer(
-      looking,
-      [&]() -> Result<Worker> {
-        Worker worker;
-        TRY_ASSIGN(worker.machine, target.make_machine({.locks = false, .memory = false}));
-        return worker;
-      },
-      explore);
-  explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
-  explorer.stop = [&] { return first.are_hopeless() || stop(); };  // the search will say so
-  TRY_ASSIGN(const ExploreResult result, explorer.run());
-  std::vector<Place> all;
-  std::ranges::set_union(job.policy.places, result.learned, std::back_inserter(all));
-  job.policy.places = std::move(all);
-  return {};
-}
-
-// Atomic operations that were always ordered by something else: the search need not switch there. The first
-// execution shows most of them; the others meet rarer paths.
-constexpr uint64_t kAtomicLooks[] = {1, 15};
-constexpr uint64_t kLookSteps = 10'000;  // in each: one that never ends has shown enough
-
-Result<void> learn_atomics(const Target& target, const CampaignOptions& options,
-                           const std::function<bool()>& stop, Job& job) {
-  std::vector<Place> seen, conflicting;
-  for (const uint64_t looks : kAtomicLooks) {
-    Random looking({.seed = job.strategy.seed + looks});
-    ExploreOptions explore;
-    explore.inputs = {job.policy, std::min(job.max_steps, kLookSteps)};
-    explore.inputs.looks = true;
-    explore.schedules = looks;
-    explore.workers = std::min<unsigned>(options.workers, static_cast<unsigned>(looks));
-    Explorer explorer(
-        looking,
-        [&]() -> Result<Worker> {
-          Worker worker;
-          TRY_ASSIGN(worker.machine, target.make_machine({}));
-          return worker;
-        },
-        explore);
-    explorer.stop = stop;
-    TRY_ASSIGN(const ExploreResult result, explorer.run());
-    if (result.failed > 0 || result.atomics.empty()) return {};
-    std::ranges::set_union(result.atomics, std::exchange(seen, {}), std::back_inserter(seen));
-    std::ranges::set_union(result.learned, std::exchange(conflicting, {}), std::back_inserter(conflicting));
-    if (std::ranges::includes(conflicting, seen)) return {};
-  }
-  std::ranges::set_difference(seen, conflicting, std::back_inserter(job.policy.passed));
-  return {};
-}
-
 }  // namespace
 
 Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, const CampaignOptions& options,
@@ -277,12 +184,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   Job job = wanted;
   Patience patience(options.stop);
   const auto has_enough = [&] { return patience.is_over(); };
-  if (target.learns) {
-    TRY(learn_places(target, options, strategy->adapts() ? kFirstLook : kLookingFirst, has_enough, job));
-  }
-  if (target.atomics && job.policy.where == ChoicePolicy::Where::Sync) {
-    TRY(learn_atomics(target, options, has_enough, job));
-  }
+  TRY(look_first(target, options, strategy->adapts(), has_enough, job));
   TRY_ASSIGN(Finisher finisher, Finisher::make(target, job, options));
 
   ExploreOptions explore;
@@ -342,6 +244,13 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   if (trouble) return *trouble;
   if (const std::string words = first.trouble(result.explored); !words.empty()) return error("{}", words);
   finisher.learn(result.explored.learned);
+  if (target.atomics && job.policy.where == ChoicePolicy::Where::Sync && !strategy->adapts() &&
+      !std::ranges::includes(job.policy.places, places_of_races(result.explored.found))) {
+    result.explored.coverage.exhausted = false;
+    result.explored.coverage.statement +=
+        "; but for switches at accesses that were seen to race only during the search: use --choices "
+        "everywhere";
+  }
   std::string& statement = result.explored.coverage.statement;
   if (!target.scope.empty()) statement += fmt::format(", of those in {} and what they call", target.scope);
   if (target.learns && !statement.ends_with('.')) statement += '.';

@@ -21,7 +21,7 @@ namespace slalom {
 namespace {
 
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 14> kCatalogue = {{
+constexpr std::array<DetectorInfo, 15> kCatalogue = {{
     {"failure", "failed assertions and crashes", true, For::Everything},
     {"deadlock",
      "agents that wait for each other, or for what nobody will do",

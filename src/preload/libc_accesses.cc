@@ -235,13 +235,8 @@ SLALOM_EXPORT char* slalom_strstr(const char* text, const char* part) noexcept {
   return found;
 }
 
-// At a place of their own in a file. Those that go on from the last one are in channels.cc.
-SLALOM_EXPORT ssize_t pread(int descriptor, void* buffer, size_t size, off_t at) {
-  return received(buffer, SLALOM_REAL(pread)(descriptor, buffer, size, at), FROM);
-}
-SLALOM_EXPORT ssize_t pread64(int descriptor, void* buffer, size_t size, off64_t at) {
-  return received(buffer, SLALOM_REAL(pread64)(descriptor, buffer, size, at), FROM);
-}
+// At a place of its own in a file. Those that go on from the last one are in channels.cc, pread() in
+// random.cc.
 SLALOM_EXPORT ssize_t pwrite(int descriptor, const void* buffer, size_t size, off_t at) {
   sends(buffer, size, FROM);
   return SLALOM_REAL(pwrite)(descriptor, buffer, size, at);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "preload/accesses.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 
@@ -95,7 +96,8 @@ SLALOM_EXPORT FILE* fopen64(const char* path, const char* mode) {
 #define PREAD(name, Offset)                                                              \
   SLALOM_EXPORT ssize_t name(int descriptor, void* buffer, size_t size, Offset offset) { \
     if (!runtime().controls() || !is_random_device(descriptor))                          \
-      return SLALOM_REAL(name)(descriptor, buffer, size, offset);                        \
+      return received(buffer, SLALOM_REAL(name)(descriptor, buffer, size, offset),       \
+                      __builtin_return_address(0));                                      \
     fill_random(buffer, size);                                                           \
     return static_cast<ssize_t>(size);                                                   \
   }

@@ -1,0 +1,106 @@
+#include "campaign/looking.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "detect/detector_set.h"
+#include "explore/strategies/random.h"
+
+namespace slalom {
+namespace {
+
+// So many executions in random order only look, before the search. Strategies that repeat prefixes cannot
+// change where they switch while they search, and need more of them.
+constexpr uint64_t kFirstLook = 4, kLookingFirst = 64;
+
+Result<void> learn_places(const Target& target, const CampaignOptions& options, uint64_t looks,
+                          const std::function<bool()>& stop, Job& job) {
+  FirstEnds first(target);
+  Random looking({.seed = job.strategy.seed});
+  ExploreOptions explore;
+  explore.inputs = {job.policy, job.max_steps};
+  explore.schedules = looks;
+  explore.seconds = options.seconds;
+  explore.workers = options.workers;
+  explore.checkpoint_every = 0;
+  Explorer explorer(
+      looking,
+      [&]() -> Result<Worker> {
+        Worker worker;
+        TRY_ASSIGN(worker.machine, target.make_machine({.locks = false, .memory = false}));
+        return worker;
+      },
+      explore);
+  explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
+  explorer.stop = [&] { return first.are_hopeless() || stop(); };  // the search will say so
+  TRY_ASSIGN(const ExploreResult result, explorer.run());
+  std::vector<Place> all;
+  std::ranges::set_union(job.policy.places, result.learned, std::back_inserter(all));
+  job.policy.places = std::move(all);
+  return {};
+}
+
+// The first execution shows most of a program's accesses; the others meet rarer paths.
+constexpr uint64_t kAccessLooks[] = {1, 15};
+constexpr uint64_t kLookSteps = 10'000;  // in each: one that never ends has shown enough
+
+// Atomic operations that were always ordered by something else need no switch; plain accesses that race do.
+Result<void> learn_accesses(const Target& target, const CampaignOptions& options, bool adapts,
+                            const std::function<bool()>& stop, Job& job) {
+  std::vector<Place> seen, conflicting, racing;
+  const auto add = [](const std::vector<Place>& more, std::vector<Place>& to) {
+    std::ranges::set_union(more, std::exchange(to, {}), std::back_inserter(to));
+  };
+  for (const uint64_t looks : kAccessLooks) {
+    Random looking({.seed = job.strategy.seed + looks});
+    ExploreOptions explore;
+    explore.inputs = {job.policy, std::min(job.max_steps, kLookSteps)};
+    explore.inputs.looks = true;
+    explore.schedules = looks;
+    explore.workers = std::min<unsigned>(options.workers, static_cast<unsigned>(looks));
+    Explorer explorer(
+        looking,
+        [&]() -> Result<Worker> {
+          Worker worker;
+          TRY_ASSIGN(worker.machine, target.make_machine({}));
+          if (!adapts) {
+            TRY_ASSIGN(worker.observer, select_detectors(worker.machine->names(), "race"));
+          }
+          return worker;
+        },
+        explore);
+    explorer.stop = stop;
+    TRY_ASSIGN(const ExploreResult result, explorer.run());
+    if (result.failed > 0) return {};
+    add(result.atomics, seen);
+    add(result.learned, conflicting);
+    add(places_of_races(result.found), racing);
+    if (adapts && std::ranges::includes(conflicting, seen)) return {};
+  }
+  std::ranges::set_difference(seen, conflicting, std::back_inserter(job.policy.passed));
+  add(racing, job.policy.places);
+  return {};
+}
+
+}  // namespace
+
+std::vector<Place> places_of_races(const std::vector<Found>& found) {
+  std::vector<Place> places;
+  for (const Found& one : found)
+    if (one.verdict.kind == BugKind::DataRace)
+      for (const Evidence& evidence : one.verdict.evidence) places.push_back(evidence.pc);
+  std::ranges::sort(places);
+  places.erase(std::ranges::unique(places).begin(), places.end());
+  return places;
+}
+
+Result<void> look_first(const Target& target, const CampaignOptions& options, bool adapts,
+                        const std::function<bool()>& stop, Job& job) {
+  if (target.learns) TRY(learn_places(target, options, adapts ? kFirstLook : kLookingFirst, stop, job));
+  if (target.atomics && job.policy.where == ChoicePolicy::Where::Sync)
+    TRY(learn_accesses(target, options, adapts, stop, job));
+  return {};
+}
+
+}  // namespace slalom
