@@ -77,6 +77,13 @@ class Accesses(ProgramTest):
         program = self.build(text, name, flags=["-fsanitize=thread"])
         return self.run_json(program, "--keep-going", "--no-shrink", "--out", "", *options)
 
+    def test_every_strategy_switches_at_plain_accesses_that_race(self):
+        program = self.build(two_threads("static int counter;", "int value = counter; counter = value + 1;", "assert(counter == 2);"),
+                             name="racing", flags=["-fsanitize=thread"])
+        for strategy in ("portfolio", "dfs", "pos"):
+            result = self.run_json(program, "--strategy", strategy, "--schedules", "200")
+            self.assertIn("assertion", [finding["kind"] for finding in result["findings"]], strategy)
+
     def test_atomic_operations_are_choice_points(self):
         found = self.explore(ATOMIC, "atomic", "--strategy", "dfs:limit=2")
         self.assertEqual(results(found), {2, 3, 4})
