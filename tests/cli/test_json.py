@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import unittest
 
 from support import FIXED, LOST_UPDATE, ROOT, STEPS, Case
@@ -112,6 +113,12 @@ class Promises(Case):
     def test_replay(self):
         replays = [self.json(f["title"].endswith("not the first") is False, "replay", f["capsule"])
                    for search in self.searches() for f in search["findings"]]
+        # What differs is known of programs.
+        source = self.write("mood.c", '#include <assert.h>\n#include <stdlib.h>\nint main(void) { assert(!getenv("MOOD")); }\n')
+        subprocess.run(["gcc", source, "-o", "mood"], cwd=self.directory, check=True)
+        found = json.loads(self.expect(1, "run", "--json", "--", "./mood", MOOD="bad").stdout)
+        replays.append(self.json(0, "replay", found["findings"][0]["capsule"]))
+        self.assertEqual(len(replays[-1]["differences"]), 1)
         fields = promised("slalom replay --json")
         fields.parts.update(FINDING.parts)
         self.all_seen(fields, replays)
