@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "process/descriptor.h"
 
 extern char** environ;
 
@@ -53,20 +54,6 @@ bool is_utf8(std::string_view text) {
   return more == 0;
 }
 
-class File {
- public:
-  explicit File(int number) : number_(number) {}
-  ~File() {
-    if (number_ >= 0) close(number_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
-
 // What was printed, as a file of its own that ends there.
 int copy_of(int file, size_t size) {
   const int copy = memfd_create("slalom-printed", MFD_CLOEXEC);
@@ -79,7 +66,7 @@ int copy_of(int file, size_t size) {
 
 // False: it has not ended in time.
 bool ended_in_time(pid_t process, uint32_t seconds) {
-  const File handle(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+  const Descriptor handle(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
   if (handle.get() < 0) return true;  // before Linux 5.3: it is waited for
   pollfd wanted{handle.get(), POLLIN, 0};
   int ready = -1;
@@ -127,8 +114,8 @@ std::optional<std::string> unexpected(const Program::ExpectedOutput& expected, c
 }
 
 Result<std::optional<std::string>> run_check(const UserCheck& check) {
-  const File input(copy_of(check.output, check.output_size));
-  const File said(memfd_create("slalom-check", MFD_CLOEXEC));
+  const Descriptor input(copy_of(check.output, check.output_size));
+  const Descriptor said(memfd_create("slalom-check", MFD_CLOEXEC));
   if (input.get() < 0 || said.get() < 0) return error("the check cannot be run: {}", std::strerror(errno));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

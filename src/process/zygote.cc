@@ -20,6 +20,7 @@
 #include <fstream>
 
 #include "process/asleep.h"
+#include "process/descriptor.h"
 #include "process/exec_stop.h"
 #include "process/surroundings.h"
 
@@ -66,7 +67,7 @@ struct Launch {
     tie_to(launch.core);
     if (launch.folder != nullptr && chdir(launch.folder) != 0) _exit(126);
     dup2(launch.input, STDIN_FILENO);
-    if (launch.output >= 0) dup2(launch.output, STDOUT_FILENO);
+    dup2(launch.output, STDOUT_FILENO);
     dup2(launch.errors, STDERR_FILENO);
     const int trouble = fcntl(launch.trouble, F_DUPFD_CLOEXEC, preload::kDescriptor + 1);
     dup2(launch.channel, preload::kDescriptor);
@@ -141,25 +142,6 @@ bool may_end_the_wait(const Channel& channel) {
   return channel.waits_outside != preload::Outside::No || (channel.uncontrolled & kOthers) != 0;
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-  void reset() {
-    if (number_ >= 0) close(number_);
-    number_ = -1;
-  }
-
- private:
-  int number_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<Zygote>> Zygote::launch(const Program& program, const LaunchOptions& options) {
@@ -203,14 +185,11 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   environment.push_back("LD_BIND_NOW=1");  // once, rather than in every execution
   environment.push_back(fmt::format("{}=1", preload::kVariable));
   pad(program.path, arguments, environment);
-  const bool show = options.output == LaunchOptions::Output::Show;
   const Launch launch{pointers(arguments),
                       pointers(environment),
                       memory.get(),
                       errors_,
-                      output_ >= 0 ? output_
-                      : show       ? -1
-                                   : nothing.get(),
+                      output_ >= 0 ? output_ : nothing.get(),
                       nothing.get(),
                       trouble_write.get(),
                       core_,

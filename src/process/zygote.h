@@ -27,7 +27,6 @@ struct LaunchOptions {
   int core = 0;                     // of those that this process may use
   uint32_t patience = 5;            // seconds that an execution may run without an operation
   bool (*interrupted)() = nullptr;  // the user has had enough: no patience any more
-  enum class Output : uint8_t { Discard, Show } output = Output::Discard;
   // If there is one, it is attached to the first execution.
   std::shared_ptr<class Debugger> debugger;
   // If there is one, it collects what executions did that slalom does not control (preload/protocol.h).
