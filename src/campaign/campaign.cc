@@ -90,6 +90,7 @@ class Finisher {
       kept.cut_short = shrink(finding, stop);
     TraceLog log;
     std::vector<ChoiceKind> kinds;
+    std::vector<std::string> differences;
     for (uint32_t i = 0; i < std::max(1u, replays); ++i) {
       kept.interrupted = stop(Progress::Doing::Replaying, i);
       if (kept.interrupted && (i > 0 || !thorough)) break;
@@ -103,12 +104,14 @@ class Finisher {
       if (replays == 0) break;
       ++finding.replays_tried;
       finding.replays_same += replay.same();
+      if (!replay.same() && differences.empty()) differences = replay.calls;
     }
     if (target_.surroundings) finding.surroundings = target_.surroundings();
     TextOptions plain;
     plain.switch_kinds = kinds;
     plain.interrupted = kept.interrupted;
     plain.cut_short = kept.cut_short;
+    plain.differences = differences;
     if (store_) {
       TRY_ASSIGN(kept.capsule, store_->add(finding, text_report(finding, log, machine_->names(), plain)));
     }
@@ -116,6 +119,7 @@ class Finisher {
     shown.switch_kinds = std::move(kinds);
     shown.interrupted = kept.interrupted;
     shown.cut_short = kept.cut_short;
+    shown.differences = std::move(differences);
     if (!kept.capsule.empty())
       shown.replay_command = target_.replay_command ? target_.replay_command(kept.capsule.string())
                                                     : "slalom replay " + kept.capsule.string();
@@ -297,6 +301,8 @@ Result<Replay> replay_finding(const Target& target, const Finding& finding, cons
   RunnerOptions options;
   options.inputs = {policy, finding.max_steps};
   options.inputs.policy.stops = stops_of(finding.schedule);
+  options.inputs.errors = finding.schedule.errors;
+  options.inputs.same_schedule = true;
   options.recording = Recording::Choices;
   options.fair = false;
   options.checkpoint_every = 0;
@@ -310,6 +316,8 @@ Result<Replay> replay_finding(const Target& target, const Finding& finding, cons
   for (const Verdict& verdict : replay.execution.verdicts)
     if (verdict.title == finding.verdict.title) replay.verdict = verdict;
   replay.divergence = walker.divergence();
+  if (finding.schedule.errors && replay.execution.schedule.errors)
+    replay.calls = differences(*finding.schedule.errors, *replay.execution.schedule.errors, machine->names());
   // Capsules of kernels once had the happens-before hash, too.
   if (!replay.divergence && finding.schedule.digest != 0 &&
       finding.schedule.digest != replay.execution.schedule.digest &&

@@ -76,6 +76,7 @@ struct Replay {
   Execution execution;
   std::optional<Verdict> verdict;         // with the finding's title
   std::optional<std::string> divergence;  // where it went another way
+  std::vector<std::string> calls;         // that failed otherwise, a sentence each
   bool same() const { return verdict.has_value() && !divergence; }
 };
 Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,

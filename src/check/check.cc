@@ -108,9 +108,9 @@ class Session {
     checking::rehearse(machine, inputs());
     checking::heap().end_keeping();
     checking::heap().set_on(true);
-    const checking::Rehearsal first = checking::rehearse(machine, inputs());
-    const checking::Rehearsal second = checking::rehearse(machine, inputs());
-    return checking::difference(first, second, machine.names());
+    const Happenings first = checking::rehearse(machine, inputs());
+    const Happenings second = checking::rehearse(machine, inputs());
+    return checking::advice(first, second, machine.names());
   }
 
   Result<CheckResult> search(const Target& target) const {

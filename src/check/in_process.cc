@@ -12,6 +12,7 @@
 #include "check/patience.h"
 #include "check/signals.h"
 #include "preload/accesses.h"
+#include "preload/kernel_waits.h"
 #include "preload/runtime.h"
 #include "preload/threads.h"
 
@@ -155,6 +156,16 @@ void Runtime::end_signals() {}
 
 bool Runtime::wait_outside(bool) {
   return false;
+}
+void Runtime::find_modules() {}
+bool is_fifo(int, const char*) {
+  return false;
+}
+FILE* open_fifo_stream(const char*, const char*, uint64_t) {
+  return nullptr;
+}
+int open_fifo(int, const char*, int, uint64_t) {
+  return -1;
 }
 
 int start_thread(uint32_t index, const pthread_attr_t*, pthread_t& created) {

@@ -3,26 +3,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "explore/happenings.h"
 #include "machine/machine.h"
 
 namespace slalom::checking {
 
-struct Rehearsal {
-  struct Happened {
-    AgentId agent;
-    OpKind op = OpKind::None;
-    ObjectId object;
-    Place pc;
-    uint64_t value = 0;
-    bool operator==(const Happened&) const = default;
-  };
-  std::vector<Happened> all;
-};
-
-Rehearsal rehearse(Machine& machine, const Inputs& inputs);
+Happenings rehearse(Machine& machine, const Inputs& inputs);
 // What to tell the user; empty: they are the same.
-std::string difference(const Rehearsal& first, const Rehearsal& second, const Names& names);
+std::string advice(const Happenings& first, const Happenings& second, const Names& names);
 
 }  // namespace slalom::checking

@@ -60,7 +60,13 @@ void add_explore(CLI::App& app, Run& run) {
   verb->footer(search_catalogues);
   verb->callback([a, verb, &run] {
     run = [a, verb]() -> Result<Exit> {
-      TRY_ASSIGN(const Target target, open_target(a->file, a->settings, a->scope));
+      watch_interrupt();
+      Result<Target> opened = open_target(a->file, a->settings, a->scope);
+      if (!opened.ok() && interrupted()) {  // as a search that was, which has found nothing
+        std::cerr << fmt::format("slalom: {}; nothing was explored\n", opened.error().message);
+        return Exit::Clean;
+      }
+      TRY_ASSIGN(const Target target, std::move(opened));
       SearchArguments search = a->search;
       if (!target.choices.empty() && verb->count("--choices") == 0) search.choices = target.choices;
       if (!target.detectors.empty() && verb->count("--detectors") == 0) search.detectors = target.detectors;

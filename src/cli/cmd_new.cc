@@ -17,6 +17,7 @@ struct NewArguments {
   std::string kind;
   std::string name;
   vm::FileSystemTestOptions file_system;
+  std::string disk = "ram";
   bool no_fsck = false;
 };
 
@@ -44,6 +45,7 @@ Result<Exit> write_new(const NewArguments& arguments) {
     vm::FileSystemTestOptions options = arguments.file_system;
     options.name = name;
     options.checked = !arguments.no_fsck;
+    if (arguments.disk == "loop") options.disk = vm::FileSystemDisk::Loop;
     TRY_ASSIGN(text, vm::file_system_test(options));
   }
   TRY(write_file(path, text));
@@ -81,6 +83,15 @@ void add_new(CLI::App& app, Run& run) {
       ->group("Of an fs-test")
       ->capture_default_str()
       ->type_name("FS");
+  verb->add_option("--disk", a->disk, "what it lies on: ram, or loop, which has a kernel thread in between")
+      ->group("Of an fs-test")
+      ->capture_default_str()
+      ->type_name("DISK")
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            return text == "ram" || text == "loop" ? "" : fmt::format("is ram or loop, not \"{}\"", text);
+          },
+          ""));
   verb->add_option("--kernel", fs.kernel, "as in slalom kernel list")
       ->group("Of an fs-test")
       ->capture_default_str()

@@ -1,7 +1,9 @@
 // slalom replay: run a finding's schedule again and show what happens.
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "campaign/campaign.h"
@@ -112,9 +114,12 @@ Result<Exit> replay(const ReplayArguments& arguments) {
   TraceLog log;
   Replay first;
   uint32_t same = 0;
+  // What may be why it is not the same; as long as the bug shows, it is harmless.
+  std::vector<std::string> differ;
   for (uint32_t i = 0; i < arguments.times; ++i) {
     TRY_ASSIGN(Replay replay, replay_finding(target, finding, policy, i == 0 ? &log : nullptr));
     same += replay.same();
+    if (!replay.same() && differ.empty()) differ = replay.calls;
     if (i == 0) first = std::move(replay);
   }
   finding.replays_tried = arguments.times;
@@ -123,10 +128,8 @@ Result<Exit> replay(const ReplayArguments& arguments) {
   const bool compared = finding.state_hash != 0;
   finding.state_hash = target.keeps_states ? first.execution.state_hash : 0;
   if (!arguments.save_trace.empty()) TRY(save_trace(arguments.save_trace, log));
-  // What may be why; as long as the bug shows, it is harmless.
-  std::vector<std::string> differ;
   if (same < arguments.times && target.surroundings)
-    differ = differences(finding.surroundings, target.surroundings());
+    std::ranges::copy(differences(finding.surroundings, target.surroundings()), std::back_inserter(differ));
 
   if (arguments.json) {
     nlohmann::ordered_json json = finding_json(finding, arguments.capsule);

@@ -229,6 +229,7 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
   TRY_ASSIGN(const std::vector<std::string> wanted, scope_of(test, content.scope));
   const bool shows = is_terminal(STDERR_FILENO);
   vm::PrepareOptions options;
+  options.stop = interrupted;
   if (shows)
     options.progress = [](const std::string& line) {
       std::cerr << "\r\033[K  " << fit(line, terminal_width(STDERR_FILENO) - 3) << std::flush;
@@ -277,6 +278,7 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
   if (!scope.ok()) return error("{}: {}", where_scope_fails(test, names->symbols()), scope.error().message);
   machine.scope = *std::move(scope);
   if (wanted.empty() && !test.scheduler) machine.no_choices = vm::scheduling_code(names->symbols());
+  machine.interruptible = vm::module_code(names->symbols());
   Target& target = opened.target;
   std::vector<CallProgram> calls;
   for (unsigned cpu = 0; cpu < test.flows.size(); ++cpu) {
@@ -299,7 +301,8 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
   auto stable = std::make_shared<Stable>(std::move(prepared->machine), std::move(machine), std::move(names));
   if (serial != nullptr) {
     TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
-    serial->find(*one, Place{*entry}, test.limits.execution);
+    serial->find(*one, Place{*entry}, test.limits.execution, interrupted);
+    if (serial->complete()) target.serial_orders = serial->orders();
     target.not_compared = serial->not_compared();
     stable->give_back(std::move(one));
   }

@@ -1,5 +1,5 @@
-// A search as verbs offer it: the options that all of them have, the search itself, and how its results are
-// printed. What is searched is the verb's own business.
+// A search as verbs offer it: the options that all of them have, and the search itself. What is searched is
+// the verb's own business; how results are shown is in search_output.h.
 #pragma once
 
 #include <string>

@@ -64,6 +64,7 @@ void DeadlockDetector::on_event(const Event& event) {
     case OpKind::Lock:
     case OpKind::ReadLock:
     case OpKind::WriteLock:
+    case OpKind::SemWait:  // of a lock that is one by its use only
     case OpKind::IrqEnter:
       state_.taken[combine(event.object.raw, event.agent.raw)] = Site::of(event);
       return;
@@ -178,7 +179,7 @@ std::string DeadlockDetector::wait_text(const Wait& wait) const {
       what = fmt::format("a signal of {}", object);
       break;
     case OpKind::SemWait:
-      what = fmt::format("a post of {}", object);
+      if (!wait.holder) what = fmt::format("a post of {}", object);
       break;
     case OpKind::BarrierArrive:
       what = fmt::format("others at {}", object);

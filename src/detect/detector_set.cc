@@ -9,6 +9,7 @@
 #include "detect/failure.h"
 #include "detect/heap.h"
 #include "detect/kernel_heap.h"
+#include "detect/kernel_interrupted.h"
 #include "detect/kernel_leak.h"
 #include "detect/kernel_livelock.h"
 #include "detect/kernel_race.h"
@@ -21,7 +22,7 @@ namespace slalom {
 namespace {
 
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 15> kCatalogue = {{
+constexpr std::array<DetectorInfo, 16> kCatalogue = {{
     {"failure", "failed assertions and crashes", true, For::Everything},
     {"deadlock",
      "agents that wait for each other, or for what nobody will do",
@@ -46,6 +47,11 @@ constexpr std::array<DetectorInfo, 15> kCatalogue = {{
     {"kernel-race", "data races of a kernel, by happens-before", true, For::Kernels, {.locks = true}},
     {"kernel-race-simultaneous",
      "of these, only the ones that a CPU made while another stood before its own access",
+     false,
+     For::Kernels,
+     {.locks = true}},
+    {"kernel-interrupted",
+     "what an interrupt wrote and the code that it interrupted stored over, having read it before",
      false,
      For::Kernels,
      {.locks = true}},
@@ -86,6 +92,7 @@ std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selectio
   if (selection.has("kernel-race-simultaneous"))
     set->add(std::make_unique<KernelRaceDetector>(
         names, KernelRaceOptions{.mode = KernelRaceOptions::Mode::Simultaneous}));
+  if (selection.has("kernel-interrupted")) set->add(std::make_unique<KernelInterruptedDetector>(names));
   if (selection.has("thread-leak")) set->add(std::make_unique<ThreadLeakDetector>(names));
   if (selection.has("weak-memory")) set->add(std::make_unique<WeakMemoryDetector>(names));
   if (selection.has("leak")) set->add(std::make_unique<LeakDetector>(names));

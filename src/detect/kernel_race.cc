@@ -15,6 +15,10 @@ constexpr uint64_t kAhead = 24;  // cells, in a long access
 constexpr size_t kMostCpus = 128;
 constexpr size_t kMostRaces = 4096;  // pairs of places and cells in one execution
 
+constexpr uint8_t bits(uint64_t count) {
+  return static_cast<uint8_t>((uint64_t{1} << count) - 1);
+}
+
 }  // namespace
 
 void KernelRaceState::clear() {
@@ -56,8 +60,10 @@ uint32_t KernelRaceDetector::agent_of(AgentId id) {
   return known - 1;
 }
 
-// Records are passed by value so that they stay in registers (see RaceDetector::touch).
-inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* now, Record record) {
+// Records are passed by value, and it is inlined, so that they stay in registers: one that is copied in
+// larger words than it was written in makes the processor wait (see RaceDetector::touch).
+[[gnu::always_inline]] inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* now,
+                                                             Record record) {
   uint32_t place = 0;  // a dropped record that the new one replaces
   for (uint32_t* link = &cell.first; *link != 0;) {
     const uint32_t index = *link;
@@ -132,31 +138,40 @@ inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* 
   touch(cell, key, now, record);
 }
 
+// Of an access to more cells than one.
+[[gnu::noinline]] void KernelRaceDetector::access_cells(const Access& access, uint8_t index, bool locked,
+                                                        const Record& record) {
+  const uint64_t offset = access.physical & 7;
+  uint64_t key = access.physical >> 3;
+  uint64_t left = offset + access.size;  // from the first cell's start
+  for (uint64_t begin = offset; left != 0; begin = 0, ++key) {
+    const uint64_t end = std::min<uint64_t>(left, 8);
+    state_.cells.prefetch(key + kAhead);
+    touch_cell(key, bits(end) & static_cast<uint8_t>(0xff << begin), index, locked, record);
+    left -= end;
+  }
+}
+
 [[gnu::always_inline]] inline void KernelRaceDetector::access(const Access& access, uint64_t step,
                                                               uint32_t agent, uint8_t index,
                                                               KernelContext::Where where) {
   const bool locked = is_atomic(access.op());
   const bool writes = access.wrote != 0 || access.op() == OpKind::Store;
   const uint64_t offset = access.physical & 7;
-  uint64_t key = access.physical >> 3;
-  const Record record{Record::pack(writes, index, agent, 0),
-                      access.pc(),
-                      Step{step},
-                      access.value,
-                      access.address(),
-                      where,
-                      static_cast<uint32_t>(access.size),
-                      0};
-  const auto bytes = [](uint64_t count) { return (uint64_t{1} << count) - 1; };
+  const auto record = [&] {
+    return Record{Record::pack(writes, index, agent, 0),
+                  access.pc(),
+                  Step{step},
+                  access.value,
+                  access.address(),
+                  where,
+                  static_cast<uint32_t>(access.size),
+                  0};
+  };
   if (offset + access.size <= 8) [[likely]]
-    return touch_cell(key, static_cast<uint8_t>(bytes(access.size) << offset), index, locked, record);
-  touch_cell(key++, static_cast<uint8_t>(0xff << offset), index, locked, record);
-  uint64_t left = access.size - (8 - offset);
-  for (; left >= 8; left -= 8) {
-    state_.cells.prefetch(key + kAhead);
-    touch_cell(key++, 0xff, index, locked, record);
-  }
-  if (left != 0) touch_cell(key, static_cast<uint8_t>(bytes(left)), index, locked, record);
+    return touch_cell(access.physical >> 3, static_cast<uint8_t>(bits(access.size) << offset), index, locked,
+                      record());
+  access_cells(access, index, locked, record());
 }
 
 void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {

@@ -46,6 +46,8 @@ class KernelInternals {
       : names_(names), ignore_(std::move(ignore)) {}
   bool is_ignored(Place pc);
   bool is_subsystem(Place function);  // all that it calls is its own
+  // An access there, below these functions, to this: the kernel's own business?
+  bool is_internal(Place pc, std::span<const Place> functions, ObjectId address);
 
  private:
   const Names& names_;
@@ -137,6 +139,7 @@ class KernelRaceDetector final : public StatefulDetector<KernelRaceState> {
   uint32_t agent_of(AgentId id);
   uint8_t cpu_of(AgentId id);
   void access(const Access& access, uint64_t step, uint32_t agent, uint8_t index, KernelContext::Where where);
+  void access_cells(const Access& access, uint8_t index, bool locked, const Record& record);
   void touch_cell(uint64_t key, uint8_t bytes, uint8_t index, bool locked, Record record);
   void touch(Cell& cell, uint64_t key, const uint32_t* now, Record record);
   void found(uint64_t key, Record first, Record second);

@@ -100,14 +100,10 @@ std::vector<Named> wanted(std::span<const Race> races, const KernelRaceState& st
                           KernelInternals& internals) {
   std::vector<Named> result;
   const auto is_internal = [&](const Record& record) {
-    for (const Place function : state.context.functions(record.where.path))
-      if (internals.is_subsystem(function)) return true;
-    return begins_with_any(names.object(record.address), kStatistics);
+    return internals.is_internal(record.pc, state.context.functions(record.where.path), record.address);
   };
   for (const Race& race : races) {
-    if (internals.is_ignored(race.first.pc) || internals.is_ignored(race.second.pc) ||
-        is_internal(race.first) || is_internal(race.second))
-      continue;
+    if (is_internal(race.first) || is_internal(race.second)) continue;
     Named one{.race = &race,
               .first_place = names.place(race.first.pc),
               .second_place = names.place(race.second.pc),
@@ -211,6 +207,11 @@ bool KernelInternals::is_subsystem(Place function) {
   uint8_t& known = subsystems_[function.raw];
   if (known == 0) known = begins_with_any(function_name(names_.place(function)), kSubsystems) ? 2 : 1;
   return known == 2;
+}
+
+bool KernelInternals::is_internal(Place pc, std::span<const Place> functions, ObjectId address) {
+  return is_ignored(pc) || std::ranges::any_of(functions, [&](Place one) { return is_subsystem(one); }) ||
+         begins_with_any(names_.object(address), kStatistics);
 }
 
 std::vector<Verdict> race_reports(std::span<const Race> races, const KernelRaceState& state,

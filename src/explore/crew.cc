@@ -41,6 +41,14 @@ bool soon(const Condition& condition) {
   return condition();
 }
 
+std::string how_they_differ(const Happenings& first, const Happenings& second, const Names& names) {
+  const std::string where = Happenings::difference(first, second, names);
+  if (!where.empty()) return where;
+  if (first.full())
+    return fmt::format("the first {} operations and accesses are the same", Happenings::kMost);
+  return "every operation was the same, but not what was left at the end: what it wrote, or how it ended";
+}
+
 // `runs`: what happened in the first, and a place for what will in the second.
 std::optional<Divergence> compare_second_run(Runner& runner, const Execution& first, Happenings (&runs)[2],
                                              const Names& names) {
@@ -48,17 +56,29 @@ std::optional<Divergence> compare_second_run(Runner& runner, const Execution& fi
   ScheduleWalker again(first.schedule);
   runs[1].clear();
   runner.also_tell(&runs[1]);
+  runner.repeat_errors(&first.schedule, true);
   const Execution& second = runner.run(Task{}, again);
+  runner.repeat_errors(nullptr, false);
   if (std::holds_alternative<Abandoned>(second.outcome)) return std::nullopt;  // the search is over
-  if (second.state_hash == first.state_hash && second.schedule == first.schedule) return std::nullopt;
+  const bool alike = !first.schedule.errors || !second.schedule.errors ||
+                     fail_alike(*first.schedule.errors, *second.schedule.errors);
+  if (second.state_hash == first.state_hash && alike && second.schedule.switches == first.schedule.switches &&
+      second.schedule.data == first.schedule.data && second.schedule.digest == first.schedule.digest)
+    return std::nullopt;
   size_t at = 0;
   const auto& a = first.schedule.switches;
   const auto& b = second.schedule.switches;
   while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
+  std::vector<std::string> calls;
+  if (!alike) calls = differences(*first.schedule.errors, *second.schedule.errors, names);
+  const auto detail = [&] {
+    if (!calls.empty()) return calls.front();
+    return first.attempts == 1 ? how_they_differ(runs[0], runs[1], names) : std::string();
+  };
   return Divergence{at, Step{std::min(first.steps, second.steps)},
                     "a second run of the same schedule went another way" +
                         (again.divergence() ? ": " + *again.divergence() : ""),
-                    first.attempts == 1 ? Happenings::difference(runs[0], runs[1], names) : ""};
+                    detail()};
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 namespace slalom {
 
 void Happenings::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
-  for (const Access& access : accesses)
-    if (all_.size() < kMost)
-      all_.push_back(
-          {header.agent, access.op(), access.address(), access.pc(), static_cast<int64_t>(access.value)});
+  for (const Access& access : accesses) {
+    if (all_.size() >= kMost) return;
+    const bool ignored = before_ == BeforeStores::Ignored && access.op() == OpKind::Store;
+    all_.push_back({header.agent, access.op(), access.address(), access.pc(),
+                    ignored ? 0 : static_cast<int64_t>(access.value)});
+  }
 }
 
 void Happenings::on_event(const Event& event) {
@@ -28,10 +30,8 @@ std::string Happenings::in_words(size_t at, const Names& names) const {
 std::string Happenings::difference(const Happenings& first, const Happenings& second, const Names& names) {
   const auto [a, b] =
       std::mismatch(first.all_.begin(), first.all_.end(), second.all_.begin(), second.all_.end());
+  if (a == first.all_.end() && b == second.all_.end()) return {};
   const auto at = static_cast<size_t>(a - first.all_.begin());
-  if (at >= kMost) return fmt::format("the first {} operations and accesses are the same", kMost);
-  if (a == first.all_.end() && b == second.all_.end())
-    return "every operation was the same, but not what was left at the end: what it wrote, or how it ended";
   return fmt::format("in the first run {}; in the second {}", first.in_words(at, names),
                      second.in_words(at, names));
 }

@@ -60,6 +60,11 @@ void Runner::set_policy(const ChoicePolicy& policy) {
   options_.inputs.policy = policy;
 }
 
+void Runner::repeat_errors(const Schedule* schedule, bool same) {
+  options_.inputs.errors = schedule != nullptr ? schedule->errors : std::nullopt;
+  options_.inputs.same_schedule = same;
+}
+
 const Execution& Runner::run(const Task& task, Walker& walker) {
   log_.attempts = 0;
   for (;;) {
@@ -308,6 +313,8 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.steps_run = log_.steps - steps_before;
   log_.class_hash = recorder_.history().sum;
   log_.schedule.digest = machine_.digest() != 0 ? machine_.digest() : log_.class_hash;
+  const ErrorLog* errors = machine_.errors();
+  log_.schedule.errors = errors != nullptr ? std::optional(*errors) : std::nullopt;
   log_.state_hash = options_.hash_states || machine_.hashes_cheaply() ? machine_.state_hash() : 0;
   log_.blocked.clear();
   if (options_.recording == Recording::Footprints) {

@@ -43,6 +43,10 @@ class Runner {
   // Between executions: where they can be switched from now on.
   void set_policy(const ChoicePolicy& policy);
 
+  // Between executions: what calls that fail give from now on, as `schedule` has it; null: what they give.
+  // `same`: it is also the schedule of the next executions.
+  void repeat_errors(const Schedule* schedule, bool same);
+
   // A further sink for all accesses and events. Executions then run from the beginning, so that it sees
   // everything.
   void also_tell(EventSink* sink) { extra_ = sink; }

@@ -132,6 +132,7 @@ void decode(ByteReader& in, Task& task) {
 void encode(ByteWriter& out, const Found& found) {
   encode(out, found.verdict);
   encode(out, found.schedule);
+  encode(out, found.schedule.errors);
   out.u64(found.execution);
   out.u64(found.occurrences);
 }
@@ -139,6 +140,7 @@ void encode(ByteWriter& out, const Found& found) {
 void decode(ByteReader& in, Found& found) {
   decode(in, found.verdict);
   decode(in, found.schedule);
+  decode(in, found.schedule.errors);
   found.execution = in.u64();
   found.occurrences = in.u64();
 }

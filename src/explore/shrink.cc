@@ -130,7 +130,10 @@ Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& tit
   title_ = title;
   spent_ = spent_steps_ = 0;
   ScheduleWalker exact(schedule);
+  runner_.repeat_errors(&schedule, true);
   best_ = finish(runner_.run(Task{}, exact));
+  inputs_.errors = schedule.errors;  // of others, only what does not depend on the schedule
+  runner_.repeat_errors(&schedule, false);
   if (!best_.verdict)
     return error("the schedule does not show \"{}\" when it is run again{}", title,
                  exact.divergence() ? ": " + *exact.divergence() : std::string());

@@ -97,7 +97,11 @@ void encode(ByteWriter& out, const Finding& finding) {
   out.u64(finding.replays_tried);
   out.u64(finding.replays_same);
   out.fixed64(finding.state_hash);
-  if (!finding.surroundings.empty()) out.text(finding.surroundings);
+  const bool errors = finding.schedule.errors || finding.original.errors;
+  if (!finding.surroundings.empty() || errors) out.text(finding.surroundings);
+  if (!errors) return;
+  encode(out, finding.schedule.errors);
+  encode(out, finding.original.errors);
 }
 
 void decode(ByteReader& in, Finding& finding) {
@@ -122,6 +126,11 @@ void decode(ByteReader& in, Finding& finding) {
   decode_u32(in, finding.replays_same);
   finding.state_hash = in.at_end() ? 0 : in.fixed64();  // version 1 ends here
   finding.surroundings = in.ok() && !in.at_end() ? in.text() : "";
+  finding.schedule.errors.reset();
+  finding.original.errors.reset();
+  if (!in.ok() || in.at_end()) return;  // of kernels, and of programs up to version 2
+  decode(in, finding.schedule.errors);
+  decode(in, finding.original.errors);
 }
 
 }  // namespace slalom

@@ -25,7 +25,16 @@ Json schedule_json(const Schedule& schedule) {
                     {"ops", choice.ops},
                     {"ordinal", choice.ordinal},
                     {"value", choice.value}});
-  return {{"switches", switches}, {"data", data}, {"digest", hex(schedule.digest)}};
+  Json json = {{"switches", switches}, {"data", data}, {"digest", hex(schedule.digest)}};
+  if (schedule.errors)
+    for (const ErrorReturn& failed : schedule.errors->returns)
+      json["errors"].push_back({{"agent", failed.agent.path()},
+                                {"ordinal", failed.ordinal},
+                                {"call", failed.call},
+                                {"about", failed.about},
+                                {"error", failed.error},
+                                {"pc", hex(failed.pc.raw)}});
+  return json;
 }
 
 Json point_json(const OrderPoint& point) {

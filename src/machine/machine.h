@@ -8,11 +8,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <variant>
 
 #include "base/result.h"
 #include "trace/choice.h"
 #include "trace/choice_policy.h"
+#include "trace/error_return.h"
 #include "trace/feedback.h"
 #include "trace/forecast.h"
 #include "trace/names.h"
@@ -26,6 +28,10 @@ struct Inputs {
   uint64_t max_steps = 20'000;
   bool at_end = false;  // nobody needs to hear of accesses and events before the execution has ended
   bool looks = false;   // its feedback is to name the atomic operations
+  // Errors that calls gave in an execution before this one: they come again. If this one has another
+  // schedule, only those that do not depend on that. None: calls are made, whatever they give.
+  std::optional<ErrorLog> errors;
+  bool same_schedule = false;
   // Asked now and then where executions take long: true: the rest of this one is not wanted, and it ends as
   // Abandoned. Stays true then; null: never.
   std::function<bool()> stop;
@@ -74,6 +80,8 @@ class Machine {
   virtual bool hashes_cheaply() const { return true; }  // else only where somebody compares
   virtual Snapshots* snapshots() = 0;                   // null: this machine has none
   virtual Foresight* foresight() { return nullptr; }    // null: it asks at every choice point
+  // What calls gave that failed, after the end; null: it does not keep that.
+  virtual const ErrorLog* errors() const { return nullptr; }
   virtual const Names& names() const = 0;
   virtual const Feedback* feedback() const { return nullptr; }  // after the end; null: it learns nothing
 };

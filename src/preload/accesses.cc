@@ -257,6 +257,7 @@ using namespace slalom::preload;
 
 SLALOM_EXPORT void __tsan_init() {
   runtime().see_accesses();
+  runtime().look_for_modules();  // the one that begins with this call
 }
 SLALOM_EXPORT void __tsan_func_entry(void* return_to) {
   if (calls.depth < kDepth) calls.return_to[calls.depth] = reinterpret_cast<uint64_t>(return_to);

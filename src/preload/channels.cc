@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -22,6 +21,8 @@
 
 #include "preload/accesses.h"
 #include "preload/clocks.h"
+#include "preload/errors.h"
+#include "preload/kernel_waits.h"
 #include "preload/random.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
@@ -38,24 +39,27 @@ constinit uint32_t last_channel = 0;
 constinit uint32_t sockets = 0;
 constexpr uint32_t kSignals = UINT32_MAX;  // what a signalfd is an end of
 
-void set_channel(int descriptor, uint32_t number) {
-  if (descriptor >= 0 && descriptor < kMostDescriptors) channel_numbers[descriptor] = number;
-}
-
-// Another name for the same channel; gives that.
-int rename(int from, int to) {
-  if (to < 0) return to;
-  set_channel(to, is_ours(from) ? channel_numbers[from] : 0);
-  copy_set(from, to);
-  return to;
-}
-
 void add_socket(int descriptor) {
   if (sockets == 0) sockets = ++last_channel;
   set_channel(descriptor, sockets);
 }
 
 }  // namespace
+
+void set_channel(int descriptor, uint32_t number) {
+  if (descriptor >= 0 && descriptor < kMostDescriptors) channel_numbers[descriptor] = number;
+}
+
+uint32_t new_channel() {
+  return ++last_channel;
+}
+
+int rename_channel(int from, int to) {
+  if (to < 0) return to;
+  set_channel(to, is_ours(from) ? channel_numbers[from] : 0);
+  copy_set(from, to);
+  return to;
+}
 
 bool is_ours(int descriptor) {
   return descriptor >= 0 && descriptor < kMostDescriptors && channel_numbers[descriptor] != 0;
@@ -120,7 +124,8 @@ uint64_t deadline_of(int descriptor, short events) {
 
 // A call that reads or writes: when it is this agent's turn, and the kernel has something for it, it is made.
 template <typename Call>
-ssize_t transfer(int descriptor, short events, bool may_wait, uint64_t pc, Call call) {
+ssize_t transfer(const FallibleCall& what, int descriptor, short events, bool may_wait, uint64_t pc,
+                 Call call) {
   Runtime& rt = runtime();
   const OpKind op = events == POLLIN ? OpKind::SemWait : OpKind::SemPost;
   pollfd wanted{descriptor, events, 0};
@@ -141,7 +146,8 @@ ssize_t transfer(int descriptor, short events, bool may_wait, uint64_t pc, Call 
     rt.retire(true);
     return errno = EAGAIN, -1;
   }
-  const ssize_t result = call();
+  // Between the program's own threads the schedule decides what fails.
+  const ssize_t result = leads_out(descriptor) ? may_fail(what, -1, call) : call();
   rt.tell(op, object_of(descriptor), 1);
   rt.retire(result < 0);
   return result;
@@ -149,12 +155,13 @@ ssize_t transfer(int descriptor, short events, bool may_wait, uint64_t pc, Call 
 
 // Writes all of it, where it may wait in parts of which one fits always.
 template <typename Call>
-ssize_t put(int descriptor, size_t size, bool may_wait, uint64_t pc, Call call) {
+ssize_t put(const FallibleCall& what, int descriptor, size_t size, bool may_wait, uint64_t pc, Call call) {
   const size_t part = may_wait && is_stream(descriptor) ? size_t{PIPE_BUF} : size;
   size_t done = 0;
   do {
     const size_t next = size - done < part ? size - done : part;
-    const ssize_t result = transfer(descriptor, POLLOUT, may_wait, pc, [&] { return call(done, next); });
+    const ssize_t result =
+        transfer(what, descriptor, POLLOUT, may_wait, pc, [&] { return call(done, next); });
     if (result <= 0) return done > 0 ? static_cast<ssize_t>(done) : result;
     done += static_cast<size_t>(result);
   } while (done < size);
@@ -163,11 +170,12 @@ ssize_t put(int descriptor, size_t size, bool may_wait, uint64_t pc, Call call) 
 
 // The same of several pieces, with `call` for a part of one.
 template <typename Call>
-ssize_t put_pieces(int descriptor, const iovec* pieces, size_t count, uint64_t pc, Call call) {
+ssize_t put_pieces(const FallibleCall& what, int descriptor, const iovec* pieces, size_t count, uint64_t pc,
+                   Call call) {
   ssize_t done = 0;
   for (size_t i = 0; i < count; ++i) {
     if (pieces[i].iov_len == 0) continue;
-    const ssize_t result = put(descriptor, pieces[i].iov_len, true, pc, [&](size_t from, size_t size) {
+    const ssize_t result = put(what, descriptor, pieces[i].iov_len, true, pc, [&](size_t from, size_t size) {
       iovec part{static_cast<char*>(pieces[i].iov_base) + from, size};
       return call(part, done == 0 && from == 0);
     });
@@ -184,14 +192,19 @@ bool fits_always(const iovec* pieces, size_t count) {
   return size <= PIPE_BUF;
 }
 
+bool wants_all(int descriptor, int flags) {
+  return (flags & MSG_WAITALL) != 0 && (flags & (MSG_PEEK | MSG_DONTWAIT)) == 0 && waits(descriptor) &&
+         is_stream(descriptor);
+}
+
 // Reads, and with MSG_WAITALL until all is there.
 template <typename Call>
-ssize_t get(int descriptor, size_t size, int flags, uint64_t pc, Call call) {
+ssize_t get(const FallibleCall& what, int descriptor, size_t size, int flags, uint64_t pc, Call call) {
   const bool may_wait = waits(descriptor) && (flags & MSG_DONTWAIT) == 0;
-  const bool all = may_wait && (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0 && is_stream(descriptor);
+  const bool all = wants_all(descriptor, flags);
   size_t done = 0;
   do {
-    const ssize_t result = transfer(descriptor, POLLIN, may_wait, pc,
+    const ssize_t result = transfer(what, descriptor, POLLIN, may_wait, pc,
                                     [&] { return call(done, all ? flags & ~MSG_WAITALL : flags); });
     if (result <= 0) return done > 0 ? static_cast<ssize_t>(done) : result;
     done += static_cast<size_t>(result);
@@ -206,6 +219,8 @@ using namespace slalom;
 using namespace slalom::preload;
 
 #define FROM __builtin_return_address(0)
+// To what is none of our channels.
+#define PASS_ON(name, ...) SLALOM_PASS_ON(name, name, {}, -1, __VA_ARGS__)
 
 SLALOM_EXPORT int pipe(int* ends) noexcept {
   return pipe2(ends, 0);
@@ -236,10 +251,12 @@ SLALOM_EXPORT int eventfd(unsigned count, int flags) noexcept {
 SLALOM_EXPORT int close(int descriptor) {
   forget_random_device(descriptor);
   forget_set(descriptor);
+  if (runtime().controls() && has_lock(descriptor)) return close_locked(descriptor, SLALOM_PLACE());
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(close)(descriptor);
   Runtime& rt = runtime();
   const uint64_t object = object_of(descriptor);
   rt.arrive(OpKind::SemPost, object, SLALOM_PLACE());
+  if (leads_out(descriptor)) rt.note_change();
   forget_timer(descriptor);
   set_channel(descriptor, 0);
   const int result = SLALOM_REAL(close)(descriptor);
@@ -254,24 +271,23 @@ SLALOM_EXPORT ssize_t read(int descriptor, void* buffer, size_t size) {
     return static_cast<ssize_t>(size);
   }
   if (!runtime().controls() || !is_ours(descriptor))
-    return received(buffer, SLALOM_REAL(read)(descriptor, buffer, size), FROM);
+    return received(buffer, PASS_ON(read, descriptor, buffer, size), FROM);
   return received(buffer,
-                  transfer(descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(),
+                  transfer({CallId::read}, descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(),
                            [&] { return SLALOM_REAL(read)(descriptor, buffer, size); }),
                   FROM);
 }
 SLALOM_EXPORT ssize_t write(int descriptor, const void* buffer, size_t size) {
   sends(buffer, size, FROM);
-  if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(write)(descriptor, buffer, size);
+  if (!runtime().controls() || !is_ours(descriptor)) return PASS_ON(write, descriptor, buffer, size);
   const auto* bytes = static_cast<const char*>(buffer);
-  return put(descriptor, size, waits(descriptor), SLALOM_PLACE(),
+  return put({CallId::write}, descriptor, size, waits(descriptor), SLALOM_PLACE(),
              [&](size_t from, size_t part) { return SLALOM_REAL(write)(descriptor, bytes + from, part); });
 }
 SLALOM_EXPORT ssize_t recv(int descriptor, void* buffer, size_t size, int flags) {
-  if (!runtime().controls() || !is_ours(descriptor))
-    return SLALOM_REAL(recv)(descriptor, buffer, size, flags);
+  if (!runtime().controls() || !is_ours(descriptor)) return PASS_ON(recv, descriptor, buffer, size, flags);
   return received(buffer,
-                  get(descriptor, size, flags, SLALOM_PLACE(),
+                  get({CallId::recv}, descriptor, size, flags, SLALOM_PLACE(),
                       [&](size_t done, int now) {
                         return SLALOM_REAL(recv)(descriptor, static_cast<char*>(buffer) + done, size - done,
                                                  now);
@@ -280,11 +296,10 @@ SLALOM_EXPORT ssize_t recv(int descriptor, void* buffer, size_t size, int flags)
 }
 SLALOM_EXPORT ssize_t send(int descriptor, const void* buffer, size_t size, int flags) {
   sends(buffer, size, FROM);
-  if (!runtime().controls() || !is_ours(descriptor))
-    return SLALOM_REAL(send)(descriptor, buffer, size, flags);
+  if (!runtime().controls() || !is_ours(descriptor)) return PASS_ON(send, descriptor, buffer, size, flags);
   const auto* bytes = static_cast<const char*>(buffer);
   return put(
-      descriptor, size, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
+      {CallId::send}, descriptor, size, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
       [&](size_t from, size_t part) { return SLALOM_REAL(send)(descriptor, bytes + from, part, flags); });
 }
 SLALOM_EXPORT int eventfd_read(int descriptor, eventfd_t* value) {
@@ -297,29 +312,29 @@ SLALOM_EXPORT int eventfd_write(int descriptor, eventfd_t value) {
 SLALOM_EXPORT ssize_t readv(int descriptor, const iovec* parts, int count) {
   const size_t number = count > 0 ? static_cast<size_t>(count) : 0;
   if (!runtime().controls() || !is_ours(descriptor))
-    return received(parts, number, SLALOM_REAL(readv)(descriptor, parts, count), FROM);
+    return received(parts, number, PASS_ON(readv, descriptor, parts, count), FROM);
   return received(parts, number,
-                  transfer(descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(),
+                  transfer({CallId::readv}, descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(),
                            [&] { return SLALOM_REAL(readv)(descriptor, parts, count); }),
                   FROM);
 }
 SLALOM_EXPORT ssize_t writev(int descriptor, const iovec* parts, int count) {
   sends(parts, count > 0 ? static_cast<size_t>(count) : 0, FROM);
-  if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(writev)(descriptor, parts, count);
+  if (!runtime().controls() || !is_ours(descriptor)) return PASS_ON(writev, descriptor, parts, count);
   const bool may_wait = waits(descriptor);
   if (may_wait && count > 0 && !fits_always(parts, static_cast<size_t>(count)) && is_stream(descriptor))
-    return put_pieces(descriptor, parts, static_cast<size_t>(count), SLALOM_PLACE(), [&](iovec& part, bool) {
-      return SLALOM_REAL(write)(descriptor, part.iov_base, part.iov_len);
-    });
-  return transfer(descriptor, POLLOUT, may_wait, SLALOM_PLACE(),
+    return put_pieces(
+        {CallId::writev}, descriptor, parts, static_cast<size_t>(count), SLALOM_PLACE(),
+        [&](iovec& part, bool) { return SLALOM_REAL(write)(descriptor, part.iov_base, part.iov_len); });
+  return transfer({CallId::writev}, descriptor, POLLOUT, may_wait, SLALOM_PLACE(),
                   [&] { return SLALOM_REAL(writev)(descriptor, parts, count); });
 }
 SLALOM_EXPORT ssize_t recvfrom(int descriptor, void* buffer, size_t size, int flags, sockaddr* from,
                                socklen_t* length) {
   if (!runtime().controls() || !is_ours(descriptor))
-    return SLALOM_REAL(recvfrom)(descriptor, buffer, size, flags, from, length);
+    return PASS_ON(recvfrom, descriptor, buffer, size, flags, from, length);
   return received(buffer,
-                  get(descriptor, size, flags, SLALOM_PLACE(),
+                  get({CallId::recvfrom}, descriptor, size, flags, SLALOM_PLACE(),
                       [&](size_t done, int now) {
                         return SLALOM_REAL(recvfrom)(descriptor, static_cast<char*>(buffer) + done,
                                                      size - done, now, from, length);
@@ -330,26 +345,28 @@ SLALOM_EXPORT ssize_t sendto(int descriptor, const void* buffer, size_t size, in
                              socklen_t length) {
   sends(buffer, size, FROM);
   if (!runtime().controls() || !is_ours(descriptor))
-    return SLALOM_REAL(sendto)(descriptor, buffer, size, flags, to, length);
+    return PASS_ON(sendto, descriptor, buffer, size, flags, to, length);
   const auto* bytes = static_cast<const char*>(buffer);
-  return put(descriptor, size, waits(descriptor) && (flags & MSG_DONTWAIT) == 0, SLALOM_PLACE(),
-             [&](size_t from, size_t part) {
+  return put({CallId::sendto}, descriptor, size, waits(descriptor) && (flags & MSG_DONTWAIT) == 0,
+             SLALOM_PLACE(), [&](size_t from, size_t part) {
                return SLALOM_REAL(sendto)(descriptor, bytes + from, part, flags, to, length);
              });
 }
 SLALOM_EXPORT ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
-  if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(recvmsg)(descriptor, message, flags);
-  return received(message->msg_iov, message->msg_iovlen,
-                  transfer(descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0,
-                           SLALOM_PLACE(), [&] { return SLALOM_REAL(recvmsg)(descriptor, message, flags); }),
-                  FROM);
+  if (!runtime().controls() || !is_ours(descriptor)) return PASS_ON(recvmsg, descriptor, message, flags);
+  if (wants_all(descriptor, flags)) return receive_all(descriptor, message, flags);
+  return received(
+      message->msg_iov, message->msg_iovlen,
+      transfer({CallId::recvmsg}, descriptor, POLLIN, waits(descriptor) && (flags & MSG_DONTWAIT) == 0,
+               SLALOM_PLACE(), [&] { return SLALOM_REAL(recvmsg)(descriptor, message, flags); }),
+      FROM);
 }
 SLALOM_EXPORT ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
   sends(message->msg_iov, message->msg_iovlen, FROM);
-  if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(sendmsg)(descriptor, message, flags);
+  if (!runtime().controls() || !is_ours(descriptor)) return PASS_ON(sendmsg, descriptor, message, flags);
   const bool may_wait = waits(descriptor) && (flags & MSG_DONTWAIT) == 0;
   if (may_wait && !fits_always(message->msg_iov, message->msg_iovlen) && is_stream(descriptor))
-    return put_pieces(descriptor, message->msg_iov, message->msg_iovlen, SLALOM_PLACE(),
+    return put_pieces({CallId::sendmsg}, descriptor, message->msg_iov, message->msg_iovlen, SLALOM_PLACE(),
                       [&](iovec& part, bool first) {
                         msghdr piece = *message;
                         piece.msg_iov = &part;
@@ -357,21 +374,21 @@ SLALOM_EXPORT ssize_t sendmsg(int descriptor, const msghdr* message, int flags) 
                         if (!first) piece.msg_controllen = 0;  // what goes with it goes once
                         return SLALOM_REAL(sendmsg)(descriptor, &piece, flags);
                       });
-  return transfer(descriptor, POLLOUT, may_wait, SLALOM_PLACE(),
+  return transfer({CallId::sendmsg}, descriptor, POLLOUT, may_wait, SLALOM_PLACE(),
                   [&] { return SLALOM_REAL(sendmsg)(descriptor, message, flags); });
 }
 
 SLALOM_EXPORT int socket(int domain, int type, int protocol) noexcept {
-  const int result = SLALOM_REAL(socket)(domain, type, protocol);
+  const int result = PASS_ON(socket, domain, type, protocol);
   if (result >= 0 && runtime().controls()) add_socket(result);
   return result;
 }
 SLALOM_EXPORT int accept4(int descriptor, sockaddr* from, socklen_t* length, int flags) {
   if (!runtime().controls() || !is_ours(descriptor))
-    return SLALOM_REAL(accept4)(descriptor, from, length, flags);
-  const auto result = static_cast<int>(transfer(descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(), [&] {
-    return SLALOM_REAL(accept4)(descriptor, from, length, flags);
-  }));
+    return SLALOM_PASS_ON(accept4, accept, {}, -1, descriptor, from, length, flags);
+  const auto result =
+      static_cast<int>(transfer({CallId::accept}, descriptor, POLLIN, waits(descriptor), SLALOM_PLACE(),
+                                [&] { return SLALOM_REAL(accept4)(descriptor, from, length, flags); }));
   if (result >= 0) add_socket(result);
   if (result >= 0 && comes_from_outside(result)) runtime().note_uncontrolled(Uncontrolled::Outside);
   return result;
@@ -381,14 +398,15 @@ SLALOM_EXPORT int accept(int descriptor, sockaddr* from, socklen_t* length) {
   return accept4(descriptor, from, length, 0);
 }
 SLALOM_EXPORT int connect(int descriptor, const sockaddr* to, socklen_t length) {
-  if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(connect)(descriptor, to, length);
+  if (!runtime().controls() || !is_ours(descriptor)) return PASS_ON(connect, descriptor, to, length);
   const uint64_t pc = SLALOM_PLACE();
+  const FallibleCall what{CallId::connect, found_at(to, length)};
   // To one of this machine it waits for an accept() once enough others wait for that: there it is tried
   // again.
   const long flags = raw_syscall(SYS_fcntl, descriptor, F_GETFL);
   const bool retries = to != nullptr && to->sa_family == AF_UNIX && (flags & O_NONBLOCK) == 0;
   for (;;) {
-    const auto result = static_cast<int>(transfer(descriptor, POLLOUT, false, pc, [&] {
+    const auto result = static_cast<int>(transfer(what, descriptor, POLLOUT, false, pc, [&] {
       if (retries) raw_syscall(SYS_fcntl, descriptor, F_SETFL, flags | O_NONBLOCK);
       const int connected = SLALOM_REAL(connect)(descriptor, to, length);
       const int error = errno;
@@ -400,41 +418,29 @@ SLALOM_EXPORT int connect(int descriptor, const sockaddr* to, socklen_t length) 
   }
 }
 SLALOM_EXPORT int shutdown(int descriptor, int how) noexcept {
-  if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(shutdown)(descriptor, how);
+  if (!runtime().controls() || !is_ours(descriptor)) return PASS_ON(shutdown, descriptor, how);
   bool& cancellable = runtime().me().cancellable;  // unlike the others
   const bool before = std::exchange(cancellable, false);
-  const ssize_t result = transfer(descriptor, POLLOUT, false, SLALOM_PLACE(),
-                                  [&] { return SLALOM_REAL(shutdown)(descriptor, how); });
+  const ssize_t result = transfer({CallId::shutdown}, descriptor, POLLOUT, false, SLALOM_PLACE(), [&] {
+    if (leads_out(descriptor)) runtime().note_change();
+    return SLALOM_REAL(shutdown)(descriptor, how);
+  });
   cancellable = before;
   return static_cast<int>(result);
 }
 
 SLALOM_EXPORT int dup(int descriptor) noexcept {
   const int result = SLALOM_REAL(dup)(descriptor);
-  return runtime().controls() ? rename(descriptor, result) : result;
+  return runtime().controls() ? rename_channel(descriptor, result) : result;
 }
 SLALOM_EXPORT int dup2(int descriptor, int other) noexcept {
   const int result = SLALOM_REAL(dup2)(descriptor, other);
-  return runtime().controls() ? rename(descriptor, result) : result;
+  return runtime().controls() ? rename_channel(descriptor, result) : result;
 }
 SLALOM_EXPORT int dup3(int descriptor, int other, int flags) noexcept {
   const int result = SLALOM_REAL(dup3)(descriptor, other, flags);
-  return runtime().controls() ? rename(descriptor, result) : result;
+  return runtime().controls() ? rename_channel(descriptor, result) : result;
 }
-#define FCNTL(name)                                                              \
-  SLALOM_EXPORT int name(int descriptor, int command, ...) {                     \
-    va_list list;                                                                \
-    va_start(list, command);                                                     \
-    void* argument = va_arg(list, void*);                                        \
-    va_end(list);                                                                \
-    const int result = SLALOM_REAL(name)(descriptor, command, argument);         \
-    const bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;        \
-    return copies && runtime().controls() ? rename(descriptor, result) : result; \
-  }
-FCNTL(fcntl)
-FCNTL(fcntl64)
-#undef FCNTL
-
 // Signals that nobody handles are left to the kernel, also those that the program sends to itself.
 SLALOM_EXPORT int signalfd(int descriptor, const sigset_t* set, int flags) noexcept {
   const int result = SLALOM_REAL(signalfd)(descriptor, set, flags);

@@ -2,6 +2,8 @@
 // counters and what waits for these.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 
 namespace slalom::preload {
@@ -9,11 +11,17 @@ namespace slalom::preload {
 inline constexpr int kMostDescriptors = 1024;
 
 bool is_ours(int descriptor);
-bool leads_out(int descriptor);      // out of the program, perhaps
-bool has_sockets();                  // any that are no pairs
-int other_name(int descriptor);      // of the same channel, of one of ours; -1: it has none
-uint64_t object_of(int descriptor);  // of one of ours; both ends of one channel are one object
-void add_channel(int descriptor);    // a new one, with one end
+bool leads_out(int descriptor);                     // out of the program, perhaps
+bool has_sockets();                                 // any that are no pairs
+int other_name(int descriptor);                     // of the same channel, of one of ours; -1: it has none
+uint64_t object_of(int descriptor);                 // of one of ours; both ends of one channel are one object
+void add_channel(int descriptor);                   // a new one, with one end
+uint32_t new_channel();                             // the number of another one
+void set_channel(int descriptor, uint32_t number);  // it is an end of that; 0: of none
+int rename_channel(int from, int to);               // another name for the same one; gives that
+
+// recvmsg() with MSG_WAITALL, of a stream (preload/messages.cc).
+ssize_t receive_all(int descriptor, msghdr* message, int flags);
 
 // What an epoll set waits for (preload/polls.cc), when its descriptor is closed or gets another name.
 void forget_set(int descriptor);

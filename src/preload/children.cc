@@ -88,7 +88,7 @@ struct Cloned {
 };
 int run_cloned(void* data) {
   const Cloned cloned = *static_cast<Cloned*>(data);
-  runtime().leave();
+  runtime().become_child();
   return cloned.function(cloned.argument);
 }
 
@@ -99,9 +99,9 @@ using namespace slalom;
 using namespace slalom::preload;
 
 SLALOM_EXPORT pid_t wait4(pid_t child, int* status, int options, rusage* use) {
-  if (!runtime().controls()) return SLALOM_REAL(wait4)(child, status, options, use);
-  return wait_for_child(as_waitid(child, options), SLALOM_PLACE(),
-                        [&] { return SLALOM_REAL(wait4)(child, status, options, use); });
+  const pid_t real = runtime().real_process(child);
+  const auto wait = [&] { return runtime().number_of(SLALOM_REAL(wait4)(real, status, options, use)); };
+  return runtime().controls() ? wait_for_child(as_waitid(real, options), SLALOM_PLACE(), wait) : wait();
 }
 SLALOM_EXPORT pid_t wait3(int* status, int options, rusage* use) {
   return wait4(-1, status, options, use);
@@ -113,9 +113,14 @@ SLALOM_EXPORT pid_t wait(int* status) {
   return wait4(-1, status, 0, nullptr);
 }
 SLALOM_EXPORT int waitid(idtype_t kind, id_t id, siginfo_t* info, int options) {
-  if (!runtime().controls()) return SLALOM_REAL(waitid)(kind, id, info, options);
-  return wait_for_child({kind, static_cast<int>(id), options}, SLALOM_PLACE(),
-                        [&] { return SLALOM_REAL(waitid)(kind, id, info, options); });
+  if (kind == P_PID || kind == P_PGID) id = static_cast<id_t>(runtime().real_process(static_cast<int>(id)));
+  const auto wait = [&] {
+    const int result = SLALOM_REAL(waitid)(kind, id, info, options);
+    if (result == 0 && info != nullptr) info->si_pid = runtime().number_of(info->si_pid);
+    return result;
+  };
+  return runtime().controls() ? wait_for_child({kind, static_cast<int>(id), options}, SLALOM_PLACE(), wait)
+                              : wait();
 }
 
 SLALOM_EXPORT int system(const char* command) {
@@ -140,7 +145,7 @@ SLALOM_EXPORT int pclose(FILE* stream) {
     pid_t started = 0;                                                                                 \
     const int result = SLALOM_REAL(name)(&started, path, actions, attributes, arguments, environment); \
     if (result != 0) return result;                                                                    \
-    if (runtime().executes()) runtime().note_child(started);                                           \
+    if (runtime().executes()) started = runtime().note_child(started);                                 \
     if (child != nullptr) *child = started;                                                            \
     return 0;                                                                                          \
   }
@@ -206,6 +211,5 @@ SLALOM_EXPORT int clone(int (*function)(void*), void* stack, int flags, void* ar
   runtime().note_uncontrolled(Uncontrolled::Fork);
   Cloned cloned{function, argument};
   const int child = SLALOM_REAL(clone)(run_cloned, stack, flags, &cloned, parents, local, childs);
-  if (child > 0) runtime().note_child(child);
-  return child;
+  return child > 0 ? runtime().note_child(child) : child;
 }

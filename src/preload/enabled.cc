@@ -73,6 +73,10 @@ bool Runtime::available(uint32_t index) const {
       return ((pending | agent.signals | agent.arrived | arrived_) &
               *static_cast<const uint64_t*>(agent.object)) != 0;
     }
+    case Need::Kernel: {
+      const auto& wait = *static_cast<const KernelWait*>(agent.object);
+      return wait.can_go_on(wait);
+    }
     case Need::Child:
       return has_changed(*static_cast<const ChildWait*>(agent.object));
     case Need::PiLock: {
@@ -163,6 +167,9 @@ void Runtime::list_holders() {
       for (uint32_t h = 0; h < read_hold_count_; ++h)
         if (read_holds_[h].lock == agent.object) add(i, read_holds_[h].agent);
     }
+    if (agent.need == Need::Kernel)
+      for (uint32_t h = 0; h < read_hold_count_; ++h)
+        if (object_id(read_holds_[h].lock) == slot(i).object) add(i, read_holds_[h].agent);
     if (agent.need == Need::AgentEnd) add(i, agent.target);
     if (agent.need == Need::PiLock) add(i, pi_owner(agent.object));
   }
@@ -192,9 +199,9 @@ void Runtime::hold_read(const void* lock) {
   if (read_hold_count_ < kMostReadHolds) read_holds_[read_hold_count_++] = {lock, self()};
 }
 
-bool Runtime::drop_read(const void* lock) {
+bool Runtime::drop_read(const void* lock, uint32_t agent) {
   for (uint32_t i = 0; i < read_hold_count_; ++i) {
-    if (read_holds_[i].lock != lock || read_holds_[i].agent != self()) continue;
+    if (read_holds_[i].lock != lock || read_holds_[i].agent != agent) continue;
     read_holds_[i] = read_holds_[--read_hold_count_];
     return true;
   }

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "preload/debugger.h"
+#include "preload/kernel_waits.h"
 #include "preload/orphans.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
@@ -168,6 +169,8 @@ void Runtime::serve() {
     futex_wake(channel_->parent_turn);
   };
   prepare_places();
+  note_modules();
+  prepare_left_behind();
   const bool adopts = adopt_orphans();
   to_parent(Phase::Ready);
   for (;;) {
@@ -191,6 +194,7 @@ void Runtime::serve() {
     while (raw_syscall(SYS_wait4, child, reinterpret_cast<long>(&status)) == -EINTR) {
     }
     if (adopts) end_orphans();
+    remove_left_behind();
     channel_->wait_status = status;
     to_parent(Phase::Over);
   }

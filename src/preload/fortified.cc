@@ -1,7 +1,9 @@
 // What a program built with _FORTIFY_SOURCE calls: the same functions with the size of the buffer, which libc
 // checks before.
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,6 +32,30 @@ SLALOM_EXPORT int __ppoll_chk(pollfd* wanted, nfds_t count, const timespec* time
                               size_t room) {
   if (count > room / sizeof *wanted) __chk_fail();
   return ppoll(wanted, count, time, mask);
+}
+SLALOM_EXPORT ssize_t __pread_chk(int descriptor, void* buffer, size_t size, off_t at, size_t room) {
+  if (size > room) __chk_fail();
+  return pread(descriptor, buffer, size, at);
+}
+SLALOM_EXPORT ssize_t __pread64_chk(int descriptor, void* buffer, size_t size, off64_t at, size_t room) {
+  if (size > room) __chk_fail();
+  return pread64(descriptor, buffer, size, at);
+}
+SLALOM_EXPORT ssize_t __readlink_chk(const char* path, char* buffer, size_t size, size_t room) {
+  if (size > room) __chk_fail();
+  return readlink(path, buffer, size);
+}
+SLALOM_EXPORT ssize_t __readlinkat_chk(int folder, const char* path, char* buffer, size_t size, size_t room) {
+  if (size > room) __chk_fail();
+  return readlinkat(folder, path, buffer, size);
+}
+SLALOM_EXPORT char* __realpath_chk(const char* path, char* buffer, size_t room) {
+  if (room < PATH_MAX) __chk_fail();
+  return realpath(path, buffer);
+}
+SLALOM_EXPORT char* __getcwd_chk(char* buffer, size_t size, size_t room) {
+  if (size > room) __chk_fail();
+  return getcwd(buffer, size);
 }
 // Without a mode: nothing is created.
 SLALOM_EXPORT int __open_2(const char* path, int flags) {

@@ -10,6 +10,7 @@
 #include <wchar.h>
 
 #include "preload/accesses.h"
+#include "preload/errors.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 
@@ -239,11 +240,11 @@ SLALOM_EXPORT char* slalom_strstr(const char* text, const char* part) noexcept {
 // random.cc.
 SLALOM_EXPORT ssize_t pwrite(int descriptor, const void* buffer, size_t size, off_t at) {
   sends(buffer, size, FROM);
-  return SLALOM_REAL(pwrite)(descriptor, buffer, size, at);
+  return SLALOM_PASS_ON(pwrite, pwrite, {}, -1, descriptor, buffer, size, at);
 }
 SLALOM_EXPORT ssize_t pwrite64(int descriptor, const void* buffer, size_t size, off64_t at) {
   sends(buffer, size, FROM);
-  return SLALOM_REAL(pwrite64)(descriptor, buffer, size, at);
+  return SLALOM_PASS_ON(pwrite64, pwrite, {}, -1, descriptor, buffer, size, at);
 }
 
 // The same, as called by a program built with -D_FORTIFY_SOURCE.

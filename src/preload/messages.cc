@@ -1,9 +1,31 @@
-// Calls for several messages at once: recvmmsg and sendmmsg, as so many calls for one.
+// Calls for several messages at once, recvmmsg and sendmmsg, as so many calls for one. And one for a message
+// that comes in parts.
 #include <sys/socket.h>
 
 #include "preload/channels.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
+
+namespace slalom::preload {
+
+ssize_t receive_all(int descriptor, msghdr* message, int flags) {
+  const ssize_t first = recvmsg(descriptor, message, flags & ~MSG_WAITALL);
+  if (first <= 0) return first;
+  size_t done = static_cast<size_t>(first), before = 0;  // what the pieces before can hold
+  for (size_t i = 0; i < message->msg_iovlen; before += message->msg_iov[i++].iov_len) {
+    const iovec& piece = message->msg_iov[i];
+    if (done >= before + piece.iov_len) continue;
+    const size_t filled = done - before;
+    const ssize_t more =
+        recv(descriptor, static_cast<char*>(piece.iov_base) + filled, piece.iov_len - filled, flags);
+    if (more <= 0) break;
+    done += static_cast<size_t>(more);
+    if (done < before + piece.iov_len) break;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+}  // namespace slalom::preload
 
 using namespace slalom::preload;
 

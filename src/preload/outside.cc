@@ -42,6 +42,7 @@ bool Runtime::await_outside(bool for_long) {
     const Agent& agent = agents_[i];
     if (ended(i)) continue;
     for_child = for_child || agent.need == Need::Child;
+    leads_out = leads_out || (agent.need == Need::Kernel && agent.outside && !is_held(slot(i).object));
     if (agent.need != Need::Descriptors || (!agent.outside && !children)) continue;
     leads_out = leads_out || agent.outside;
     const auto* theirs = static_cast<const pollfd*>(agent.object);
@@ -63,6 +64,13 @@ bool Runtime::await_outside(bool for_long) {
     channel_->waits_outside = endless ? Outside::Endless : Outside::Bounded;
     raw_syscall(SYS_poll, reinterpret_cast<long>(wanted), count, 1);
   }
+}
+
+// By one of the program's threads, as far as that is known.
+bool Runtime::is_held(uint64_t object) const {
+  for (uint32_t i = 0; i < read_hold_count_; ++i)
+    if (object_id(read_holds_[i].lock) == object) return true;
+  return false;
 }
 
 bool Runtime::children_live() const {

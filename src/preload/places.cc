@@ -88,9 +88,10 @@ bool Runtime::stops_at_atomic(uint64_t pc) const {
 
 // Unwinding costs more than all else that an operation does. But at a given return address the library's
 // functions have always as much on the stack: what unwinding has told of them once is kept.
-uint64_t Runtime::place(void* return_address, const void* stack) const {
+uint64_t Runtime::place(void* return_address, const void* stack) {
   uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
   if (!controls()) return pc;
+  look_for_modules();
   const uint64_t first = pc;
   auto* words = static_cast<const uint64_t*>(stack);
   for (int i = 0; i < kMostDeep; ++i) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "preload/fault_words.h"
+#include "preload/kernel_waits.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 #include "preload/tcache_key.h"
@@ -96,7 +97,12 @@ __attribute__((constructor(101))) void begin() {
   fix_tcache_key();
   hide_from_environment();
   mallopt(M_ARENA_MAX, 1);  // an arena of its own for each thread would cost more than it tells
-  on_exit([](int status, void*) { runtime().process_ends(status); }, nullptr);
+  on_exit(
+      [](int status, void*) {
+        runtime().look_for_modules();  // no operation was in the last ones
+        runtime().process_ends(status);
+      },
+      nullptr);
 }
 
 }  // namespace
@@ -135,7 +141,7 @@ SLALOM_EXPORT void __assert_fail(const char* condition, const char* file, unsign
   if (!runtime().controls()) SLALOM_REAL(__assert_fail)(condition, file, line, function);
   char text[400];
   snprintf(text, sizeof text, "%s", condition);
-  fflush(nullptr);
+  if (!any_stream_locked()) fflush(nullptr);
   dprintf(STDERR_FILENO, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, condition);
   runtime().fail(Ending::Kind::Assertion, SLALOM_PLACE(), text);
 }

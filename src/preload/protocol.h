@@ -21,7 +21,7 @@
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 7;
+inline constexpr uint32_t kVersion = 9;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
@@ -34,7 +34,9 @@ inline constexpr uint32_t kMostScoped = 1 << 16;
 inline constexpr uint32_t kMostOutside = 256;
 inline constexpr uint32_t kMostForeseen = 512;
 inline constexpr uint32_t kMostInMask = Forecast::kMostAgents;  // with more, no decision is foreseen
-inline constexpr uint32_t kTextBytes = 4096;
+inline constexpr uint32_t kMostErrors = 4096;                   // of calls, in an execution
+inline constexpr uint32_t kTextBytes = 8192;
+inline constexpr uint32_t kPathBytes = 1024;
 // Freed blocks that the target keeps aside: so many, of so many bytes together.
 inline constexpr uint32_t kMostKept = 1 << 12;
 inline constexpr uint64_t kMostKeptBytes = 16 << 20;
@@ -44,6 +46,10 @@ inline constexpr uint32_t kNobody = UINT32_MAX;
 inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
 inline constexpr uint64_t kSignalObject = kChannelObjects;  // the process's signals; channels count from 1
 inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
+// Locks of files, sets of System V semaphores and message queues of both kinds, by their order of first use.
+inline constexpr uint64_t kFileObjects = kTimerObjects + (uint64_t{1} << 32);
+inline constexpr uint64_t kSemaphoreObjects = kFileObjects + (uint64_t{1} << 32);
+inline constexpr uint64_t kQueueObjects = kSemaphoreObjects + (uint64_t{1} << 32);
 inline constexpr uint64_t kChildObject = kTimerObjects - 1;  // processes that the program has started
 inline constexpr int kDescriptor = 3;  // of the Channel, in a target that has this environment variable
 inline constexpr char kVariable[] = "SLALOM_CHANNEL";
@@ -54,6 +60,7 @@ enum class Phase : uint32_t {
   Running,  // an agent runs
   Choice,   // `choice` asks
   Drain,    // the records are full: read them, then let choice.current go on
+  Loaded,   // the same, for a module that was loaded after main() began: `loaded`
   Over,     // the execution has ended and nothing of it is left: `ending`, `wait_status`
   Refused,  // the target cannot be controlled: `message`
 };
@@ -77,6 +84,7 @@ enum class Uncontrolled : uint32_t {
   KernelIo = 128,     // asynchronous input and output in the kernel
   Program = 256,      // another one is started, or takes this one's place
   Signal = 512,       // from outside
+  Errors = 1024,      // more than are kept
 };
 
 // Does the target wait for something outside of its threads, rather than for its turn?
@@ -84,6 +92,24 @@ enum class Outside : uint32_t {
   No,
   Bounded,  // it gives up by itself
   Endless,
+};
+
+// What becomes of errors that calls give (preload/errors.h).
+enum class Errors : uint32_t {
+  Unkept,
+  Kept,
+  RepeatOutside,  // kept, and those in `repeated` come again if they do not depend on the schedule,
+  Repeat,         // or all of them
+};
+
+// As ErrorReturn.
+struct RepeatedError {
+  uint64_t agent;  // its id
+  uint64_t subject;
+  uint32_t ordinal;
+  uint32_t call;
+  int32_t error;
+  uint32_t outside;
 };
 
 struct Slot {
@@ -104,6 +130,9 @@ static_assert(sizeof(Slot) == 48);
 // Or a stop of `agent` which the target has passed, since it knew that `other` is next: slalom looks at it
 // when it is next asked. Or an agent that was made, or that waits for something else now. Of both, pc,
 // object, op and ops are those of the agent's slot.
+//
+// Or an error that a call gave the agent: `object` is the hash of what it was about, `state` the call's
+// number among the agent's, `value` the error, `size` the Call, `wrote`: it comes from outside.
 struct Record {
   uint64_t step;
   uint64_t pc;
@@ -115,7 +144,7 @@ struct Record {
   OpKind op;
   uint8_t size;   // of a stop: its ChoiceKind
   uint8_t wrote;  // of a stop: the agent's Slot::State
-  enum class What : uint8_t { Happened, Stop, Agent } what;
+  enum class What : uint8_t { Happened, Stop, Agent, Error } what;
   uint32_t text;
 };
 static_assert(sizeof(Record) == 56);
@@ -183,14 +212,21 @@ struct Channel {
   uint32_t wrapper_count, user_count;
   uint32_t scoped_count;      // of `scoped`; 0: the search switches everywhere
   uint32_t switches_outside;  // of all that is named there
+  Errors errors;
+  uint32_t repeated_count;  // of `repeated`
 
   // from the target
   uint32_t agent_count;
   uint32_t record_count;
   uint32_t text_used;
+  uint32_t error_count;  // that calls gave, also those that were too many to be told
   uint32_t uncontrolled;
   Outside waits_outside;
   uint64_t foreign_entry;  // the start routine of the first thread that is not controlled
+  struct {
+    Range range;
+    char path[kPathBytes];
+  } loaded;
   uint64_t steps;
   struct {
     uint32_t kind;  // ChoiceKind
@@ -226,7 +262,8 @@ struct Channel {
   Forecast forecast;
   int64_t priorities[kMostInMask];  // of its agents, by index
   FrameSize frames[kMostFrames];
-  ScopedCode scoped[kMostScoped];  // sorted, without overlaps
+  ScopedCode scoped[kMostScoped];       // sorted, without overlaps
+  RepeatedError repeated[kMostErrors];  // by agent, then by ordinal
 };
 
 }  // namespace slalom::preload

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "preload/accesses.h"
+#include "preload/errors.h"
+#include "preload/kernel_waits.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 
@@ -62,44 +64,52 @@ void fill_random(void* buffer, size_t size) {
 using namespace slalom;
 using namespace slalom::preload;
 
-#define OPEN(name)                                             \
-  SLALOM_EXPORT int name(const char* path, int flags, ...) {   \
-    va_list list;                                              \
-    va_start(list, flags);                                     \
-    const mode_t mode = va_arg(list, mode_t);                  \
-    va_end(list);                                              \
-    return opened(SLALOM_REAL(name)(path, flags, mode), path); \
+#define OPEN(name)                                                                \
+  SLALOM_EXPORT int name(const char* path, int flags, ...) {                      \
+    va_list list;                                                                 \
+    va_start(list, flags);                                                        \
+    const mode_t mode = va_arg(list, mode_t);                                     \
+    va_end(list);                                                                 \
+    if (runtime().controls() && is_fifo(AT_FDCWD, path))                          \
+      return open_fifo(AT_FDCWD, path, flags, SLALOM_PLACE());                    \
+    const Subject file = changed_at(path, (flags & O_CREAT) != 0);                \
+    return opened(SLALOM_PASS_ON(name, open, file, -1, path, flags, mode), path); \
   }
 OPEN(open)
 OPEN(open64)
 #undef OPEN
-#define OPEN_AT(name)                                                    \
-  SLALOM_EXPORT int name(int folder, const char* path, int flags, ...) { \
-    va_list list;                                                        \
-    va_start(list, flags);                                               \
-    const mode_t mode = va_arg(list, mode_t);                            \
-    va_end(list);                                                        \
-    return opened(SLALOM_REAL(name)(folder, path, flags, mode), path);   \
+#define OPEN_AT(name)                                                                       \
+  SLALOM_EXPORT int name(int folder, const char* path, int flags, ...) {                    \
+    va_list list;                                                                           \
+    va_start(list, flags);                                                                  \
+    const mode_t mode = va_arg(list, mode_t);                                               \
+    va_end(list);                                                                           \
+    if (runtime().controls() && is_fifo(folder, path))                                      \
+      return open_fifo(folder, path, flags, SLALOM_PLACE());                                \
+    const Subject file = changed_at(path, (flags & O_CREAT) != 0);                          \
+    return opened(SLALOM_PASS_ON(name, openat, file, -1, folder, path, flags, mode), path); \
   }
 OPEN_AT(openat)
 OPEN_AT(openat64)
 #undef OPEN_AT
 SLALOM_EXPORT FILE* fopen(const char* path, const char* mode) {
   if (runtime().controls() && names_random_device(path)) return open_stream();
-  return SLALOM_REAL(fopen)(path, mode);
+  if (runtime().controls() && is_fifo(AT_FDCWD, path)) return open_fifo_stream(path, mode, SLALOM_PLACE());
+  return SLALOM_PASS_ON(fopen, fopen, changed_at(path, mode[0] != 'r'), nullptr, path, mode);
 }
 SLALOM_EXPORT FILE* fopen64(const char* path, const char* mode) {
   if (runtime().controls() && names_random_device(path)) return open_stream();
-  return SLALOM_REAL(fopen64)(path, mode);
+  if (runtime().controls() && is_fifo(AT_FDCWD, path)) return open_fifo_stream(path, mode, SLALOM_PLACE());
+  return SLALOM_PASS_ON(fopen64, fopen, changed_at(path, mode[0] != 'r'), nullptr, path, mode);
 }
 
-#define PREAD(name, Offset)                                                              \
-  SLALOM_EXPORT ssize_t name(int descriptor, void* buffer, size_t size, Offset offset) { \
-    if (!runtime().controls() || !is_random_device(descriptor))                          \
-      return received(buffer, SLALOM_REAL(name)(descriptor, buffer, size, offset),       \
-                      __builtin_return_address(0));                                      \
-    fill_random(buffer, size);                                                           \
-    return static_cast<ssize_t>(size);                                                   \
+#define PREAD(name, Offset)                                                                          \
+  SLALOM_EXPORT ssize_t name(int descriptor, void* buffer, size_t size, Offset offset) {             \
+    if (!runtime().controls() || !is_random_device(descriptor))                                      \
+      return received(buffer, SLALOM_PASS_ON(name, pread, {}, -1, descriptor, buffer, size, offset), \
+                      __builtin_return_address(0));                                                  \
+    fill_random(buffer, size);                                                                       \
+    return static_cast<ssize_t>(size);                                                               \
   }
 PREAD(pread, off_t)
 PREAD(pread64, off64_t)

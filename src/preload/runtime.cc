@@ -251,6 +251,14 @@ void Runtime::tell_agent(uint32_t index) {
        0});
 }
 
+void Runtime::tell_error(Record record) {
+  record.step = channel_->steps;
+  record.agent = self();
+  record.other = kNobody;
+  record.what = Record::What::Error;
+  add(record);
+}
+
 void Runtime::retire(bool yielded) {
   ++channel_->slots[self()].ops;
   if (++channel_->steps == channel_->show_at) slalom_failed("the last step of the finding");
@@ -297,6 +305,7 @@ uint32_t Runtime::begin_execution(pthread_t first) {
   clock_reads_ = 0;
   random_ = kRandomSeed;
   arrived_ = came_ = 0;
+  changer_ = kNobody;
   child_count_ = shared_wakes_ = 0;
   yielded_ = false;
   read_hold_count_ = 0;

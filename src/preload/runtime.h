@@ -38,11 +38,13 @@ enum class Need : uint8_t {
   Timer,        // its time comes
   Sleep,        // nothing, but a handler ends it
   PiLock,       // a futex that is a lock and names its owner
+  Kernel,       // what the kernel says when it is asked
   Wakeup,
 };
 
 inline constexpr uint64_t kNever = UINT64_MAX;
-inline constexpr int kPid = 4000;  // of the program; its threads count from there
+inline constexpr int kPid = 4000;           // of the program; its threads count from there,
+inline constexpr int kFirstChild = 20'000;  // and the processes that it starts from here
 
 // What a handler that runs meanwhile does to a call that waits.
 enum class OnSignal : uint8_t {
@@ -54,6 +56,12 @@ enum class OnSignal : uint8_t {
 // Which process is waited for: as waitid() is asked.
 struct ChildWait {
   int kind, id, options;
+};
+
+// What only the kernel can say, or libc: may the call go on? Asking changes nothing. Those who wait derive
+// from it.
+struct KernelWait {
+  bool (*can_go_on)(const KernelWait&);
 };
 
 // Where an agent was when it last began an operation in code that is one step to the search, from the
@@ -85,13 +93,15 @@ struct Agent {
   uint32_t target = kNobody;                      // who is joined
   uint32_t spawned = 0;
   uint32_t spurious = 0;  // wake-ups so far
+  uint32_t calls = 0;     // that could fail (preload/errors.h)
+  uint32_t repeated = 0;  // which of the errors that come again is next, plus 1; 0: not known yet
   AtomicCall atomic_call;
   Need need = Need::Nothing;
   bool yielded = false;
   bool patient = false;  // its time runs out only when nothing else can run
   bool woken = false;    // out of Need::Wakeup, by another agent
   bool waited = false;   // it had nothing of what it needed, when it was last given its turn
-  bool outside = false;  // one of its descriptors may lead out of the program
+  bool outside = false;  // what it waits for may come from outside of the program
   OnSignal on_signal = OnSignal::GoesOn;
   bool interrupted = false;  // the call that said so was ended
   bool detached = false;
@@ -177,14 +187,24 @@ class Runtime {
   // A signal came from outside, at any moment and in any thread: it is looked at when who runs stops next.
   void signal_came(int signal) { __atomic_fetch_or(&came_, uint64_t{1} << (signal - 1), __ATOMIC_RELAXED); }
   uint64_t take_signals_that_came() { return __atomic_exchange_n(&came_, 0, __ATOMIC_RELAXED); }
-  // Processes that the program has started.
-  void note_child(int pid) {
-    if (child_count_ < kMostChildren) children_[child_count_] = pid;
-    ++child_count_;
-  }
+  // Processes that the program has started; it knows them by numbers that are the same each time
+  // (preload/pids.cc).
+  int note_child(int real);  // gives that number
+  void become_child();       // in one that it has forked, which ends being controlled,
+  void become_grandchild() { own_number_ = 0; }
+  int own_number() const { return own_number_; }  // of such a child; 0: none
+  // What a process id stands for that the program was given, and the other way round. Negative: a group.
+  int real_process(int number) const;
+  int number_of(int real) const;
   bool has_children() const { return (channel_->uncontrolled & kStartsProcesses) != 0; }  // or had some
   // Around a call of libc that waits for these, or for who knows what, outside of the program.
   void set_outside(Outside how) { channel_->waits_outside = how; }
+
+  // Around a call that may fail for reasons outside of the program (preload/errors.h): true: it gives this
+  // error again, and is not made. Else what it gave; 0: it succeeded.
+  [[gnu::noinline]] bool repeats_error(const struct FallibleCall& what, int& error);
+  [[gnu::noinline]] void note_result(const struct FallibleCall& what, int error);
+  void note_change();  // the running agent has changed what others may find outside
 
   // Held by an agent that has ended, and of the kind that tells the next one so.
   bool is_abandoned(const pthread_mutex_t* mutex) const;
@@ -203,7 +223,8 @@ class Runtime {
   uint64_t random();
 
   void hold_read(const void* lock);
-  bool drop_read(const void* lock);  // false: the running agent does not hold it
+  bool drop_read(const void* lock) { return drop_read(lock, self()); }  // false: it does not hold it
+  bool drop_read(const void* lock, uint32_t agent);
 
   // The life of an execution: the first agent is added, and is to call begin_first() at its first turn.
   void attach(Channel* channel) { channel_ = channel; }
@@ -216,17 +237,21 @@ class Runtime {
   bool connected() const;  // is this process a target, and nothing else?
   void serve();
   void leave();  // in a process that the target has forked: no more control
-  // There: what a process id stands for that the target was given for itself.
-  int real_process(int pid) const;
-  bool is_execution(int pid) const { return process_ != 0 && pid == process_; }  // by its real number
   void find_allocator();
 
   // Where in the user's own code an operation is: `return_address`, or a caller's.
   // `stack`: just above where that was stored, if known.
-  uint64_t place(void* return_address, const void* stack = nullptr) const;
+  uint64_t place(void* return_address, const void* stack = nullptr);
   void prepare_places()
       const;  // the unwinder does at its first use what an execution would take for the target's
   bool is_user_code(uint64_t pc) const;
+  // Code that is loaded after main() began (preload/modules.cc): slalom is told of it before it is first
+  // seen.
+  void note_modules();  // those that are there then
+  void load_modules() { looks_ = kMostLooks; }
+  void look_for_modules() {
+    if (looks_ != 0) find_modules();
+  }
   // In the user's modules, but of the C++ library's headers? Mostly it is not, and the same ones come again
   // and again.
   bool is_library_code(uint64_t pc) const { return known_outside(pc) != pc && find_in_library(pc); }
@@ -246,6 +271,8 @@ class Runtime {
   };
   static constexpr uint32_t kMostReadHolds = 512;
   static constexpr uint32_t kMostChildren = 64;
+  // All of a dlopen() is there when the first constructor runs; before, the loader just allocates memory.
+  static constexpr uint32_t kMostLooks = 256;
   static constexpr auto kStartsProcesses =
       static_cast<uint32_t>(Uncontrolled::Fork) | static_cast<uint32_t>(Uncontrolled::Program);
 
@@ -254,6 +281,7 @@ class Runtime {
     return channel_->outside[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostOutside];
   }
   [[gnu::noinline]] bool find_in_library(uint64_t pc) const;
+  [[gnu::noinline, gnu::cold]] void find_modules();
   bool wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                      uint32_t count);
   // By a signal, or since it may be cancelled anywhere.
@@ -271,6 +299,7 @@ class Runtime {
   bool wait_outside(bool for_long);
   bool await_outside(bool for_long);
   bool children_live() const;
+  bool is_held(uint64_t object) const;
   bool wake_shared(bool again);
   [[gnu::noinline, gnu::cold]] void let_children_run();
   void list_holders();
@@ -298,10 +327,16 @@ class Runtime {
   void order_agent(uint32_t index);
   void tell_stop(ChoiceKind kind, uint32_t next, uint64_t enabled);
   void tell_agent(uint32_t index);
+  bool is_from_outside(const struct Subject& subject, int error) const;
+  const RepeatedError* find_repeated(uint32_t ordinal);
+  void keep_error(const struct FallibleCall& what, int error);
+  void tell_error(Record record);
 
+  static constexpr uint32_t kSeveral = kNobody - 1;
   Channel* channel_ = nullptr;
   bool on_ = false;
   bool accesses_seen_ = false;
+  uint32_t looks_ = 0;          // so often is still looked for modules that it may have loaded by itself
   Range allocator_{};           // code of a shared library; empty: it is libc's
   uint32_t ran_last_ = 0;       // kept for a debugger
   uint32_t enabled_ = 0;        // how many can run, as refresh() has found
@@ -313,9 +348,11 @@ class Runtime {
   uint64_t random_ = 0;
   uint64_t arrived_ = 0;
   uint64_t came_ = 0;
+  uint32_t changer_ = kNobody;  // who has changed what is outside, in this execution; or kSeveral
   uint32_t child_count_ = 0;
   uint32_t shared_wakes_ = 0;
-  int32_t children_[kMostChildren];
+  int32_t children_[kMostChildren];  // their real numbers
+  int own_number_ = 0;
   uint32_t clock_reads_ = 0;  // since the last operation
   uint32_t read_hold_count_ = 0;
   int process_ = 0;  // of the execution

@@ -153,7 +153,7 @@ int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc, 
           raw_syscall(SYS_rt_sigtimedwait, reinterpret_cast<long>(set), reinterpret_cast<long>(&info),
                       reinterpret_cast<long>(&now), sizeof(uint64_t));
       signal = taken > 0 ? static_cast<int>(taken) : 0;
-      if (signal > 0 && info.si_pid == raw_syscall(SYS_getpid)) info.si_pid = getpid();
+      if (signal > 0) info.si_pid = rt.number_of(info.si_pid);
     }
   }
   rt.tell(in_time ? OpKind::SemWait : OpKind::TimerFire, kSignalObject, 1);

@@ -1,6 +1,6 @@
 // System calls made through syscall(): futexes, which C++20's waiting operations and std::future are made of
-// (preload/futexes.h), and what names the process. Also what a program could see differently from run to run:
-// pids, and the number of processors.
+// (preload/futexes.h), and what else is controlled under a name of libc's. Also fork(), and what a program
+// could see differently from run to run: the number of processors.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,8 +10,11 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/msg.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
@@ -21,10 +24,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "preload/errors.h"
 #include "preload/futexes.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 #include "preload/signals.h"
+
+extern "C" int pidfd_open(pid_t, unsigned) noexcept;  // sys/pidfd.h forgets to say that it is C
 
 namespace slalom::preload {
 namespace {
@@ -107,6 +113,20 @@ bool call_by_name(long number, const long (&a)[6], long& result) {
       return result = dup3(integer(0), integer(1), integer(2)), true;
     case SYS_fcntl:
       return result = fcntl(integer(0), integer(1), a[2]), true;
+    case SYS_flock:
+      return result = flock(integer(0), integer(1)), true;
+    case SYS_semop:
+      return result = semop(integer(0), AT(sembuf, 1), size(2)), true;
+    case SYS_semtimedop:
+      return result = semtimedop(integer(0), AT(sembuf, 1), size(2), AT(timespec, 3)), true;
+    case SYS_msgsnd:
+      return result = msgsnd(integer(0), AT(void, 1), size(2), integer(3)), true;
+    case SYS_msgrcv:
+      return result = msgrcv(integer(0), AT(void, 1), size(2), a[3], integer(4)), true;
+    case SYS_splice:
+      return result = splice(integer(0), AT(off64_t, 1), integer(2), AT(off64_t, 3), size(4),
+                             static_cast<unsigned>(a[5])),
+             true;
     case SYS_eventfd2:
       return result = eventfd(static_cast<unsigned>(a[0]), integer(1)), true;
     case SYS_poll:
@@ -161,6 +181,10 @@ bool call_by_name(long number, const long (&a)[6], long& result) {
       return result = getpgid(integer(0)), true;
     case SYS_getsid:
       return result = getsid(integer(0)), true;
+    case SYS_setpgid:
+      return result = setpgid(integer(0), integer(1)), true;
+    case SYS_pidfd_open:
+      return result = pidfd_open(integer(0), static_cast<unsigned>(a[1])), true;
     case SYS_exit_group:
       _exit(integer(0));
     default:
@@ -169,24 +193,24 @@ bool call_by_name(long number, const long (&a)[6], long& result) {
 #undef AT
 }
 
+// -1 with errno, of what the kernel gives.
+long as_libc(long result) {
+  if (result >= 0 || result <= -4096) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
 // The child of a check's body would be a second test framework.
 template <typename Fork>
 pid_t forked(Fork fork, bool ours, void* from) {
   if (ours && !runtime().connected()) runtime().misuse(runtime().place(from), "the body of the test forks");
   if (ours) runtime().note_uncontrolled(Uncontrolled::Fork);
   const pid_t child = fork();
-  if (ours && child == 0) runtime().leave();
-  if (ours && child > 0) runtime().note_child(child);
-  return child;
+  if (child == 0) ours ? runtime().become_child() : runtime().become_grandchild();
+  return ours && child > 0 ? runtime().note_child(child) : child;
 }
 
 }  // namespace
-
-int Runtime::real_process(int pid) const {
-  if (on_ || process_ == 0) return pid;
-  if (pid == kPid || pid == -kPid) return pid < 0 ? -process_ : process_;
-  return pid == kPid - 1 ? INT32_MAX : pid;  // its parent: slalom's, and nobody's business
-}
 
 }  // namespace slalom::preload
 
@@ -207,6 +231,8 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
     return kill(static_cast<pid_t>(a[0]), static_cast<int>(a[1]));
   else if (number == SYS_getppid)
     return getppid();
+  else if (!ours && number == SYS_getpid)
+    return getpid();
   else if (ours && sends_signal(number))
     return send_signal(number, a, SLALOM_PLACE());
   else if (ours && call_by_name(number, a, result))
@@ -220,39 +246,13 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
     if (ours && (number == SYS_execve || number == SYS_execveat))
       runtime().note_uncontrolled(Uncontrolled::Program);
     if (ours && is_kernel_io(number)) runtime().note_uncontrolled(Uncontrolled::KernelIo);
-    result = raw_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    const auto make = [&] { return raw_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]); };
+    if (!ours) return as_libc(make());
+    // What it is about is not looked into.
+    return may_fail({CallId::syscall, {}, __builtin_return_address(0), __builtin_dwarf_cfa()}, -1,
+                    [&] { return as_libc(make()); });
   }
-  if (result < 0 && result > -4096) {
-    errno = static_cast<int>(-result);
-    return -1;
-  }
-  return result;
-}
-
-SLALOM_EXPORT pid_t getpid() noexcept {
-  return runtime().controls() ? kPid : static_cast<pid_t>(raw_syscall(SYS_getpid));
-}
-SLALOM_EXPORT pid_t getppid() noexcept {
-  if (runtime().controls()) return kPid - 1;
-  const auto parent = static_cast<pid_t>(raw_syscall(SYS_getppid));
-  return runtime().is_execution(parent) ? kPid : parent;  // the child of one: as it was told
-}
-SLALOM_EXPORT pid_t gettid() noexcept {
-  return runtime().controls() ? kPid + static_cast<pid_t>(runtime().self())
-                              : static_cast<pid_t>(raw_syscall(SYS_gettid));
-}
-
-// It leads a group of its own, in the session of whoever started it.
-SLALOM_EXPORT pid_t getpgid(pid_t pid) noexcept {
-  const bool own = runtime().controls() && (pid == 0 || pid == kPid);
-  return own ? kPid : SLALOM_REAL(getpgid)(pid);
-}
-SLALOM_EXPORT pid_t getpgrp() noexcept {
-  return getpgid(0);
-}
-SLALOM_EXPORT pid_t getsid(pid_t pid) noexcept {
-  const bool own = runtime().controls() && (pid == 0 || pid == kPid);
-  return own ? kPid - 1 : SLALOM_REAL(getsid)(pid);
+  return as_libc(result);
 }
 
 // A thread by the number that gettid() gave it. ESRCH: there is none.

@@ -88,7 +88,8 @@ void take_outside_signals() {
     const int signal = __builtin_ctzll(all) + 1;
     const siginfo_t info = came[signal];
     rt.note_uncontrolled(Uncontrolled::Signal);
-    post(rt.arrived(), kNobody, signal, {info.si_code, info.si_value, info.si_pid, info.si_uid});
+    post(rt.arrived(), kNobody, signal,
+         {info.si_code, info.si_value, rt.number_of(info.si_pid), info.si_uid});
   }
 }
 
@@ -120,6 +121,7 @@ void signal_unhandled(uint32_t agent, int signal, uint64_t pc, Cause cause) {
 }
 
 int signal_another(pid_t pid, int signal, uint64_t, Cause cause) {
+  pid = runtime().real_process(pid);
   if (cause.code == SI_USER) return SLALOM_REAL(kill)(pid, signal);
   const siginfo_t info = info_of(signal, cause);
   const long result = raw_syscall(SYS_rt_sigqueueinfo, pid, signal, reinterpret_cast<long>(&info));

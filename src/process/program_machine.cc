@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 
 #include "base/hash.h"
 #include "process/debugger.h"
-#include "process/program_scope.h"
 
 namespace slalom {
 namespace {
@@ -36,15 +36,45 @@ Result<void> ProgramMachine::launch() {
   TRY_ASSIGN(zygote_, Zygote::launch(program_, options_));
   names_->learn_modules(zygote_->modules());
   preload::Channel& channel = zygote_->channel();
-  channel.wrapper_count = 0;
-  std::fill_n(channel.outside, preload::kMostOutside, 0);
-  for (const preload::Range& range : names_->wrappers())
-    if (channel.wrapper_count < preload::kMostWrappers) channel.wrappers[channel.wrapper_count++] = range;
-  TRY_ASSIGN(const std::vector<preload::ScopedCode> scoped, find_scope(program_, *names_, *zygote_));
-  channel.scoped_count = static_cast<uint32_t>(scoped.size());
+  TRY_ASSIGN(scope_, ProgramScope::make(program_, *names_));
+  std::vector<preload::ScopedCode> scoped = scope_.find_in(
+      zygote_->modules(), *names_, [this](preload::Range range) { return zygote_->memory(range); });
+  if (Result<void> found = scope_.check_found("when main() begins"); !found.ok() && !names_->may_load())
+    return found;
   channel.switches_outside = program_.scope.empty();
-  std::ranges::copy(scoped, channel.scoped);
+  return added_.describe(channel, names_->wrappers(), std::move(scoped));
+}
+
+// What the target has loaded by itself: it goes on when that is known.
+Result<void> ProgramMachine::add_module() {
+  preload::Channel& channel = zygote_->channel();
+  std::string path(channel.loaded.path, strnlen(channel.loaded.path, sizeof channel.loaded.path));
+  // Of a copy that goes with the process, the original.
+  if (const std::string copies = zygote_->folder().string() + "/"; path.starts_with(copies)) {
+    const std::string original = program_.scratch + "/" + path.substr(copies.size());
+    if (std::filesystem::exists(original)) path = original;
+  }
+  TRY(added_.add(channel, std::filesystem::path(path).lexically_normal().string(), *names_, scope_,
+                 [this](preload::Range range) { return zygote_->memory(range, zygote_->execution()); }));
+  write_places();
   return {};
+}
+
+// As they are now in the target.
+void ProgramMachine::write_places() {
+  preload::Channel& channel = zygote_->channel();
+  const auto write = [this](const std::vector<Place>& places, uint64_t(&to)[preload::kMostPlaces]) {
+    uint32_t count = 0;
+    for (Place place : places)
+      if (const std::optional<uint64_t> here = added_.here(place.raw); here && count < preload::kMostPlaces)
+        to[count++] = *here;
+    if (added_.any()) std::sort(to, to + count);
+    return count;
+  };
+  using Where = ChoicePolicy::Where;
+  const Where where = inputs_.policy.where;
+  channel.place_count = where != Where::Everywhere ? write(inputs_.policy.places, channel.places) : 0;
+  channel.passed_count = where == Where::Sync ? write(inputs_.policy.passed, channel.passed) : 0;
 }
 
 Result<void> ProgramMachine::reset(const Inputs& inputs) {
@@ -58,14 +88,8 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   channel.skip = inputs.policy.where == ChoicePolicy::Where::Everywhere ? preload::Channel::Skip::Nothing
                                                                         : preload::Channel::Skip::Last;
   channel.stop_at_accesses = inputs.policy.where == ChoicePolicy::Where::Everywhere;
-  channel.place_count = 0;
-  if (inputs.policy.where != ChoicePolicy::Where::Everywhere)
-    for (Place place : inputs.policy.places)
-      if (channel.place_count < preload::kMostPlaces) channel.places[channel.place_count++] = place.raw;
-  channel.passed_count = 0;
-  if (inputs.policy.where == ChoicePolicy::Where::Sync)
-    for (Place place : inputs.policy.passed)
-      if (channel.passed_count < preload::kMostPlaces) channel.passed[channel.passed_count++] = place.raw;
+  added_.begin_execution(channel);
+  write_places();
   channel.passes_stops = inputs.policy.stops.empty();  // a schedule's stops are found by its own counts
   channel.foreseen_count = 0;
   channel.forecast.how = Forecast::How::Unknown;
@@ -77,6 +101,7 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   channel.holder_count = channel.watched_count = 0;
   channel.steps = 0;
   channel.ending = {};
+  repeat_errors();
   channel.uncontrolled = zygote_->uncontrolled();
   channel.waits_outside = preload::Outside::No;
   agents_.clear();
@@ -84,7 +109,7 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   enabled_.clear();
   conflicts_.clear();
   atomics_.clear();
-  watches_atomics_ = inputs.looks || channel.passed_count != 0;
+  watches_atomics_ = inputs.looks || !inputs.policy.passed.empty();
   freed_.clear();
   kept_.clear();
   kept_bytes_ = 0;
@@ -157,8 +182,10 @@ void ProgramMachine::let_run(uint32_t agent) {
 // Goes through the stops that the target has passed by itself, then through the one where it stands now.
 Stop ProgramMachine::run() {
   for (;;) {
-    if (!held_.phase)
+    if (!held_.phase) {
       if (std::optional<Outcome> over = wait()) return finish(std::move(*over));
+      if (added_.any()) make_stable();
+    }
     std::optional<std::string> trouble = read_agents();
     if (!trouble) trouble = read_records();
     if (!trouble && !at_passed_) trouble = read_stop();
@@ -168,7 +195,10 @@ Stop ProgramMachine::run() {
       break;
     }
     if (*held_.phase == Phase::Over) return finish(conclude());
-    if (*held_.phase == Phase::Drain) {
+    if (*held_.phase == Phase::Loaded)
+      if (Result<void> added = add_module(); !added.ok())
+        return finish_running(ToolError{added.error().message});
+    if (*held_.phase == Phase::Drain || *held_.phase == Phase::Loaded) {
       let_run(current_);
       continue;
     }
@@ -250,7 +280,7 @@ uint32_t ProgramMachine::who_runs() {
   for (uint32_t i = count; i-- > records_;) {
     const preload::Record& record = channel.records[i];
     if (record.what == preload::Record::What::Stop) return record.other;
-    if (record.what == preload::Record::What::Happened) return record.agent;
+    if (record.what != preload::Record::What::Agent) return record.agent;
   }
   return current_;
 }
@@ -294,6 +324,8 @@ Stop ProgramMachine::finish(Outcome outcome) {
     std::ranges::set_union(plain, atomics_.conflicting(), std::back_inserter(feedback_.places));
     feedback_.atomics = atomics_.seen();
   }
+  const uint32_t failed = zygote_ ? zygote_->channel().error_count : 0;
+  errors_.left_out = failed - std::min(failed, preload::kMostErrors);
   sink_->on_end(outcome);
   return outcome;
 }
@@ -318,7 +350,7 @@ std::vector<Option> ProgramMachine::blocked() const {
     const PendingOp& pending = agents_[index].pending;
     blocked.push_back({agents_[index].id, pending});
     for (uint32_t i = 0; i < watched; ++i) {
-      const ObjectId object{channel.watched[i].object};
+      const ObjectId object{added_.stable(channel.watched[i].object)};
       if (channel.watched[i].agent == index && object != pending.object)
         blocked.push_back({agents_[index].id, {pending.kind, object, pending.pc}});
     }

@@ -15,10 +15,12 @@
 #include <vector>
 
 #include "machine/machine.h"
+#include "process/added_modules.h"
 #include "process/atomic_order.h"
 #include "process/conflicts.h"
 #include "process/program.h"
 #include "process/program_names.h"
+#include "process/program_scope.h"
 #include "process/zygote.h"
 
 namespace slalom {
@@ -36,6 +38,7 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   uint64_t state_hash() const override { return hash_; }
   Snapshots* snapshots() override { return nullptr; }
   Foresight* foresight() override { return this; }
+  const ErrorLog* errors() const override { return &errors_; }
   const Names& names() const override { return *names_; }
   // Accesses of two threads to the same memory, one of them a write: where the search should switch.
   const Feedback* feedback() const override { return &feedback_; }
@@ -62,10 +65,15 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   std::optional<Outcome> wait();
   uint32_t who_runs();
   void end_execution();
+  Result<void> add_module();
+  void write_places();
+  void make_stable();
   std::optional<std::string> read_agents();
   std::optional<std::string> read_stop();
   std::optional<std::string> read_passed(const preload::Record& stop);
   std::optional<std::string> read_records();
+  bool read_error(const preload::Record& record);
+  void repeat_errors();
   bool wants(ChoiceKind kind);
   ChoicePoint choice_point() const;
   Outcome conclude();
@@ -80,6 +88,8 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   LaunchOptions options_;
   std::shared_ptr<ProgramNames> names_;
   std::unique_ptr<Zygote> zygote_;
+  ProgramScope scope_;
+  AddedModules added_;
   Inputs inputs_;
   EventSink* sink_ = nullptr;
   bool running_ = false;  // stands at a choice point
@@ -109,6 +119,7 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   AtomicOrder atomics_;
   bool watches_atomics_ = false;
   Feedback feedback_;
+  ErrorLog errors_;
 
   // Blocks of the heap that were freed, with their sizes, as long as the target keeps them from being given
   // out again.

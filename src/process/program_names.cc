@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "symbols/demangle.h"
 #include "symbols/elf_symbols.h"
 
@@ -37,7 +38,7 @@ bool is_library_code(const std::string& symbol) {
 void ProgramNames::learn_modules(const std::vector<Zygote::Module>& modules) {
   std::lock_guard lock(mutex_);
   if (!modules_.empty()) return;
-  for (const Zygote::Module& module : modules) modules_.push_back({module, std::nullopt});
+  for (const Zygote::Module& module : modules) modules_.emplace_back().where = module;
 }
 
 std::vector<Zygote::Module> ProgramNames::modules() const {
@@ -45,6 +46,27 @@ std::vector<Zygote::Module> ProgramNames::modules() const {
   std::vector<Zygote::Module> all;
   for (const Module& module : modules_) all.push_back(module.where);
   return all;
+}
+
+// A place that the path alone decides, almost always, so that it is the same in another process.
+uint64_t ProgramNames::add_module(const std::string& path, uint32_t instance, uint64_t size) {
+  constexpr uint64_t kSpacing = uint64_t{1} << 30;
+  std::lock_guard lock(mutex_);
+  for (const Module& module : modules_)
+    if (module.instance == instance && module.where.path == path &&
+        module.where.end - module.where.begin == size)
+      return module.where.begin;
+  for (uint64_t tried = combine(hash_text(path), instance);; ++tried) {
+    const uint64_t begin = kAdded + tried % (kAddedSize / kSpacing - 1) * kSpacing;
+    const bool taken = std::ranges::any_of(modules_, [&](const Module& module) {
+      return module.where.begin < begin + size && begin < module.where.end;
+    });
+    if (taken) continue;
+    Module& module = modules_.emplace_back();
+    module.where = {path, begin, begin + size, true};
+    module.instance = instance;
+    return begin;
+  }
 }
 
 void ProgramNames::learn_agent(AgentId id, uint64_t entry) {
@@ -57,22 +79,21 @@ void ProgramNames::forget_agents() {
   entries_.clear();
 }
 
-const DebugInfo* ProgramNames::debug_info() const {
-  if (!std::exchange(debug_tried_, true)) {
-    std::vector<DebugFile> files;
-    for (const Module& module : modules_)
-      if (module.where.user) files.push_back({module.where.path, load_bias(module.where), {}});
-    if (Result<DebugInfo> opened = DebugInfo::open(std::move(files)); opened.ok())
-      debug_.emplace(std::move(*opened));
+const DebugInfo* ProgramNames::debug_of(uint64_t address) const {
+  Module* module = module_of(address);
+  if (module == nullptr || !module->where.user) return nullptr;
+  if (!std::exchange(module->debug_tried, true)) {
+    Result<DebugInfo> opened = DebugInfo::open({{module->where.path, load_bias(module->where), {}}});
+    if (opened.ok()) module->debug.emplace(std::move(*opened));
   }
-  return debug_ ? &*debug_ : nullptr;
+  return module->debug ? &*module->debug : nullptr;
 }
 
 const ProgramNames::Line* ProgramNames::line_of(uint64_t pc) const {
   const auto [known, added] = lines_.try_emplace(pc);
   Line& line = known->second;
   if (!added) return line.file.empty() ? nullptr : &line;
-  const DebugInfo* debug = debug_info();
+  const DebugInfo* debug = debug_of(pc);
   const std::optional<SourcePlace> place = debug != nullptr ? debug->at(pc) : std::nullopt;
   if (!place || place->line <= 0) return nullptr;
   line = {place->file, place->line, place->function};
@@ -95,8 +116,8 @@ const SymbolTable& ProgramNames::symbols_of(Module& module) const {
   return *module.symbols;
 }
 
-const ProgramNames::Module* ProgramNames::module_of(uint64_t address) const {
-  for (const Module& module : modules_)
+ProgramNames::Module* ProgramNames::module_of(uint64_t address) const {
+  for (Module& module : modules_)
     if (address >= module.where.begin && address < module.where.end) return &module;
   return nullptr;
 }
@@ -104,26 +125,41 @@ const ProgramNames::Module* ProgramNames::module_of(uint64_t address) const {
 const Symbol* ProgramNames::find(uint64_t address) const {
   for (Module& module : modules_) {
     // Zeroed variables lie behind what comes from the file.
-    if (address < module.where.begin || address >= module.where.end + (uint64_t{1} << 28)) continue;
+    const uint64_t behind = module.instance == 0 ? uint64_t{1} << 28 : 0;
+    if (address < module.where.begin || address >= module.where.end + behind) continue;
     if (const Symbol* symbol = symbols_of(module).at(address)) return symbol;
   }
   return nullptr;
 }
 
-std::vector<ProgramNames::Code> ProgramNames::all_code() const {
+std::vector<ProgramNames::Code> ProgramNames::code_of(uint64_t begin) const {
   std::lock_guard lock(mutex_);
   std::vector<Code> all;
-  for (Module& module : modules_)
-    for (const Symbol& symbol : symbols_of(module).symbols())
-      if (symbol.is_code() && symbol.size > 0)
-        all.push_back({symbol.name, {{symbol.address, symbol.address + symbol.size}}});
-  const DebugInfo* debug = debug_info();
+  Module* module = module_of(begin);
+  if (module == nullptr) return all;
+  for (const Symbol& symbol : symbols_of(*module).symbols())
+    if (symbol.is_code() && symbol.size > 0)
+      all.push_back({symbol.name, {{symbol.address, symbol.address + symbol.size}}});
+  const DebugInfo* debug = debug_of(begin);
   if (debug == nullptr) return all;
   for (InlinedCode& inlined : debug->inlined_code()) {
     Code& code = all.emplace_back(Code{std::move(inlined.symbol), {}, true});
     for (const InlinedCode::Range& range : inlined.ranges) code.ranges.push_back({range.begin, range.end});
   }
   return all;
+}
+
+// What a module uses is among its strings.
+bool ProgramNames::may_load() const {
+  using namespace std::literals;
+  for (const Zygote::Module& module : modules()) {
+    const std::string name = std::filesystem::path(module.path).filename().string();
+    if (module.ours || name.starts_with("libc.so") || name.starts_with("ld-linux")) continue;
+    const Result<std::vector<uint8_t>> file = read_file(module.path);
+    for (const std::string_view function : {"\0dlopen\0"sv, "\0dlmopen\0"sv})
+      if (file.ok() && !std::ranges::search(*file, function).empty()) return true;
+  }
+  return false;
 }
 
 bool ProgramNames::defines(const std::string& path, const std::string& function) const {
@@ -148,16 +184,24 @@ std::vector<preload::Range> ProgramNames::variables(const std::string& symbol) c
 }
 
 std::vector<preload::Range> ProgramNames::wrappers() const {
+  std::vector<preload::Range> all;
+  for (const Zygote::Module& module : modules())
+    if (module.user && !is_of_added(module.begin))
+      std::ranges::copy(wrappers(module.begin), std::back_inserter(all));
+  std::ranges::sort(all, {}, &preload::Range::begin);
+  return all;
+}
+
+std::vector<preload::Range> ProgramNames::wrappers(uint64_t begin) const {
   std::lock_guard lock(mutex_);
   std::vector<preload::Range> ranges;
-  for (Module& module : modules_) {
-    if (!module.where.user) continue;
+  if (Module* found = module_of(begin)) {
+    Module& module = *found;
     for (const Symbol& symbol : symbols_of(module).symbols())
       if (symbol.is_code() && symbol.size > 0 && is_library_code(symbol.name))
         ranges.push_back({symbol.address, symbol.address + symbol.size});
   }
-  std::sort(ranges.begin(), ranges.end(),
-            [](const preload::Range& a, const preload::Range& b) { return a.begin < b.begin; });
+  std::ranges::sort(ranges, {}, &preload::Range::begin);
   return ranges;
 }
 
@@ -183,6 +227,10 @@ std::string ProgramNames::object(ObjectId id) const {
   if ((id.raw >> 56) != 0) return agent(AgentId{id.raw});
   if (id.raw == preload::kSignalObject) return "signals";
   if (id.raw == preload::kChildObject) return "child processes";
+  if (id.raw >= preload::kQueueObjects) return fmt::format("queue#{}", id.raw - preload::kQueueObjects);
+  if (id.raw >= preload::kSemaphoreObjects)
+    return fmt::format("semaphores#{}", id.raw - preload::kSemaphoreObjects);
+  if (id.raw >= preload::kFileObjects) return fmt::format("file lock#{}", id.raw - preload::kFileObjects);
   if (id.raw >= preload::kTimerObjects) return fmt::format("timer#{}", id.raw - preload::kTimerObjects);
   if (id.raw >= preload::kChannelObjects) return fmt::format("channel#{}", id.raw - preload::kChannelObjects);
   std::lock_guard lock(mutex_);

@@ -31,26 +31,40 @@ class ProgramNames final : public Names {
 
   // Where the target's files lie; the same for every process of it.
   void learn_modules(const std::vector<Zygote::Module>& modules);
-  std::vector<Zygote::Module> modules() const;
+  std::vector<Zygote::Module> modules() const;  // and those that were added
+  // One that was loaded after main() began, for the `instance`th time in its execution. Where that is depends
+  // on the schedule: gives the address at which it is known here instead.
+  uint64_t add_module(const std::string& path, uint32_t instance, uint64_t size);
+  static bool is_of_added(uint64_t address) { return address - kAdded < kAddedSize; }
   void learn_agent(AgentId id, uint64_t entry);
   void forget_agents();  // those of another target are next
-  // Every function with code of its own, and every place where one was inlined; by their symbols.
+  // Of the module that begins there: every function with code of its own, and every place where one was
+  // inlined; by their symbols.
   struct Code {
     std::string symbol;
     std::vector<preload::Range> ranges;
     bool inlined = false;
   };
-  std::vector<Code> all_code() const;
+  std::vector<Code> code_of(uint64_t begin) const;
+  bool may_load() const;  // does one of the modules use dlopen()?
   bool defines(const std::string& path, const std::string& function) const;
   // Variables of that symbol in the user's modules.
   std::vector<preload::Range> variables(const std::string& symbol) const;
-  // Functions in the user's modules that come from the headers of the C++ library, sorted.
+  // Functions in the user's modules (without those that were added), or in the one that begins there, that
+  // come from the headers of the C++ library, sorted.
   std::vector<preload::Range> wrappers() const;
+  std::vector<preload::Range> wrappers(uint64_t begin) const;
 
  private:
+  // Where those are known that were added: above what allocators like to ask for, below all else.
+  static constexpr uint64_t kAdded = uint64_t{1} << 45, kAddedSize = uint64_t{1} << 45;
+
   struct Module {
     Zygote::Module where;
+    uint32_t instance = 0;               // of one that was added: counted from 1
     std::optional<SymbolTable> symbols;  // read when first needed
+    std::optional<DebugInfo> debug;      // of one of the user's; likewise
+    bool debug_tried = false;
   };
 
   // A line of the user's own: not of a header of the system, if it was inlined from there.
@@ -61,16 +75,14 @@ class ProgramNames final : public Names {
   };
 
   const Symbol* find(uint64_t address) const;
-  const DebugInfo* debug_info() const;     // null: there is none
-  const Line* line_of(uint64_t pc) const;  // null: not known
-  const Module* module_of(uint64_t address) const;
+  const DebugInfo* debug_of(uint64_t address) const;  // null: there is none
+  const Line* line_of(uint64_t pc) const;             // null: not known
+  Module* module_of(uint64_t address) const;
   const SymbolTable& symbols_of(Module& module) const;
 
   mutable std::mutex mutex_;
   mutable std::vector<Module> modules_;
   std::map<AgentId, uint64_t> entries_;
-  mutable std::optional<DebugInfo> debug_;  // of the user's modules; opened when first needed
-  mutable bool debug_tried_ = false;
   mutable std::map<uint64_t, Line> lines_;  // what was asked before; file empty: not known
 };
 

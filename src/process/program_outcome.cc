@@ -36,7 +36,7 @@ Outcome ProgramMachine::conclude() {
   hash_ = combine(hash_, hash_text(errors), static_cast<uint64_t>(ending.kind), ending.status);
   Faulted fault;
   if (ending.agent < agents_.size()) fault.agent = agents_[ending.agent].id;
-  fault.pc = Place{ending.pc};
+  fault.pc = Place{added_.stable(ending.pc)};
   const auto exited = [&](uint32_t code) -> Outcome {
     if (code == 0 || program_.statuses == Program::Statuses::AnyGood) return judge(code);
     fault.kind = Faulted::Kind::Assertion;
@@ -73,6 +73,8 @@ Outcome ProgramMachine::conclude() {
 
 // The program has ended well, as far as it says itself.
 Outcome ProgramMachine::judge(uint32_t status) {
+  if (Result<void> found = scope_.check_found("when main() begins or, so far, later"); !found.ok())
+    return ToolError{found.error().message};
   if (!program_.is_judged()) return Exited{};
   if (zygote_->output_is_full())
     return ToolError{"the program prints more than --expect-output and --check can look at, 64 MB"};
@@ -107,7 +109,7 @@ Deadlocked ProgramMachine::deadlock() const {
     result.doubt = fmt::format(
         "This may be none: the program started a thread before main() ({}), which executions do not have; it "
         "could be the one that ends the wait.",
-        names_->place(Place{channel.foreign_entry}));
+        names_->place(Place{added_.stable(channel.foreign_entry)}));
   return result;
 }
 

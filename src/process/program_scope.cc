@@ -55,49 +55,9 @@ bool is_module(std::string_view wanted, const std::string& path) {
   return file.starts_with(wanted) && (file[wanted.size()] == '.' || wanted.ends_with(".so"));
 }
 
-// What the user wrote, and whether it was found.
-struct Part {
-  Kind kind;
-  std::string text;
-  std::string_view name;
-  bool is_module = false;
-  bool found = false;
-};
-
-std::vector<Part> parts_of(const Program& program) {
-  std::vector<Part> parts;
-  for (const Kind kind : {Kind::Scope, Kind::Atomic})
-    for (const std::string& text : kind == Kind::Scope ? program.scope : program.atomic) {
-      const std::string_view view = text;
-      const bool module = view.starts_with(kModule);
-      parts.push_back({kind, text, view.substr((module ? kModule : kFunction).size()), module});
-    }
-  return parts;
-}
-
 bool is_of_allocator(const std::string& symbol) {
   return std::ranges::count(kAllocator, symbol) > 0 ||
          std::ranges::any_of(kOperators, [&](std::string_view name) { return symbol.starts_with(name); });
-}
-
-const Zygote::Module* module_of(const std::vector<Zygote::Module>& modules, uint64_t address) {
-  for (const Zygote::Module& module : modules)
-    if (address >= module.begin && address < module.end) return &module;
-  return nullptr;
-}
-
-Error unknown(const Part& part, const std::vector<Zygote::Module>& modules) {
-  if (!part.is_module)
-    return error(
-        "\"{}\" is no function of the program or of a library that it has loaded when main() begins; is it "
-        "spelled as in a debugger, without arguments? Functions that exist only inlined are found if the "
-        "program is built with -g",
-        part.text);
-  std::set<std::string> files;
-  for (const Zygote::Module& module : modules)
-    files.insert(std::filesystem::path(module.path).filename().string());
-  return error("\"{}\" is no file that the program has loaded when main() begins; these are: {}", part.text,
-               fmt::join(files, ", "));
 }
 
 }  // namespace
@@ -150,60 +110,86 @@ std::vector<ScopedCode> without_overlaps(std::vector<ScopedCode> parts) {
   return all;
 }
 
-Result<std::vector<ScopedCode>> find_scope(const Program& program, const ProgramNames& names,
-                                           const Zygote& zygote) {
-  const std::vector<Zygote::Module>& modules = zygote.modules();
-  const bool own_allocator = names.defines(program.path, "malloc");
-  std::vector<Part> parts = parts_of(program);
-  if (parts.empty() && !own_allocator) return std::vector<ScopedCode>();
-  for (const Part& part : parts) TRY(check_scope(part.text));
+Result<ProgramScope> ProgramScope::make(const Program& program, const ProgramNames& names) {
+  ProgramScope scope;
+  scope.path_ = program.path;
+  scope.own_allocator_ = names.defines(program.path, "malloc");
+  for (const Kind kind : {Kind::Scope, Kind::Atomic})
+    for (const std::string& text : kind == Kind::Scope ? program.scope : program.atomic) {
+      TRY(check_scope(text));
+      const bool module = text.starts_with(kModule);
+      scope.parts_.push_back({kind, text, text.substr((module ? kModule : kFunction).size()), module});
+    }
+  return scope;
+}
 
+Kind ProgramScope::kind_of(const Zygote::Module& module) {
+  Kind kind = Kind::Unnamed;
+  for (Part& part : parts_)
+    if (part.is_module && is_module(part.name, module.path)) {
+      part.found = true;
+      kind = std::max(kind, part.kind);
+    }
+  // An allocator that libc calls may have left its own frame already, when its last operation comes.
+  return own_allocator_ && is_module("libc.so.6", module.path) ? Kind::Closed : kind;
+}
+
+Kind ProgramScope::kind_of(const std::string& symbol, const Zygote::Module& module) {
+  Kind kind = Kind::Unnamed;
+  for (Part& part : parts_)
+    if (!part.is_module && is_function(part.name, symbol)) {
+      part.found = true;
+      kind = std::max(kind, part.kind);
+    }
+  return own_allocator_ && module.path == path_ && is_of_allocator(symbol) ? Kind::Closed : kind;
+}
+
+std::vector<ScopedCode> ProgramScope::find_in(std::span<const Zygote::Module> modules,
+                                              const ProgramNames& names, const Memory& memory) {
   std::vector<ScopedCode> all;
-  uint32_t functions = 0;
-  const auto add_module = [&](const Zygote::Module& module) {
-    Kind kind = Kind::Unnamed;
-    for (Part& part : parts)
-      if (part.is_module && is_module(part.name, module.path)) {
-        part.found = true;
-        kind = std::max(kind, part.kind);
-      }
-    // An allocator that libc calls may have left its own frame already, when its last operation comes.
-    if (own_allocator && is_module("libc.so.6", module.path)) kind = Kind::Closed;
-    if (kind != Kind::Unnamed) all.push_back({module.begin, module.end, 0, kind, true, false});
-    return kind;
-  };
-  std::map<const Zygote::Module*, Kind> module_kinds;
-  for (const Zygote::Module& module : modules) module_kinds[&module] = add_module(module);
-
-  for (const ProgramNames::Code& code : names.all_code()) {
-    if (code.ranges.empty()) continue;
-    const Zygote::Module* module = module_of(modules, code.ranges.front().begin);
-    if (module == nullptr) continue;
-    Kind kind = Kind::Unnamed;
-    for (Part& part : parts)
-      if (!part.is_module && is_function(part.name, code.symbol)) {
-        part.found = true;
-        kind = std::max(kind, part.kind);
-      }
-    if (own_allocator && module->path == program.path && is_of_allocator(code.symbol)) kind = Kind::Closed;
-    if (kind == Kind::Unnamed && !code.inlined) kind = module_kinds[module];
-    // Of what is not named, only loops matter.
-    if (kind == Kind::Unnamed && (code.inlined || !module->user)) continue;
-    const bool loops = code.ranges.size() > 1 || may_loop(zygote.memory(code.ranges.front()));
-    ++functions;
-    for (const preload::Range& range : code.ranges)
-      all.push_back({range.begin, range.end, functions, kind, loops, false});
+  if (parts_.empty() && !own_allocator_) return all;
+  for (const Zygote::Module& module : modules) {
+    files_.push_back(std::filesystem::path(module.path).filename().string());
+    const Kind module_kind = kind_of(module);
+    if (module_kind != Kind::Unnamed) all.push_back({module.begin, module.end, 0, module_kind, true, false});
+    for (const ProgramNames::Code& code : names.code_of(module.begin)) {
+      if (code.ranges.empty()) continue;
+      Kind kind = kind_of(code.symbol, module);
+      if (kind == Kind::Unnamed && !code.inlined) kind = module_kind;
+      // Of what is not named, only loops matter.
+      if (kind == Kind::Unnamed && (code.inlined || !module.user)) continue;
+      const bool loops = code.ranges.size() > 1 || may_loop(memory(code.ranges.front()));
+      ++functions_;
+      for (const preload::Range& range : code.ranges)
+        all.push_back({range.begin, range.end, functions_, kind, loops, false});
+    }
   }
-  for (const Part& part : parts)
-    if (!part.found) return unknown(part, modules);
-  all = without_overlaps(std::move(all));
+  return without_overlaps(std::move(all));
+}
+
+Result<void> ProgramScope::check_found(const char* when) const {
+  for (const Part& part : parts_) {
+    if (part.found) continue;
+    if (!part.is_module)
+      return error(
+          "\"{}\" is no function of the program or of a library that it has loaded {}; is it "
+          "spelled as in a debugger, without arguments? Functions that exist only inlined are found if the "
+          "program is built with -g",
+          part.text, when);
+    return error("\"{}\" is no file that the program has loaded {}; these are: {}", part.text, when,
+                 fmt::join(std::set<std::string>(files_.begin(), files_.end()), ", "));
+  }
+  return {};
+}
+
+Result<void> fit_scope(std::vector<ScopedCode>& all) {
   // Without these, less is known about loops.
   if (all.size() > preload::kMostScoped)
     std::erase_if(all, [](const ScopedCode& code) { return code.kind == Kind::Unnamed; });
   if (all.size() > preload::kMostScoped)
     return error("the scope consists of {} pieces of code; {} at the most are possible: name fewer functions",
                  all.size(), preload::kMostScoped);
-  return all;
+  return {};
 }
 
 }  // namespace slalom

@@ -18,6 +18,18 @@ constexpr const char* kNonsense =
 
 }  // namespace
 
+// Of what the target has told since: addresses in modules that it has loaded by itself. What was told is
+// looked at in parts, and more than once is as good as once.
+void ProgramMachine::make_stable() {
+  preload::Channel& channel = zygote_->channel();
+  const uint32_t count = std::min(channel.record_count, preload::kMostRecords);
+  for (uint32_t i = records_; i < count; ++i) {
+    preload::Record& record = channel.records[i];
+    record.pc = added_.stable(record.pc);
+    record.object = added_.stable(record.object);
+  }
+}
+
 // The agents that were made since slalom last looked.
 std::optional<std::string> ProgramMachine::read_agents() {
   const preload::Channel& channel = zygote_->channel();
@@ -30,7 +42,7 @@ std::optional<std::string> ProgramMachine::read_agents() {
     order_.insert(std::lower_bound(order_.begin(), order_.end(), i,
                                    [&](uint32_t a, uint32_t) { return agents_[a].id < id; }),
                   i);
-    names_->learn_agent(id, channel.slots[i].entry);
+    names_->learn_agent(id, added_.stable(channel.slots[i].entry));
   }
   return std::nullopt;
 }
@@ -47,7 +59,7 @@ std::optional<std::string> ProgramMachine::read_stop() {
     if (slot.id != seen.id.raw || static_cast<int>(slot.op) >= kOpKinds || slot.state > State::Ended)
       return kNonsense;
     seen.ops = slot.ops;
-    seen.pending = {slot.op, ObjectId{slot.object}, Place{slot.pc}};
+    seen.pending = {slot.op, ObjectId{added_.stable(slot.object)}, Place{added_.stable(slot.pc)}};
     seen.state = slot.state;
     if (seen.state == State::Enabled) enabled_.push_back({seen.id, seen.pending});
   }
@@ -114,6 +126,11 @@ std::optional<std::string> ProgramMachine::read_records() {
       continue;
     }
     last_teller_ = record.agent;
+    if (record.what == preload::Record::What::Error) {
+      ++i;
+      if (!read_error(record)) return kNonsense;
+      continue;
+    }
     hash_ = combine(hash_, record.step, record.object, agents_[record.agent].id.raw,
                     static_cast<uint64_t>(record.op), static_cast<uint64_t>(record.value));
     if (!is_memory(record.op)) {

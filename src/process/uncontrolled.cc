@@ -32,6 +32,9 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
       "the program starts other programs, or one in its own place (system, popen, posix_spawn, exec): what "
       "they do is "
       "not controlled");
+  add(Uncontrolled::Errors,
+      "more calls failed in one execution than are kept (4,096 errors): in replays those after them are made "
+      "again");
   add(Uncontrolled::Signal, "signals come from outside of the program: when they do is not controlled");
   return words;
 }

@@ -331,11 +331,11 @@ void Zygote::end_execution(uint32_t agent) {
   }
 }
 
-std::vector<uint8_t> Zygote::memory(preload::Range range) const {
+std::vector<uint8_t> Zygote::memory(preload::Range range, pid_t process) const {
   std::vector<uint8_t> bytes(range.end - range.begin);
   const iovec here{bytes.data(), bytes.size()};
   const iovec there{reinterpret_cast<void*>(range.begin), bytes.size()};
-  const ssize_t got = process_vm_readv(process_, &here, 1, &there, 1, 0);
+  const ssize_t got = process_vm_readv(process, &here, 1, &there, 1, 0);
   if (got != static_cast<ssize_t>(bytes.size())) bytes.clear();
   return bytes;
 }

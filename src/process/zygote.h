@@ -64,7 +64,9 @@ class Zygote {
   pid_t execution() const { return channel_->child; }
   // Ends the execution, in which `agent` (or nobody) waits for its turn.
   void end_execution(uint32_t agent);
-  std::vector<uint8_t> memory(preload::Range range) const;  // of the process; empty: it cannot be read
+  // Of the process that waits at main(), or of another one; empty: it cannot be read.
+  std::vector<uint8_t> memory(preload::Range range) const { return memory(range, process_); }
+  std::vector<uint8_t> memory(preload::Range range, pid_t process) const;
   std::string output() const;  // what it wrote to standard output, if the program is judged by that
   int output_file() const { return output_; }
   bool output_is_full() const;

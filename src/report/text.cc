@@ -424,6 +424,7 @@ class Report {
           fmt::format("{} the same bug every time.", style_.paint(Ink::Green, "Replayed " + count + ":")));
     paragraph(fmt::format("{} the target does something slalom does not control.",
                           style_.paint(Ink::Red, "Replayed only " + count + ":")));
+    for (const std::string& one : options_.differences) paragraph("differs: " + printable(one));
   }
 
   void replay() {

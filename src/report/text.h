@@ -23,10 +23,11 @@ struct TextOptions {
   bool colour = false;
   bool ascii = false;  // no boxes, arrows and dots beyond ASCII
   Detail detail = Detail::Essential;
-  std::string replay_command;  // printed as it is; empty: left out
-  uint64_t executions = 0;     // of the search; 0: not known
-  bool interrupted = false;    // the user ended shrinking or replaying early
-  bool cut_short = false;      // few were made of both, since its executions are long
+  std::string replay_command;            // printed as it is; empty: left out
+  uint64_t executions = 0;               // of the search; 0: not known
+  bool interrupted = false;              // the user ended shrinking or replaying early
+  bool cut_short = false;                // few were made of both, since its executions are long
+  std::vector<std::string> differences;  // of a replay that was not the same, a sentence each
   // How the agent stood at each switch of finding.schedule, as its choice points said. Left empty, it is
   // worked out from the log as far as that goes: of an agent that never ran again it often cannot be told.
   std::vector<ChoiceKind> switch_kinds;

@@ -3,13 +3,15 @@
 // strategy that found it.
 //
 // Complete: every change of agent is in it, forced ones too, and every data choice. The first switch leaves
-// no agent.
+// no agent. What the world around the target answered is with it, as far as a replay needs it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "trace/agent.h"
+#include "trace/error_return.h"
 
 namespace slalom {
 
@@ -32,6 +34,7 @@ struct Schedule {
   std::vector<Switch> switches;
   std::vector<DataChoice> data;
   uint64_t digest = 0;  // of the execution it describes: the machine's own, or its happens-before hash
+  std::optional<ErrorLog> errors;  // none: the machine does not keep them
   bool operator==(const Schedule&) const = default;
 };
 

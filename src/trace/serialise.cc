@@ -1,6 +1,7 @@
 #include "trace/serialise.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -117,6 +118,47 @@ void decode(ByteReader& in, Schedule& schedule) {
   decode(in, schedule.switches);
   decode(in, schedule.data);
   schedule.digest = in.fixed64();
+}
+
+void encode(ByteWriter& out, const ErrorReturn& failed) {
+  encode(out, failed.agent);
+  out.u64(failed.ordinal);
+  out.text(failed.call);
+  out.i64(failed.error);
+  out.u8(failed.outside);
+  out.fixed64(failed.subject);
+  out.text(failed.about);
+  encode(out, failed.pc);
+}
+void decode(ByteReader& in, ErrorReturn& failed) {
+  decode(in, failed.agent);
+  failed.ordinal = in.u64();
+  failed.call = in.text();
+  const int64_t error = in.i64();
+  if (error < INT32_MIN || error > INT32_MAX) in.fail();
+  failed.error = in.ok() ? static_cast<int32_t>(error) : 0;
+  failed.outside = in.u8() != 0;
+  failed.subject = in.fixed64();
+  failed.about = in.text();
+  decode(in, failed.pc);
+}
+
+void encode(ByteWriter& out, const std::optional<ErrorLog>& errors) {
+  out.u8(errors.has_value());
+  if (!errors) return;
+  encode(out, errors->returns);
+  out.u64(errors->left_out);
+}
+void decode(ByteReader& in, std::optional<ErrorLog>& errors) {
+  errors.reset();
+  if (in.u8() == 0) return;
+  errors.emplace();
+  decode(in, errors->returns);
+  errors->left_out = in.u64();
+  const auto order = [](const ErrorReturn& a, const ErrorReturn& b) {
+    return std::tuple(a.agent, a.ordinal) < std::tuple(b.agent, b.ordinal);
+  };
+  if (!std::ranges::is_sorted(errors->returns, order)) in.fail();
 }
 
 void encode(ByteWriter& out, const Evidence& evidence) {

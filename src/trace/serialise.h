@@ -30,7 +30,9 @@ void encode(ByteWriter& out, const ChoicePolicy::Position& position);
 void encode(ByteWriter& out, const ChoicePolicy& policy);
 void encode(ByteWriter& out, const Switch& change);
 void encode(ByteWriter& out, const DataChoice& choice);
-void encode(ByteWriter& out, const Schedule& schedule);
+void encode(ByteWriter& out, const Schedule& schedule);  // without its errors,
+void encode(ByteWriter& out, const ErrorReturn& failed);
+void encode(ByteWriter& out, const std::optional<ErrorLog>& errors);  // which files have at their own places
 void encode(ByteWriter& out, const Evidence& evidence);
 void encode(ByteWriter& out, const Verdict& verdict);
 void encode(ByteWriter& out, const Deadlocked::Waiting& waiting);
@@ -45,6 +47,8 @@ void decode(ByteReader& in, ChoicePolicy& policy);
 void decode(ByteReader& in, Switch& change);
 void decode(ByteReader& in, DataChoice& choice);
 void decode(ByteReader& in, Schedule& schedule);
+void decode(ByteReader& in, ErrorReturn& failed);
+void decode(ByteReader& in, std::optional<ErrorLog>& errors);
 void decode(ByteReader& in, Evidence& evidence);
 void decode(ByteReader& in, Verdict& verdict);
 void decode(ByteReader& in, Deadlocked::Waiting& waiting);

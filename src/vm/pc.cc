@@ -278,7 +278,10 @@ PcStop Pc::run(uint64_t instructions) {
     const Exit exit = run_slice(cpu, budget);
     state_.quantum -= static_cast<uint32_t>(std::min<uint64_t>(cpu.executed(), state_.quantum));
     if (exit == Exit::Paused) state_.quantum = 0;
-    if (const auto stop = stop_for(cpu, exit)) return *stop;
+    if (const auto stop = stop_for(cpu, exit)) {
+      if (system_.tap != nullptr) system_.tap->flush();
+      return *stop;
+    }
   }
   if (system_.tap != nullptr) system_.tap->flush();
   return power_ ? stop_for_power() : PcStop::Budget;
@@ -307,7 +310,6 @@ std::optional<PcStop> Pc::stop_for(Cpu& cpu, Exit exit) {
   if (!asked && exit != Exit::Shutdown && exit != Exit::Unknown && exit != Exit::Place &&
       exit != Exit::Access)
     return std::nullopt;
-  if (system_.tap != nullptr) system_.tap->flush();
   if (exit == Exit::Shutdown) return PcStop::Reset;
   if (exit == Exit::Unknown) {
     trouble_ = describe_trouble(cpu);
@@ -369,7 +371,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   cpu.stop_on = Cpu::kHypercall;
   passed_ = places - std::exchange(cpu.passes, 0);
   others_deliverable_.reset();
-  if (system_.tap != nullptr) system_.tap->flush();
+  if (system_.tap != nullptr && !(options.keeps_batch && why == PcStop::Place)) system_.tap->flush();
   return why;
 }
 

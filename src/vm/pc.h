@@ -60,6 +60,7 @@ struct RunOptions {
   uint8_t stop_on = 0;             // of Cpu::kIret, kFault
   bool stop_at_window = false;     // where interrupts may have become deliverable to any CPU, and are
   std::optional<uint8_t> offered;  // the one that waits for this CPU is no reason to stop, if it is this
+  bool keeps_batch = false;        // what was observed before a place is told later: by who flushes the tap
 };
 
 class Pc final : public Bus {

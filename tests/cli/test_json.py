@@ -80,7 +80,12 @@ class Promises(Case):
 
     def searches(self):
         flaky = self.write("flaky.toml", FLAKY)
+        missing = self.write("missing.c", '#include <assert.h>\n#include <unistd.h>\nint main(void) { assert(!access("none", F_OK)); }\n')
+        subprocess.run(["gcc", missing, "-o", "missing"], cwd=self.directory, check=True)
+        program = json.loads(self.expect(1, "run", "--json", "--", "./missing").stdout)  # whose calls can fail
+        self.assertEqual(program.pop("uncontrolled"), [])
         return [
+            program,
             self.json(1, "explore", LOST_UPDATE),
             self.json(1, "explore", "examples/toy/readers.toml", "--set", "n=3"),
             self.json(1, "explore", self.write("chosen.toml", CHOSEN + '[expect]\nkinds = ["deadlock"]\n')),

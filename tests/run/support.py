@@ -82,3 +82,44 @@ class ProgramTest(unittest.TestCase):
 
     def run_json(self, program, *arguments):
         return json.loads(self.slalom("run", "--json", *arguments, "--", program).stdout)
+
+    def fresh(self):
+        """Each execution has files of its own; a message queue, with its name, is there only once."""
+        (self.folder / "empty").mkdir(exist_ok=True)
+        return ("--scratch", "empty", "--workers", 1)
+
+    def exhausts(self, program):
+        classes = set()
+        for strategy in ("dfs", "dpor"):
+            result = self.run_json(program, "--strategy", strategy, "--choices", "everywhere", "--schedules", 5000, "--out", "", *self.fresh())
+            self.assertEqual(result["findings"], [])
+            self.assertTrue(result["exhausted"])
+            self.assertEqual(result["uncontrolled"], [])
+            classes.add(result["classes"])
+        self.assertEqual(len(classes), 1)
+
+    def deadlocks(self, program):
+        """A deadlock that is found, and replays."""
+        result = self.run_json(program, "--strategy", "dfs", "--schedules", 5000, *self.fresh())
+        [finding] = result["findings"]
+        self.assertEqual(finding["kind"], "deadlock")
+        self.assertEqual(result["uncontrolled"], [])
+        self.assertIn("the same in 3 of 3", self.slalom("replay", finding["capsule"], "--times", 3).stdout)
+        return finding
+
+
+class ErrorTest(ProgramTest):
+    """Programs whose finding depends on a call that fails."""
+
+    def find(self, text, name, *arguments, **building):
+        """The only finding of a program that is called with these arguments."""
+        program = self.build(text, name=name, **building)
+        found = json.loads(self.slalom("run", "--json", "--out", name + "-found", "--", program, *arguments, codes=(1,)).stdout)
+        [finding] = found["findings"]
+        self.assertEqual(finding["replayed"], "10/10")
+        return finding
+
+    def replay(self, finding, same):
+        result = json.loads(self.slalom("replay", "--json", finding["capsule"], codes=(1 if same else 0,)).stdout)
+        self.assertEqual(result["same"], same)
+        return result

@@ -37,10 +37,10 @@ int main(void) {
 class RunTwice(ProgramTest):
     def trouble(self, text, *flags):
         program = self.build(text, flags=flags)
+        (self.folder / "count").write_text("0")  # a file that is missing would be so in the second run as well
         return self.run_json(program, "--run-twice", "--workers", 1, "--schedules", 1, "--out", "", "--strategy", "random")["trouble"]
 
     def test_the_operation_is_named(self):
-        (self.folder / "count").unlink(missing_ok=True)
         [trouble] = self.trouble(COUNTS, "-DSPEAKS=0")
         place = f"prog.c:{line_of(COUNTS, 'mutex_lock(lock)')} (work)"
         self.assertIn(f"in the first run work#1 did: lock even (value 0) at {place}; in the second work#1 did: lock odd (value 0) at {place}", trouble)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import LOST_UPDATE, SLALOM, ProgramTest
+from support import LOST_UPDATE, SLALOM, ProgramTest, line_of
 
 # Fails where the library, the variable and the folder are as they were when it was found.
 DEPENDS = r"""
@@ -57,7 +57,9 @@ class Surroundings(ProgramTest):
         elsewhere = self.folder / "elsewhere"
         elsewhere.mkdir()
         moved = self.command("replay", "--json", capsule, code=0, folder=elsewhere, MODE="secret")
-        self.assertEqual(json.loads(moved.stdout)["differences"], [f"it was found in the folder {self.folder}, this is {elsewhere}"])
+        self.assertEqual(json.loads(moved.stdout)["differences"],
+                         [f'access("here") in main at prog.c:{line_of(DEPENDS, "access(")} (main) fails with ENOENT, which it did not then',
+                          f"it was found in the folder {self.folder}, this is {elsewhere}"])
 
         self.library(0)
         changed = self.command("replay", "--json", capsule, code=0, MODE="secret")

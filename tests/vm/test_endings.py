@@ -124,6 +124,39 @@ class Endings(Guest):
                 result = json.loads(search.communicate(timeout=DEADLINE)[0])
             self.assertEqual((search.returncode, result["end"], result["executions"], result["truncated"]), (0, "interrupted", 0, 0))
 
+    def interrupted_at_once(self, test):
+        """Ctrl-C as soon as the command wants to hear of it: before there is a search."""
+        with subprocess.Popen([SLALOM, "explore", test, "--out", "", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as search:
+            while not self.catches_interrupts(search.pid):
+                self.assertIsNone(search.poll())
+                time.sleep(0.01)
+            search.send_signal(signal.SIGINT)
+            said, complained = search.communicate(timeout=DEADLINE)
+        self.assertEqual(search.returncode, 0, complained)
+        return said, complained
+
+    def catches_interrupts(self, process):
+        with open(f"/proc/{process}/status", encoding="ascii") as status:
+            caught = next((line for line in status if line.startswith("SigCgt:")), "SigCgt: 0")
+        return int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1 == 1
+
+    def test_a_set_up_that_takes_for_ever_can_be_interrupted(self):
+        test = self.write(f'setup = ["{BUSY}"]' + TWO + "[limits]\npreparation = 1_000_000_000_000\n")
+        said, complained = self.interrupted_at_once(test)
+        self.assertEqual(said, "")
+        self.assertRegex(complained, r"^slalom: interrupted (while debian:6.1 was booting|at .*x.toml:1: .*); nothing was explored\n$")
+
+    def test_serial_orders_can_be_interrupted(self):
+        calls = "calls = '''\n" + "getppid()\n" * 6 + "'''\n"
+        test = self.write("".join(f'[[flow]]\nname = "{name}"\n{calls}' for name in ("one", "other")))
+        whole = self.explore(test.read_text(), "--json", schedules=1)  # the machine is in the cache from now on
+        self.assertNotIn("not_compared", json.loads(whole.stdout))
+        result = json.loads(self.interrupted_at_once(test)[0])
+        self.assertEqual((result["end"], result["executions"]), ("interrupted", 0))
+        self.assertEqual(len(result["not_compared"]), 1)
+        self.assertRegex(result["not_compared"][0], r"^results with serial orders \(interrupted after \d+ of them\)$")
+
     def test_time_ends_executions_that_take_for_ever(self):
         for scope in ("", 'scope = ["function:vfs_read"]\n'):  # without one, some executions look around before the search
             done = self.explore(f'{scope}check = "{BUSY}"' + TWO + "[limits]\ncheck = 1_000_000_000_000\n", "--time", "1s", "--json")

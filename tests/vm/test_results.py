@@ -1,6 +1,7 @@
 """Results of calls: what is compared with serial orders, what is not and said to be not, and what programs say by hypercalls."""
 
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from guest import DEADLINE, KERNEL, NOTHING_TO_DO, SLALOM, cached_kernels
+from guest import DEADLINE, KERNEL, NOTHING_TO_DO, ROOT, SLALOM, cached_kernels
 
 POLL = """
 setup = ["mkfifo /tmp/p"]
@@ -67,6 +68,29 @@ class Results(unittest.TestCase):
         for timeout in ("0", "-1"):
             code, result = self.explore_json(POLL.replace("TIMEOUT", timeout))
             self.assertEqual((code, result["findings"], result.get("not_compared")), (0, [], None))
+
+    def test_all_serial_orders_are_tried(self):
+        def orders(*flows):
+            test = "".join(f"[[flow]]\ncalls = '''\n{calls}'''\n" for calls in flows)
+            _, result = self.explore_json(test, schedules=2)
+            return result["serial_orders"]
+
+        ids = "getpid()\n"
+        self.assertEqual(orders(ids, ids), 2)
+        self.assertEqual(orders(3 * ids, 3 * ids), math.comb(6, 3))
+        self.assertEqual(orders(2 * ids, ids, ids), math.factorial(4) // math.factorial(2))
+        # A call that waits is left there until the other flow has ended: there are no orders more and none less.
+        _, result = self.explore_json(POLL.replace("TIMEOUT", "-1"), schedules=2)
+        self.assertEqual(result["serial_orders"], math.comb(4, 2))
+        self.assertIn("\ncompared: results with those of 6 serial orders of whole system calls\n",
+                      self.explore(POLL.replace("TIMEOUT", "-1"), schedules=2).stdout)
+
+    def test_what_a_serial_order_gives_is_no_failure(self):
+        """Whichever flow is first, its rename succeeds: also where the one that was taken to begin waits for the other at once."""
+        test = (ROOT / "examples/kernel/pairs/rename-rename.toml").read_text()
+        _, result = self.explore_json(test, "--no-shrink", schedules=64)
+        titles = [finding["title"] for finding in result["findings"]]
+        self.assertEqual([title for title in titles if "EINVAL" not in title], [])
 
     def test_too_many_orders_are_said_to_be(self):
         said = "results with serial orders (12870 orders, at most 8000)"

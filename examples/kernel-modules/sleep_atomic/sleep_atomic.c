@@ -8,43 +8,52 @@
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/semaphore.h>
 #include <linux/spinlock.h>
+#include <linux/wait_bit.h>
 
 #define DEVICE_RESET _IO('S', 1)   // -> how many commands the device has had
 #define DEVICE_FILTER _IO('S', 2)  // (filter)
 
-static struct semaphore channel = __SEMAPHORE_INITIALIZER(channel, 1);
+#define CHANNEL_IN_USE 0  // a bit of
+static unsigned long device_state;
 static unsigned long commands_sent;  // guarded by the channel
 
 static DEFINE_SPINLOCK(filter_lock);
 static unsigned long filter;  // guarded by `filter_lock`, with softirqs off: receiving looks at it
 
+static inline void take_channel(void) {
+  wait_on_bit_lock(&device_state, CHANNEL_IN_USE, TASK_UNINTERRUPTIBLE);
+}
+
+static inline void give_channel(void) {
+  clear_and_wake_up_bit(CHANNEL_IN_USE, &device_state);
+}
+
 static noinline long reset_device(void) {
   unsigned long sent;
 
-  down(&channel);
+  take_channel();
   sent = commands_sent;
   commands_sent = 0;
-  up(&channel);
+  give_channel();
   return sent;
 }
 
 static noinline long set_filter(unsigned long wanted) {
 #ifdef FIXED
-  down(&channel);
+  take_channel();
   spin_lock_bh(&filter_lock);
 #else
   spin_lock_bh(&filter_lock);
-  down(&channel);
+  take_channel();
 #endif
   filter = wanted;
   commands_sent++;
 #ifdef FIXED
   spin_unlock_bh(&filter_lock);
-  up(&channel);
+  give_channel();
 #else
-  up(&channel);
+  give_channel();
   spin_unlock_bh(&filter_lock);
 #endif
   return 0;

@@ -53,20 +53,33 @@ void Communication::begin_use(Cell& cell, uint64_t granule, Cell bit) {
   if (!was_shared && is_shared(static_cast<uint32_t>(cell))) state_.shared.push_back(granule);
 }
 
-[[gnu::always_inline]] inline void Communication::use(uint64_t granule, Cell bit) {
+[[gnu::always_inline]] inline void Communication::use(Cell& cell, uint64_t granule, Cell bit) {
   const Cell wanted = uint64_t{round_} << 32 | bit;
-  Cell& here = cell(granule);
-  if ((here & (uint64_t{0xffffffff} << 32 | bit)) != wanted) begin_use(here, granule, bit);
+  if ((cell & (uint64_t{0xffffffff} << 32 | bit)) != wanted) begin_use(cell, granule, bit);
 }
 
 void Communication::add(unsigned context, std::span<const Access> accesses) {
-  for (const Access& access : accesses) {
-    if (access.size == 0) continue;  // a call or return
-    const Cell bit = Cell{1} << (context + (access.wrote ? kContexts : 0));
-    uint64_t granule = first_granule(access);
-    const uint64_t last = last_granule(access);
-    do use(granule, bit);
-    while (++granule <= last);
+  // What is known of memory is far away: that of several accesses is fetched at once.
+  std::array<Cell*, 32> cells;
+  while (!accesses.empty()) {
+    const std::span<const Access> some = accesses.first(std::min(accesses.size(), cells.size()));
+    accesses = accesses.subspan(some.size());
+    for (size_t i = 0; i < some.size(); ++i) {
+      cells[i] = &cell(first_granule(some[i]));
+      __builtin_prefetch(cells[i]);
+    }
+    for (size_t i = 0; i < some.size(); ++i) {
+      const Access& access = some[i];
+      if (access.size == 0) continue;  // a call or return
+      const Cell bit = Cell{1} << (context + (access.wrote ? kContexts : 0));
+      uint64_t granule = first_granule(access);
+      const uint64_t last = last_granule(access);
+      use(*cells[i], granule, bit);
+      while (granule < last) {
+        ++granule;
+        use(cell(granule), granule, bit);
+      }
+    }
   }
 }
 
@@ -104,7 +117,8 @@ bool Communication::is_used_by_cpus(uint64_t granule) const {
 std::vector<Place> Communication::points() const {
   std::vector<Place> points = state_.points;
   for (const State::Instruction& one : state_.instructions)
-    if (is_used_by_cpus(one.granule)) points.push_back(Place{one.pc});
+    if (is_used_by_cpus(one.granule) || (is_interruptible(Place{one.pc}) && is_shared(users(one.granule))))
+      points.push_back(Place{one.pc});
   std::ranges::sort(points);
   points.erase(std::unique(points.begin(), points.end()), points.end());
   return points;

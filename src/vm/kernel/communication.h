@@ -1,5 +1,9 @@
-// Communication: which instructions of an execution accessed memory that another CPU accessed too, at least
-// one of the two writing (SKI, section 4); and which memory that is.
+// Communication: which instructions of an execution accessed memory that another context accessed too, at
+// least one of the two writing (SKI, section 4); and which memory that is.
+//
+// A context is a CPU, or the interrupts that have interrupted it. What a CPU shares with its own interrupts
+// alone makes points in some code only: all over a kernel it would make most of them, per-CPU data that
+// single instructions or disabled interrupts guard.
 //
 // Memory is looked at in granules of eight bytes, by physical address: neighbours in one granule count as
 // communicating, which makes too many points but misses none.
@@ -13,6 +17,7 @@
 #include "base/strong.h"
 #include "trace/access.h"
 #include "vm/devices/interrupts.h"
+#include "vm/kernel/scope.h"
 #include "vm/memory/arena.h"
 
 namespace slalom::vm {
@@ -25,12 +30,6 @@ inline unsigned context_of(unsigned cpu, bool interrupt) {
 class Communication {
  public:
   void add(unsigned context, std::span<const Access> accesses);  // they are made
-  // It is soon to be added: what is known of its memory is far away.
-  void expect(const Access& access) const {
-    const uint64_t granule = first_granule(access), page = granule / kPageCells;
-    if (page < pages_.size() && pages_[page] != nullptr)
-      __builtin_prefetch(&(*pages_[page])[granule % kPageCells]);
-  }
   void clear();
   // The memory that several contexts used, at least one writing, in the order in which it became so.
   const std::vector<uint64_t>& shared() const { return state_.shared; }
@@ -42,7 +41,11 @@ class Communication {
   // Do CPUs communicate there?
   bool is_used_by_cpus(uint64_t granule) const;
 
-  // Their instructions are points, if CPUs turn out to communicate there.
+  // Code in which what a CPU shares with its own interrupts makes points, too.
+  void set_interruptible(CodeRange code) { interruptible_ = code; }
+  bool is_interruptible(Place pc) const { return interruptible_.has(pc); }
+
+  // Their instructions are points, if contexts turn out to communicate there.
   void add_instructions(std::span<const Access> accesses);
   void add_point(Place pc) { state_.points.push_back(pc); }
   std::vector<Place> points() const;  // sorted
@@ -75,13 +78,14 @@ class Communication {
 
   Cell& cell(uint64_t granule);
   uint32_t users(uint64_t granule) const;
-  void use(uint64_t granule, Cell bit);
+  void use(Cell& cell, uint64_t granule, Cell bit);
   [[gnu::noinline]] void begin_use(Cell& cell, uint64_t granule, Cell bit);
 
   // By page of memory. Cells of earlier rounds count for nothing, so that there is nothing to clear.
   std::vector<Page*> pages_;
   Arena arena_;
   uint32_t round_ = 1;
+  CodeRange interruptible_;
   State state_;  // of `used` the granules only
   // What was noted last, by a hash: mostly the same is done again soon. What it has forgotten is noted twice,
   // which does no harm.

@@ -9,7 +9,7 @@ namespace slalom::vm {
 Journal& Journal::begin(EventSink& reader) {
   reader_ = &reader;
   is_open_ = true;
-  made_ = 0;
+  made_ = counted_ = 0;
   accesses_.clear();
   parts_.clear();
   texts_.clear();
@@ -17,11 +17,9 @@ Journal& Journal::begin(EventSink& reader) {
 }
 
 void Journal::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
-  // Calls and returns do not count: a CPU may tell one twice, where it stops.
-  for (const Access& access : accesses) made_ += access.size != 0;
-  if (is_open_ && made_ > most_) {
+  if (is_open_ && has_too_many(accesses)) {
     communication_.add_instructions(accesses_);
-    read_out();
+    read_out(false);
   }
   if (!is_open_) {
     communication_.add_instructions(accesses);
@@ -45,6 +43,19 @@ void Journal::on_accesses(std::span<const Access> accesses, const BatchHeader& h
   }
 }
 
+// Calls and returns do not count: a CPU may tell one twice, where it stops. Mostly there are few enough with
+// them, and nobody counts.
+bool Journal::has_too_many(std::span<const Access> more) {
+  if (accesses_.size() + more.size() <= most_) return false;
+  const auto count = [](std::span<const Access> all) {
+    return static_cast<size_t>(
+        std::ranges::count_if(all, [](const Access& access) { return access.size != 0; }));
+  };
+  made_ += count(std::span(accesses_).subspan(counted_));
+  counted_ = accesses_.size();
+  return made_ + count(more) > most_;
+}
+
 void Journal::on_event(const Event& event) {
   if (!is_open_) return reader_->on_event(event);
   if (parts_.empty() || parts_.back().event.op != OpKind::None)
@@ -56,18 +67,24 @@ void Journal::on_event(const Event& event) {
 
 void Journal::on_end(const Outcome& outcome) {
   if (is_open_) {
-    mark();
-    read_out();
+    look_at_shared();
+    read_out(true);
+    noted_.fill({});
   }
   reader_->on_end(outcome);
 }
 
-void Journal::read_out() {
+void Journal::read_out(bool marks) {
   is_open_ = false;
   size_t begin = 0;
   for (Part& part : parts_) {
-    if (part.end != begin) reader_->on_accesses({accesses_.data() + begin, part.end - begin}, part.header);
-    begin = part.end;
+    // In pieces, so that all who look at one find it in the host's nearest cache.
+    while (part.end != begin) {
+      const std::span<Access> piece(accesses_.data() + begin, std::min(part.end - begin, kPiece));
+      if (marks) mark(piece);
+      reader_->on_accesses(piece, part.header);
+      begin += piece.size();
+    }
     if (part.event.op == OpKind::None) continue;
     part.event.text = std::string_view(texts_).substr(part.text, part.event.text.size());
     reader_->on_event(part.event);
@@ -80,26 +97,29 @@ void Journal::read_out() {
   return found == nullptr ? Use::Alone : *found;
 }
 
-void Journal::mark() {
+void Journal::look_at_shared() {
   shared_.clear();
   sieve_.fill(0);
   for (const uint64_t granule : communication_.shared()) {
     shared_[granule] = communication_.is_used_by_cpus(granule) ? Use::ByCpus : Use::ByContexts;
     sieve_[granule % kSieve / 64] |= uint64_t{1} << granule % 64;
   }
-  for (Access& access : accesses_) {
+}
+
+void Journal::mark(std::span<Access> accesses) {
+  for (Access& access : accesses) {
     if (access.size == 0) continue;  // a call or return
     uint64_t granule = Communication::first_granule(access);
     const uint64_t last = Communication::last_granule(access);
     Use most = use_of(granule);
     while (granule != last) most = std::max(most, use_of(++granule));
     if (most == Use::Alone) access.alone = 1;
-    if (most != Use::ByCpus) continue;
+    if (most != Use::ByCpus && !(most == Use::ByContexts && communication_.is_interruptible(access.pc())))
+      continue;
     // Mostly the same instructions come again soon.
     Place& noted = noted_[access.pc_bits % noted_.size()];
     if (std::exchange(noted, access.pc()) != access.pc()) communication_.add_point(access.pc());
   }
-  noted_.fill({});
 }
 
 }  // namespace slalom::vm

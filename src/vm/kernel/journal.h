@@ -38,15 +38,19 @@ class Journal final : public EventSink {
     size_t text = 0;  // where it begins
   };
   enum class Use : uint8_t { Alone, ByContexts, ByCpus };
-  void mark();
-  void read_out();
+  static constexpr size_t kPiece = 256;
+  bool has_too_many(std::span<const Access> more);
+  void look_at_shared();
+  void mark(std::span<Access> accesses);
+  void read_out(bool marks);
   Use use_of(uint64_t granule) const;
 
   Communication& communication_;
   size_t most_;
   EventSink* reader_ = nullptr;
   bool is_open_ = false;
-  size_t made_ = 0;
+  size_t made_ = 0;     // accesses, as far as they were counted
+  size_t counted_ = 0;  // of accesses_
   std::vector<Access> accesses_;
   std::vector<Part> parts_;
   std::string texts_;  // of the events

@@ -4,6 +4,16 @@
 #include "vm/kernel/kernel_machine.h"
 
 namespace slalom::vm {
+namespace {
+
+// Perhaps it is chosen to go on: its block is far away. Nothing happens where there is none.
+void expect_to_run(const Cpu& cpu) {
+  const Block* block = cpu.jumps->at(cpu.regs.gpr[kRip]).block;
+  __builtin_prefetch(block);
+  __builtin_prefetch(reinterpret_cast<const char*>(block) + sizeof(Block));
+}
+
+}  // namespace
 
 AgentId KernelMachine::interrupt_agent(unsigned cpu, uint8_t vector, unsigned nested) {
   // Linux's own vectors are at the top: these have readable ids.
@@ -28,6 +38,15 @@ bool KernelMachine::can_run(unsigned cpu) const {
 bool KernelMachine::enabled(unsigned cpu) const {
   // Whoever spins waits for what it reads to change: an interrupt does not end that.
   return can_run(cpu) ? state_.cpus[cpu].liveness.live() : unlisted(cpu).has_value();
+}
+
+// Whoever spins is live again when what it reads is written.
+void KernelMachine::watch_for_writes() {
+  tap_.watches.clear();
+  for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu)
+    if (cpu != state_.current)
+      for (const uint64_t address : state_.cpus[cpu].liveness.waits_for())
+        tap_.watches.push_back({.first = address, .last = address + 7, .reads = false, .after = true});
 }
 
 std::optional<uint8_t> KernelMachine::unlisted(unsigned cpu) const {
@@ -59,6 +78,7 @@ std::optional<uint8_t> KernelMachine::early_timer(unsigned cpu) const {
 void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector, AgentId as) {
   Pc& pc = *machine_.pc;
   CpuState& state = state_.cpus[cpu];
+  tap_.flush();  // that was another context
   // Whatever has just returned has done so before the interrupt comes.
   tap_.base_step = pc.executed();
   tap_.functions.at_block(pc.cpu(cpu), tap_, pc.cpu(cpu).gpr(kRip), static_cast<uint8_t>(OpKind::Return), 0);
@@ -98,9 +118,11 @@ std::span<const Option> KernelMachine::options() const {
     std::vector<Option> others;  // CPUs that are not the search's
     for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) {
       const Place here{machine_.pc->cpu(cpu).regs.gpr[kRip]};
-      if (enabled(cpu))
+      if (enabled(cpu)) {
+        expect_to_run(machine_.pc->cpu(cpu));
         ((contexts.cpus >> cpu & 1) != 0 ? options_found_ : others)
             .push_back({agent(cpu), next_operations_.of(machine_.pc->cpu(cpu))});
+      }
       if (!machine_.pc->can_deliver(cpu)) continue;
       for (const uint8_t vector : vectors(cpu))
         if (contexts.has(vector))

@@ -48,7 +48,8 @@ bool is_waiting_function(std::string_view place) {
 
 Stop KernelMachine::conclude() {
   Pc& pc = *machine_.pc;
-  if (state_.dying) return finish(died());
+  tap_.flush();
+  if (state_.dying) return last_words();
   for (int tries = 0; tries < 10'000; ++tries) {
     bool revived = false;
     for (CpuState& state : state_.cpus)
@@ -149,6 +150,40 @@ Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventS
   }
 }
 
+// The CPUs take turns by themselves, nothing is decided, and what they do is not told.
+PcStop KernelMachine::run_naturally(const std::function<bool()>& goes_on) {
+  Pc& pc = *machine_.pc;
+  tap_.flush();  // what was under control is told as such
+  natural_ = true;
+  tap_.watches.clear();
+  const uint8_t rings = std::exchange(tap_.filter.rings, uint8_t{0});
+  look_again();
+  PcStop why = PcStop::Budget;
+  while ((why == PcStop::Budget || why == PcStop::Hypercall) && goes_on()) {
+    why = pc.run(kSlice);
+    read_console();
+  }
+  note(Course::Leg::Kind::Natural, 0, pc.executed());
+  tap_.filter.rings = rings;
+  look_again();
+  return why;
+}
+
+// A kernel that dies may keep what it has to say for later: for an interrupt that it sends itself, for its
+// next tick (printk, where it must not wait for the console), or, when it has lost count of what disables
+// these, for whoever prints next. So it is left to itself until where it died is on the console.
+Stop KernelMachine::last_words() {
+  if (!state_.reported && !state_.traced) {
+    const uint64_t start = machine_.pc->executed();
+    const PcStop why = run_naturally(
+        [&] { return !state_.reported && machine_.pc->executed() - start < kLastWords && !stops(); });
+    if (why == PcStop::Unknown) return finish(ToolError{machine_.pc->trouble()});
+    if (stops()) return finish(Abandoned{"the search is over"});
+  }
+  // A search that wants all orders must know that something did not happen.
+  return finish(scoped() ? Outcome(Faulted{Faulted::Kind::Crash, {}, {}, {}}) : Exited{});
+}
+
 // The lock that the innermost function was called for which takes one and has not returned, on the stack
 // that its flow waits on.
 std::optional<KernelMachine::LockWait> KernelMachine::waits_for_lock(unsigned cpu) const {
@@ -235,29 +270,19 @@ Stop KernelMachine::end_of_test() {
   // What serial orders give is known before the check, which may fail after any of them.
   if (!options_.has_check || !explores_) return finish(Exited{});
   Pc& pc = *machine_.pc;
-  natural_ = true;
-  tap_.watches.clear();
-  const uint8_t rings = std::exchange(tap_.filter.rings, uint8_t{0});
-  look_again();
   const uint64_t start = pc.executed(), start_time = pc.time();
-  const auto goes_on = [&] {
+  const PcStop why = run_naturally([&] {
     const uint64_t done = pc.executed() - start;
     const uint64_t waited = pc.time() - start_time - done * kNanosecondsPerInstruction;
-    return done < options_.check_limit && waited < longest_wait(options_.check_limit);
-  };
-  PcStop why = PcStop::Budget;
-  while (why == PcStop::Budget && !state_.checked && !stops() && goes_on()) {
-    why = pc.run(kSlice);
-    read_console();
-  }
-  note(Course::Leg::Kind::Natural, 0, pc.executed());
-  tap_.filter.rings = rings;
-  look_again();
+    return !state_.checked && !state_.failure && !stops() && done < options_.check_limit &&
+           waited < longest_wait(options_.check_limit);
+  });
   if (why == PcStop::Unknown) return finish(ToolError{pc.trouble()});
   if (stops()) return finish(Abandoned{"the search is over"});
   if (state_.failure) return fail();
   if (state_.checked == 0) return finish(Exited{});
-  const bool hangs = !state_.checked && (why == PcStop::Budget || why == PcStop::Idle);
+  const bool hangs =
+      !state_.checked && (why == PcStop::Budget || why == PcStop::Hypercall || why == PcStop::Idle);
   const std::string end = state_.checked ? fmt::format("ended with status {}", *state_.checked)
                           : hangs        ? "has not ended"
                                          : "has ended the machine";
@@ -302,6 +327,7 @@ void KernelMachine::note_part(uint64_t part, std::string_view end) {
 
 Stop KernelMachine::finish(Outcome outcome) {
   open_ = false;
+  tap_.flush();
   if (course_ != nullptr) {
     course_->end = machine_.pc->executed();
     course_->end_hash = machine_.pc->state_hash();

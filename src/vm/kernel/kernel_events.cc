@@ -69,11 +69,15 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
   // Each CPU has an APIC of its own at the same address: that is no memory they share.
   const auto is_device = [](const Access& access) { return Devices::is_mmio(access.physical); };
   std::vector<Access> memory;
-  bool any_device = false;
+  bool any_device = false, any_memory = false;
+  uint64_t digest = state_.digest;
   for (const Access& access : accesses) {
+    const bool counts = is_memory(access.op()) && !is_device(access);
     any_device |= is_device(access);
-    communication_.expect(access);
+    any_memory |= counts;
+    if (counts) digest = fold(digest + access.value, access.pc_bits ^ access.physical);
   }
+  state_.digest = digest;
   if (any_device) {
     std::ranges::remove_copy_if(accesses, std::back_inserter(memory), is_device);
     accesses = memory;
@@ -92,16 +96,13 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
   }
   if (accesses.empty()) return;
   const slalom::Step first{first_step - begin_executed_};
-  if (std::ranges::none_of(accesses, [](const Access& access) { return is_memory(access.op()); })) {
+  if (!any_memory) {
     state.told.push_back({.event = {.step = first, .agent = agent(cpu.id)},
                           .calls = {accesses.begin(), accesses.end()},
                           .thread = stack});
     return;
   }
   pass_on(cpu.id);
-  for (const Access& access : accesses)
-    if (is_memory(access.op()))
-      state_.digest = fold(state_.digest + access.value, access.pc_bits ^ access.physical);
   if (!scoped() || state.inside) {
     communication_.add(context_of(cpu.id, !state.interrupts.empty()), accesses);
     if (sink_ != &journal_) communication_.add_instructions(accesses);
@@ -215,10 +216,14 @@ void KernelMachine::read_console() {
 }
 
 void KernelMachine::console_line(const std::string& line) {
-  tell(machine_.pc->executed(), state_.current, OpKind::Console, machine_.pc->cpu(state_.current).gpr(kRip),
+  if (natural_ && state_.reported) return;  // what comes of it
+  tell(machine_.pc->executed(), state_.speaker, OpKind::Console, machine_.pc->cpu(state_.speaker).gpr(kRip),
        {}, 0, line);
   state_.dying = state_.dying || is_fatal(line);
-  if (state_.dying && line.find("---[ end ") != std::string::npos) state_.reported = true;
+  if (!state_.dying) return;
+  const auto has = [&](std::string_view words) { return line.find(words) != std::string::npos; };
+  state_.traced = state_.traced || has("Call Trace:");
+  state_.reported = state_.reported || has("---[ end ") || (natural_ && has("</TASK>"));
 }
 
 bool KernelMachine::on_hypercall(Cpu& cpu) {
@@ -258,6 +263,7 @@ bool KernelMachine::on_hypercall(Cpu& cpu) {
       state_.arity = static_cast<uint32_t>(call.a);
       return false;
     case SLALOM_NOTE:
+      tap_.flush();
       tell(machine_.pc->executed(), cpu.id, OpKind::Note, cpu.gpr(kRip), {}, 0,
            read_text(cpu, call.a, call.b));
       return true;

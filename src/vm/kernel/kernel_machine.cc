@@ -33,6 +33,7 @@ KernelMachine::KernelMachine(Booted machine, KernelMachineOptions options, std::
   CHECK(options_.flows >= 1 && options_.flows <= pc.cpu_count(), "{} flows on {} CPUs", options_.flows,
         pc.cpu_count());
   recognise({.locks = true, .memory = true});
+  communication_.set_interruptible(options_.interruptible);
   pc.set_hypercalls(this);
   pc.attach(&tap_);
   pc.ram().make_base();
@@ -76,6 +77,7 @@ Stop KernelMachine::start(EventSink& sink) {
 void KernelMachine::begin_anew(EventSink& sink) {
   Pc& pc = *machine_.pc;
   sink_ = nullptr;
+  tap_.flush();  // of an execution that was abandoned: nobody is told
   pc.restore(begin_);
   pc.devices().take_console_output();
   if (!places_set_) {
@@ -118,6 +120,13 @@ Stop KernelMachine::resume(Decision decision) {
     return run(decision.lease);
   }
   Pc& pc = *machine_.pc;
+  // Mostly whoever ran goes on.
+  if (const unsigned cpu = state_.current; state_.running && decision.next == agent(cpu) && can_run(cpu)) {
+    if (!state_.cpus[cpu].liveness.live()) state_.cpus[cpu].liveness.revive();  // a replay knows better
+    state_.chosen_at = ops(cpu);
+    return run(decision.lease);
+  }
+  tap_.flush();
   for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) {
     const std::optional<uint8_t> by_itself = decision.next == agent(cpu) ? unlisted(cpu) : std::nullopt;
     const bool comes_in = state_.current != cpu || !state_.running;
@@ -176,15 +185,6 @@ void KernelMachine::look_at_scope(unsigned cpu) {
   here.passes = state.inside ? 0 : kAllPlaces;
 }
 
-// Whoever spins is live again when what it reads is written.
-void KernelMachine::watch_for_writes() {
-  tap_.watches.clear();
-  for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu)
-    if (cpu != state_.current)
-      for (const uint64_t address : state_.cpus[cpu].liveness.waits_for())
-        tap_.watches.push_back({.first = address, .last = address + 7, .reads = false, .after = true});
-}
-
 Stop KernelMachine::run(uint32_t lease) {
   Pc& pc = *machine_.pc;
   while (true) {
@@ -197,9 +197,13 @@ Stop KernelMachine::run(uint32_t lease) {
                                                                              : lease,
                        .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
                        .stop_at_window = true,
-                       .offered = state.offered};
+                       .offered = state.offered,
+                       .keeps_batch = sink_ == &journal_};
     watch_for_writes();
+    const bool silent = !pc.devices().has_console_output();
     const PcStop why = pc.run_cpu(cpu, options);
+    if (silent && pc.devices().has_console_output()) state_.speaker = cpu;
+    if (why == PcStop::Place) next_operations_.expect(pc.cpu(cpu));
     note(Course::Leg::Kind::Run, cpu, pc.cpu(cpu).regs.retired);
     const uint64_t done = ops(cpu) - before;
     const uint64_t passed = scoped() ? (why == PcStop::Place ? 1 : 0) : pc.passed();
@@ -209,14 +213,21 @@ Stop KernelMachine::run(uint32_t lease) {
     state.in_a_row += done;
     // Whatever changes the course of an execution is noticed at fixed counts of instructions, or where the
     // CPU itself stops; never where only a policy or a replay stops it.
-    const bool budget = why == PcStop::Budget, look = budget && ops(cpu) % kLook == 0;
+    const bool budget = why == PcStop::Budget;
+    const bool look = (budget || why == PcStop::Paused) && ops(cpu) % kLook == 0;
     for (unsigned other = 0; other < state_.cpus.size(); ++other) {
       if (other == cpu) continue;
       state_.cpus[other].liveness.on_others(done);
       if (look) state_.cpus[other].liveness.look_at_others();
     }
     if (look) state.liveness.look(state.in_a_row);
+    const bool was_dying = state_.dying;
     if (look || (why != PcStop::Place && !budget)) read_console();
+    // Whoever has begun to report the kernel's end goes on with it, though it was preempted there.
+    if (state_.dying && !was_dying && state_.speaker != cpu && can_run(state_.speaker)) {
+      state_.current = state_.speaker;
+      continue;
+    }
     if (scoped() && why == PcStop::Place && passed > 0 && leased > 0) continue;
     if (std::optional<Stop> stop = after(why)) return std::move(*stop);
     // A schedule may switch where the CPU stopped for another reason, too.
@@ -229,18 +240,9 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
   Pc& pc = *machine_.pc;
   const unsigned cpu = state_.current;
   CpuState& state = state_.cpus[cpu];
-  if (state_.dying && why == PcStop::Halted) {
-    // What it has to say may wait for an interrupt that it has sent itself, or for its next ticks.
+  if (state_.dying && (why == PcStop::Halted || (why == PcStop::Hypercall && state.parked))) {
     leave_interrupts(cpu, true);
-    std::vector<uint8_t> pending = vectors(cpu);
-    if (pending.empty() && state_.last_ticks < kLastTicks)
-      if (const std::optional<uint8_t> timer = pc.early_timer(cpu)) {
-        ++state_.last_ticks;
-        pending.push_back(*timer);
-      }
-    if (pending.empty()) return finish(died());
-    enter_interrupt(cpu, pending.front(), agent(cpu));
-    return std::nullopt;
+    return last_words();
   }
   if (state_.failure) return fail();
   // Ends that are noticed late come at fixed counts of instructions, so that they are the same whatever else
@@ -249,7 +251,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
     if (stops()) return finish(Abandoned{"the search is over"});
     if (state_.dying && state_.dying_since == 0) state_.dying_since = instructions();
     if (state_.reported || (state_.dying && instructions() - state_.dying_since > kLastWords))
-      return finish(died());
+      return last_words();
     if (instructions() >= inputs_.max_steps) return finish(limit_reached());
   }
   switch (why) {
@@ -308,7 +310,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
       const AgentId ended = agent(cpu);
       leave_interrupts(cpu, false);
       look_at_scope(cpu);
-      if (agent(cpu) == ended) return std::nullopt;
+      if (agent(cpu) == ended || state_.dying) return std::nullopt;
       return choice(ChoiceKind::Ended, ended);
     }
     case PcStop::Hypercall:

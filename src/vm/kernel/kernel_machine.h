@@ -58,6 +58,8 @@ struct KernelMachineOptions {
   Contexts contexts;
   Scope scope;                        // empty: everything
   std::vector<CodeRange> no_choices;  // where communication makes no choice points; sorted
+  CodeRange
+      interruptible;  // where that with interrupts on the same CPU makes some (vm/kernel/communication.h)
   unsigned early_timers = 2;  // times that a CPU's timer may come before it is due, time passing meanwhile
 };
 
@@ -174,9 +176,10 @@ class KernelMachine final : public Machine,
     std::vector<HeldLock> locks;  // in the order in which they were taken
     bool dying = false;           // the kernel reports its end, since this instruction
     uint64_t dying_since = 0;
-    unsigned last_ticks = 0;  // that have come early since, where it was idle
-    bool reported = false;    // completely
-    std::string line;         // of the console, so far
+    bool traced = false;    // with its call trace,
+    bool reported = false;  // or completely
+    std::string line;       // of the console, so far
+    unsigned speaker = 0;   // the CPU that wrote there last
     std::vector<std::vector<uint8_t>> results;
     std::optional<std::string> failure;  // SLALOM_FAIL,
     uint64_t failed_part = 0;            // of what; 0: of a program, which said so itself
@@ -203,16 +206,15 @@ class KernelMachine final : public Machine,
   static constexpr uint64_t kLook = 1'024, kSlice = 16 * kLook;
   static constexpr uint64_t kLastWords =
       3'000'000;  // what a kernel may still do after it has reported its end
-  static constexpr unsigned kLastTicks = 2;
   static constexpr uint64_t kAllPlaces = ~uint64_t{0} >> 1;  // more than can be passed
 
   void begin_anew(EventSink& sink);
   Outcome deadlock() const;                    // as it stands
   bool waits_for_ever() const;                 // so long that nothing will happen any more
   bool sleeps_for_a_time(unsigned cpu) const;  // the flow that belongs to that CPU
-  // The kernel has reported its end. A search that wants all orders must know that something did not happen.
-  Outcome died() const { return scoped() ? Outcome(Faulted{Faulted::Kind::Crash, {}, {}, {}}) : Exited{}; }
-  Stop fail();  // as SLALOM_FAIL said
+  PcStop run_naturally(const std::function<bool()>& goes_on);
+  Stop last_words();  // the kernel has begun to report its end, and does nothing else any more
+  Stop fail();        // as SLALOM_FAIL said
   LimitReached limit_reached() const;
   void note_part(uint64_t part, std::string_view end);
   bool stops() const { return inputs_.stop && inputs_.stop(); }

@@ -78,7 +78,7 @@ PendingOp NextOperations::of(const Cpu& cpu) {
     if (size == 0) return op;
   }
   bytes[kMostBytes] = 0;
-  Known& known = known_[(rip ^ rip >> 10) % known_.size()];
+  Known& known = known_[slot_of(rip)];
   const auto differ = [](const std::array<uint8_t, 16>& a, const std::array<uint8_t, 16>& b) {
     return std::memcmp(a.data(), b.data(), a.size()) != 0;
   };

@@ -119,6 +119,16 @@ std::vector<CodeRange> scheduling_code(const SymbolTable& symbols) {
   return found;
 }
 
+CodeRange module_code(const SymbolTable& symbols) {
+  CodeRange all{~uint64_t{0}, 0};
+  for (const Symbol& symbol : symbols.symbols()) {
+    if (!symbol.is_code() || symbol.is_offset || symbol.module.empty()) continue;
+    all.begin = std::min(all.begin, symbol.address);
+    all.end = std::max(all.end, symbol.address + symbol.size);
+  }
+  return all.end == 0 ? CodeRange{} : all;
+}
+
 void remove_places_in(std::span<const CodeRange> code, std::vector<Place>& places) {
   auto range = code.begin();
   std::erase_if(places, [&](Place place) {

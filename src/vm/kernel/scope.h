@@ -47,8 +47,11 @@ Result<Scope> find_scope(const SymbolTable& symbols, std::span<const std::string
 // a test.
 struct CodeRange {
   uint64_t begin = 0, end = 0;
+  bool has(Place place) const { return place.raw >= begin && place.raw < end; }
 };
-std::vector<CodeRange> scheduling_code(const SymbolTable& symbols);                  // sorted
+std::vector<CodeRange> scheduling_code(const SymbolTable& symbols);  // sorted
+// All modules that are loaded: drivers, which share memory with their own interrupts and timers.
+CodeRange module_code(const SymbolTable& symbols);
 void remove_places_in(std::span<const CodeRange> code, std::vector<Place>& places);  // both are sorted
 
 }  // namespace slalom::vm

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "vm/kernel/call_facts.h"
 
@@ -37,6 +38,16 @@ bool at_entry(const ChoicePoint& point, Place entry) {
          });
 }
 
+// What wakes a thread of the kernel on a CPU that has no flow. Its work is one more whole thing, which may
+// come before a call or after it.
+bool wakes_thread(const Option& option, size_t flows) {
+  const auto cpu = static_cast<unsigned>(option.op.object.raw);
+  if (cpu < flows) return false;
+  for (unsigned vector = Contexts::kFirstIpi; vector <= 0xff; ++vector)
+    if (option.agent == KernelMachine::interrupt_agent(cpu, static_cast<uint8_t>(vector))) return true;
+  return false;
+}
+
 }  // namespace
 
 // How many orders there are, if no call waits for another one.
@@ -49,7 +60,8 @@ double SerialOrders::count_orders() const {
   return orders;
 }
 
-void SerialOrders::find(KernelMachine& machine, Place system_call_entry, uint64_t max_steps) {
+void SerialOrders::find(KernelMachine& machine, Place system_call_entry, uint64_t max_steps,
+                        const std::function<bool()>& stop) {
   for (size_t flow = 0; flow < results_.flows().size(); ++flow) {
     const CallProgram& program = results_.flows()[flow];
     size_t call = 0;
@@ -68,7 +80,10 @@ void SerialOrders::find(KernelMachine& machine, Place system_call_entry, uint64_
     return;
   }
   machine.set_explores(false);
-  search(machine, system_call_entry, max_steps);
+  search(machine, system_call_entry,
+         {.policy = {.where = ChoicePolicy::Where::Nowhere, .places = {system_call_entry}},
+          .max_steps = max_steps,
+          .stop = stop});
   machine.set_explores(true);
 }
 
@@ -79,9 +94,7 @@ std::vector<std::string> SerialOrders::not_compared() const {
   return {};
 }
 
-void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint64_t max_steps) {
-  Inputs inputs{.policy = {.where = ChoicePolicy::Where::Nowhere, .places = {system_call_entry}},
-                .max_steps = max_steps};
+void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Inputs inputs) {
   std::vector<size_t> path;  // which of the flows was taken at each choice
   uint64_t instructions = 0;
   while (orders_ < kMost && instructions < kMostInstructions) {
@@ -90,6 +103,8 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint6
       return;
     }
     std::vector<size_t> counts;
+    std::set<AgentId> begun;
+    AgentId taken;  // when there was a choice
     Allocated sink;
     Stop stop = machine.start(sink);
     size_t depth = 0;
@@ -98,26 +113,34 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint6
       std::vector<AgentId> flows;
       AgentId interrupt;
       for (const Option& option : point.options()) {
-        if (option.op.kind == OpKind::IrqEnter)
+        if (option.op.kind == OpKind::IrqEnter && !wakes_thread(option, results_.flows().size()))
           interrupt = option.agent;
         else
           flows.push_back(option.agent);
       }
-      // Interrupts come as soon as they can.
+      // Other interrupts come as soon as they can.
       if (point.kind == ChoiceKind::Data || interrupt) {
         stop = machine.resume({.next = interrupt ? interrupt : point.current});
+        continue;
+      }
+      // A flow that was taken to begin does its first call: on the way there it has done nothing yet. One
+      // that was the only one then is one of several now, perhaps.
+      const bool entering = at_entry(point, system_call_entry);
+      if (entering && begun.insert(point.current).second && taken == point.current) {
+        stop = machine.resume({.next = point.current});
         continue;
       }
       // Elsewhere than between calls there is nothing to choose.
       const bool was_interrupt = static_cast<bool>(point.current.parent());
       const bool between = point.kind == ChoiceKind::Start ||
                            (point.kind == ChoiceKind::Ended && !was_interrupt) ||
-                           point.kind == ChoiceKind::Blocked || at_entry(point, system_call_entry);
+                           point.kind == ChoiceKind::Blocked || entering;
       size_t pick = 0;
       if (between && flows.size() > 1) {
         if (depth == path.size()) path.push_back(0);
         counts.push_back(flows.size());
         pick = path[depth++];
+        taken = flows[pick];
       } else {
         // Whoever runs goes on, or was interrupted, unless it seems to wait for another one.
         const bool returned = point.kind == ChoiceKind::Ended && was_interrupt;
@@ -128,6 +151,10 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, uint6
           pick = 1;
       }
       stop = machine.resume({.next = flows[pick]});
+    }
+    if (inputs.stop && inputs.stop()) {
+      why_not_ = fmt::format("interrupted after {} of them", orders_);
+      return;
     }
     ++orders_;
     instructions += machine.instructions();

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "inputs/file_system_calls.h"
+#include "vm/test/kernel_test.h"
 
 namespace slalom::vm {
 namespace {
@@ -31,6 +32,21 @@ constexpr FileSystem kFileSystems[] = {
     {"vfat", R"(, "vfat", "nls_cp437", "nls_ascii")", "dosfstools", "mkfs.vfat", "fsck.vfat", "", "-n",
      16'384, "256M", false, false, false},
 };
+
+// How a test comes to its two disks of so many KiB.
+struct Disk {
+  std::string_view option, device, module, second_device;
+  std::string setup;
+};
+Disk make_disk(FileSystemDisk kind, unsigned size) {
+  if (kind == FileSystemDisk::Ram)
+    return {"", "/dev/ram0", "brd", "/dev/ram1",
+            fmt::format(R"(  "modprobe -r brd; modprobe brd rd_nr=2 rd_size={}",)", size)};
+  return {" --disk loop", "/dev/loop0", "loop", "/dev/loop1",
+          fmt::format(R"(  "mkdir -p /disks && mount -t tmpfs -o size=100% none /disks",
+  "for i in 0 1; do truncate -s {}K /disks/$i && losetup /dev/loop$i /disks/$i || exit 1; done",)",
+                      size)};
+}
 
 std::optional<std::string> find_program(std::string_view name) {
   for (const std::string_view directory : {"/usr/sbin", "/sbin", "/usr/bin", "/usr/local/sbin"}) {
@@ -60,29 +76,37 @@ Result<std::string> file_system_test(const FileSystemTestOptions& options) {
     if (!host) return error("{} is not installed: apt-get install {}", program, fs->package);
     files += fmt::format("{}\"{}:/sbin/{}\"", files.empty() ? "" : ", ", *host, program);
   }
+  const Disk disk = make_disk(options.disk, fs->device);
   std::string text = fmt::format(
-      R"(# Generated calls on {0}: slalom new fs-test {1} --fs {0} --seed {2} --calls {3} --flows {4}
+      R"(# Generated calls on {0}: slalom new fs-test {1} --fs {0}{2} --seed {3} --calls {4} --flows {5}
 name = "{1}"
-about = "{0}, seed {2}"
-kernel = "{5}"
-memory = "{6}"
-modules = ["brd"{7}]
-files = [{8}]
+about = "{0}, seed {3}"
+kernel = "{6}"
+memory = "{7}"
+)",
+      fs->name, options.name, disk.option, options.seed, options.calls, options.flows, options.kernel,
+      fs->memory);
+  if (options.disk == FileSystemDisk::Loop && options.flows < KernelTest::kMaxFlows)
+    text += fmt::format("cpus = {}  # one for the kernel threads that move data to and from the disk\n",
+                        options.flows + 1);
+  text += fmt::format(
+      R"(modules = ["{0}"{1}]
+files = [{2}]
 setup = [
-  "modprobe -r brd; modprobe brd rd_nr=2 rd_size={9}",
-  "{10} {11} /dev/ram0",
-  "mkdir -p /mnt && mount -t {0} /dev/ram0 /mnt",
+{3}
+  "{4} {5} {6}",
+  "mkdir -p /mnt && mount -t {7} {6} /mnt",
   "mkdir /mnt/d /mnt/e; for i in a b d/a; do head -c 10000 /dev/zero > /mnt/$i; done; sync",
 ]
 )",
-      fs->name, options.name, options.seed, options.calls, options.flows, options.kernel, fs->memory,
-      fs->modules, files, fs->device, fs->make, fs->make_options);
+      disk.module, fs->modules, files, disk.setup, fs->make, fs->make_options, disk.device, fs->name);
   if (options.checked)
-    text += fmt::format("check = \"umount /mnt && {} {} /dev/ram0 > /dev/console 2>&1\"\n", fs->check,
-                        fs->check_options);
+    text += fmt::format("check = \"umount /mnt && {} {} {} > /dev/console 2>&1\"\n", fs->check,
+                        fs->check_options, disk.device);
   const FileSystemCallsOptions calls{.unix_files = fs->unix_files,
                                      .clones = fs->clones,
                                      .subvolumes = fs->subvolumes,
+                                     .second_device = disk.second_device,
                                      .calls = options.calls,
                                      .seed = options.seed};
   for (unsigned flow = 0; flow < options.flows; ++flow)

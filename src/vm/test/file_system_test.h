@@ -13,9 +13,16 @@
 
 namespace slalom::vm {
 
+// What the file system lies on, in the guest's memory either way.
+enum class FileSystemDisk : uint8_t {
+  Ram,   // /dev/ram0: whoever submits a request does the copying
+  Loop,  // /dev/loop0, before a file in a tmpfs: a kernel thread does it, on a CPU that no flow has
+};
+
 struct FileSystemTestOptions {
   std::string name;
   std::string file_system = "ext4";
+  FileSystemDisk disk = FileSystemDisk::Ram;
   std::string kernel = "debian:6.1";
   uint64_t seed = 1;
   unsigned flows = 2;

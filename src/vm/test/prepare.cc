@@ -75,8 +75,9 @@ class Preparation final : public Hypercalls {
   }
   ~Preparation() override { pc_.set_hypercalls(nullptr); }
 
-  Result<void> run() {
+  Result<void> run(const std::function<bool()>& stops) {
     while (!complete()) {
+      if (stops()) return error("interrupted {}", meanwhile());
       if (pc_.executed() >= test_.limits.preparation || waited() >= longest_wait(test_.limits.preparation))
         return never_ready();
       const PcStop stop = pc_.run(std::min(kSlice, test_.limits.preparation - pc_.executed()));
@@ -205,6 +206,12 @@ class Preparation final : public Hypercalls {
     return fmt::format("{}: the machine has switched itself off before the test could begin", where);
   }
 
+  std::string meanwhile() const {
+    if (started_) return "while the flows were getting ready";
+    return doing_ == 0 ? fmt::format("while {} was booting", test_.kernel)
+                       : fmt::format("at {}", part(doing_));
+  }
+
   Error never_ready() const {
     if (!started_)
       return told(
@@ -256,7 +263,7 @@ Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& optio
     kept.emplace();
     TRY_ASSIGN(kept->machine, boot(plan.boot));
     Preparation preparation(test, plan, *kept->machine.pc);
-    TRY(preparation.run());
+    TRY(preparation.run(options.stop));
     kept->console = preparation.console();
     kept->threads = preparation.threads();
     if (options.use_cache) TRY(cache.keep(content, *kept));

@@ -45,6 +45,7 @@ struct PreparedTest {
 struct PrepareOptions {
   bool use_cache = true;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
+  std::function<bool()> stop = [] { return false; };  // true: it fails, saying what was going on
 };
 
 Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& options = {});

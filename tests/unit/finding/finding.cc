@@ -108,8 +108,29 @@ TEST(Capsule, Version1HasNoStateHash) {
   EXPECT_EQ(*loaded, expected);
 }
 
-TEST(Capsule, Version2) {
+TEST(Capsule, Version2HasNoErrors) {
   expect_golden("v2-capsule.slalom", FileKind::Capsule, sample());
+}
+
+Finding with_errors() {
+  Finding finding = sample();
+  const AgentId main = AgentId::initial(0);
+  finding.surroundings = "{}";
+  finding.schedule.errors = {
+      {{main, 3, "open", 2, true, 0x1234, "a", Place{16}}, {main.child(0), 0, "getaddrinfo", -2}}, 7};
+  finding.original.errors = {{{main, 3, "open", 2, true, 0x1234, "a", Place{16}}}};
+  return finding;
+}
+
+TEST(Capsule, Version3) {
+  expect_golden("v3-capsule.slalom", FileKind::Capsule, with_errors());
+  EXPECT_EQ(parse_capsule(*to_file(FileKind::Capsule, with_errors())).value(), with_errors());
+}
+
+TEST(Capsule, ErrorsOutOfOrderAreRefused) {
+  Finding finding = with_errors();
+  std::swap(finding.schedule.errors->returns[0], finding.schedule.errors->returns[1]);
+  EXPECT_FALSE(parse_capsule(*to_file(FileKind::Capsule, finding)).ok());
 }
 
 TEST(FindingJson, FieldsAreThoseOfTheDocument) {

@@ -32,6 +32,17 @@ inline Finding random_finding(Rng& rng) {
   finding.replays_tried = random_u32(rng);
   finding.replays_same = random_u32(rng);
   finding.surroundings = random_text(rng);
+  for (Schedule* schedule : {&finding.schedule, &finding.original})
+    if (rng.below(2) == 0)
+      schedule->errors = ErrorLog{
+          random_vector<ErrorReturn>(rng, 1,
+                                     [](Rng& r) {
+                                       return ErrorReturn{random_agent(r), random_number(r),
+                                                          random_text(r),  -static_cast<int32_t>(r.below(9)),
+                                                          r.below(2) == 0, random_number(r),
+                                                          random_text(r),  random_place(r)};
+                                     }),
+          random_number(rng)};
   return finding;
 }
 

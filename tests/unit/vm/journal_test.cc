@@ -183,6 +183,37 @@ TEST(Journal, TellsTheSameAndWhatIsAlone) {
   EXPECT_LT(alone, all * 9 / 10);
 }
 
+// In some code, what a CPU shares with its own interrupts makes points too: at once and at the end the same.
+TEST(Journal, WhatInterruptsOfTheSameCpuTouchMakesPointsInSomeCode) {
+  size_t more = 0;
+  Stream maker;
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Rng rng(seed);
+    const Batches execution = interleave(rng, random_programs(rng, maker));
+    Written direct;
+    Communication plain, at_once, communication;
+    tell(execution, direct, plain);
+    plain.add_instructions(direct.all);
+    // Half of the places.
+    const CodeRange code{1000, 1000 + maker.places.names.size() / 2};
+    at_once.set_interruptible(code);
+    communication.set_interruptible(code);
+    direct = {};
+    tell(execution, direct, at_once);
+    at_once.add_instructions(direct.all);
+    Written late;
+    Journal journal(communication);
+    tell(execution, journal.begin(late), communication);
+    const std::vector<Place> points = at_once.points(), few = plain.points();
+    ASSERT_EQ(communication.points(), points) << "seed " << seed;
+    ASSERT_TRUE(std::ranges::includes(points, few));
+    for (const Place point : points)
+      ASSERT_TRUE(code.has(point) || std::ranges::binary_search(few, point)) << "seed " << seed;
+    more += points.size() - few.size();
+  }
+  EXPECT_GT(more, 500u);
+}
+
 TEST(Journal, OfALongExecutionNothingIsAlone) {
   Stream maker;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -278,6 +309,48 @@ TEST(Communication, ACheckpointIsAllOfIt) {
     EXPECT_EQ(parts.points(), whole.points()) << "seed " << seed;
     EXPECT_EQ(parts.shared(), whole.shared()) << "seed " << seed;
   }
+}
+
+TEST(Journal, OfAnExecutionOfJustAsManyAccessesSomeAreAlone) {
+  Stream maker;
+  size_t calls = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Rng rng(seed);
+    const Batches execution = interleave(rng, random_programs(rng, maker));
+    Communication communication, at_once;
+    Written direct, late;
+    tell(execution, direct, at_once);
+    const auto made = static_cast<size_t>(
+        std::ranges::count_if(direct.all, [](const Access& access) { return access.size != 0; }));
+    calls += direct.all.size() - made;
+    Journal journal(communication, made);
+    tell(execution, journal.begin(late), communication);
+    EXPECT_EQ(late.alone, naive_alone(execution)) << "seed " << seed;
+  }
+  EXPECT_GT(calls, 100u);  // which do not count
+}
+
+TEST(Journal, LongBatchesAreToldWhole) {
+  Stream maker;
+  Rng rng(1);
+  Batches execution;
+  uint64_t step = 0;
+  for (const unsigned cpu : {0u, 1u, 0u}) {
+    Batch batch{.cpu = cpu, .header = {.agent = agent_of(cpu, false), .first_step = Step{step}}};
+    for (int i = 0; i < 1000; ++i) {
+      const uint64_t own = 0x10000 * (cpu + 1), address = 8 * rng.below(200) + (rng.below(3) == 0 ? 0 : own);
+      batch.accesses.push_back(maker.make(OpKind::Store, "p", 0x1000 + address, true, 8, rng.below(9)));
+      batch.accesses.back().retired = step++ - batch.header.first_step.raw;
+    }
+    execution.push_back(std::move(batch));
+  }
+  Communication communication, at_once;
+  Written direct, late;
+  tell(execution, direct, at_once);
+  Journal journal(communication);
+  tell(execution, journal.begin(late), communication);
+  EXPECT_EQ(late.lines, direct.lines);
+  EXPECT_EQ(late.alone, naive_alone(execution));
 }
 
 }  // namespace

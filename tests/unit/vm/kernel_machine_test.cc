@@ -7,58 +7,17 @@
 #include <set>
 
 #include "base/rng.h"
-#include "guest/slalom.h"
 #include "trace/schedule.h"
+#include "unit/vm/tiny_code.h"
 #include "unit/vm/tiny_machine.h"
 #include "vm/gdb/scheduled_run.h"
 
 namespace slalom::vm {
 namespace {
 
-class PlainNames : public Names {
- public:
-  std::string agent(AgentId id) const override { return id.path(); }
-  std::string role(AgentId id) const override { return id.path(); }
-  std::string object(ObjectId id) const override { return fmt::format("{:x}", id.raw); }
-  std::string place(Place pc) const override { return fmt::format("{:x}", pc.raw); }
-  std::string source(Place) const override { return ""; }
-};
-
-// Assembles by hand.
-struct Code {
-  std::vector<uint8_t> bytes;
-  Code& add(std::initializer_list<int> more) {
-    for (const int byte : more) bytes.push_back(static_cast<uint8_t>(byte));
-    return *this;
-  }
-  Code& word(uint32_t value) {
-    for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));
-    return *this;
-  }
-  Code& hypercall(uint32_t number, uint32_t argument) {
-    add({0xbf}).word(argument);     // mov edi, argument
-    add({0x31, 0xf6, 0x31, 0xd2});  // xor esi, esi; xor edx, edx
-    add({0xb8}).word(number);       // mov eax, number
-    add({0x0f, 0x1f, 0x84, 0x00}).word(0x6c616c73);
-    return *this;
-  }
-  // [0x100000] += 1, with a window in between
-  Code& increment() {
-    add({0xa1}).word(0x100000);  // mov eax, [0x100000]
-    add({0x40});                 // inc eax
-    add({0xa3}).word(0x100000);  // mov [0x100000], eax
-    return *this;
-  }
-  Code& done(uint32_t flow) {
-    hypercall(SLALOM_DONE, flow);
-    add({0xeb, static_cast<int>(256 - 24)});  // again: back to mov edi
-    return *this;
-  }
-};
-
 constexpr Physical kSecond = 0x20000;
 
-std::unique_ptr<KernelMachine> make(const Code& first, const Code& second) {
+std::unique_ptr<KernelMachine> make(const TinyCode& first, const TinyCode& second) {
   std::unique_ptr<Pc> pc = make_tiny(first.bytes, 2);
   pc->ram().write(kSecond, second.bytes);
   Pc::Rest rest = pc->rest();
@@ -68,7 +27,7 @@ std::unique_ptr<KernelMachine> make(const Code& first, const Code& second) {
   rest.privileges[1] = rest.privileges[0];
   CHECK(pc->set_rest(rest).ok(), "the second CPU");
   return std::make_unique<KernelMachine>(Booted{.pc = std::move(pc), .kernel = "", .identity = ""},
-                                         KernelMachineOptions{.flows = 2}, std::make_shared<PlainNames>());
+                                         KernelMachineOptions{.flows = 2}, std::make_shared<NumberNames>());
 }
 
 class Quiet : public EventSink {
@@ -134,7 +93,7 @@ Explored explore(KernelMachine& machine, const Inputs& inputs) {
 const Inputs kEverywhere{.policy = {.where = ChoicePolicy::Where::Everywhere}, .max_steps = 100'000};
 
 TEST(KernelMachine, FindsEveryInterleavingOfTwoCounters) {
-  const auto machine = make(Code().increment().done(0), Code().increment().done(1));
+  const auto machine = make(TinyCode().increment().done(0), TinyCode().increment().done(1));
   const Explored all = explore(*machine, kEverywhere);
   // Two accesses each: six orders, and an update is lost in all but two of them. After the last access of a
   // CPU its end is one more place to change, but not one more order.
@@ -176,7 +135,7 @@ Replayed replay(KernelMachine& machine, const Schedule& schedule, ChoicePolicy::
 
 // What was written down of an execution, gone through in steps of any size: the same states.
 TEST(KernelMachine, AWrittenDownCourseLeadsThroughTheSameStates) {
-  const auto fresh = [] { return make(Code().increment().done(0), Code().increment().done(1)); };
+  const auto fresh = [] { return make(TinyCode().increment().done(0), TinyCode().increment().done(1)); };
   for (const Schedule& schedule : explore(*fresh(), kEverywhere).schedules) {
     const auto machine = fresh();
     Course course;
@@ -219,7 +178,7 @@ void expect_same_under_every_policy(KernelMachine& machine, const Schedule& sche
 }
 
 TEST(KernelMachine, ASchedulesSwitchesReplayWithoutThePolicy) {
-  const auto machine = make(Code().increment().done(0), Code().increment().done(1));
+  const auto machine = make(TinyCode().increment().done(0), TinyCode().increment().done(1));
   std::set<uint64_t> digests;
   const std::vector<Schedule> schedules = explore(*machine, kEverywhere).schedules;
   for (const Schedule& schedule : schedules) {
@@ -230,10 +189,10 @@ TEST(KernelMachine, ASchedulesSwitchesReplayWithoutThePolicy) {
 }
 
 TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
-  Code second;
+  TinyCode second;
   second.add({0x90, 0xa1}).word(0x100800);  // its own
   second.increment().done(1);
-  const auto machine = make(Code().increment().done(0), second);
+  const auto machine = make(TinyCode().increment().done(0), second);
   Quiet sink;
   ASSERT_TRUE(machine->reset({.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = 100'000}).ok());
   Stop stop = machine->start(sink);
@@ -275,11 +234,11 @@ Told tell_all(KernelMachine& machine, ChoicePolicy::Where where) {
 // Each CPU has an APIC at the same address, which is not told: where a CPU is stopped between accesses to
 // it, nothing is, and that is not an event, either.
 TEST(KernelMachine, ABatchOfWhichNothingIsLeftIsNoEvent) {
-  Code first;
+  TinyCode first;
   first.increment();
   for (int i = 0; i < 3; ++i) first.add({0xa1}).word(0xfee00020);  // mov eax, [the APIC's id]
   first.increment().done(0);
-  const auto machine = make(first, Code().increment().done(1));
+  const auto machine = make(first, TinyCode().increment().done(1));
   const Told stopped = tell_all(*machine, ChoicePolicy::Where::Everywhere);
   const Told unstopped = tell_all(*machine, ChoicePolicy::Where::Nowhere);
   EXPECT_EQ(stopped.addresses, std::vector<uint64_t>(6, 0x100000));
@@ -289,7 +248,7 @@ TEST(KernelMachine, ABatchOfWhichNothingIsLeftIsNoEvent) {
 }
 
 // lock: mov eax,1; xchg [0x100100],eax; test eax,eax; jnz -> pause; jmp lock
-Code& lock(Code& code, bool pauses) {
+TinyCode& lock(TinyCode& code, bool pauses) {
   code.add({0xb8}).word(1);
   code.add({0x87, 0x05}).word(0x100100);
   code.add({0x85, 0xc0, 0x74, pauses ? 13 : 11});
@@ -299,13 +258,13 @@ Code& lock(Code& code, bool pauses) {
   code.add({0xeb, pauses ? 0xe4 : 0xe6});             // jmp lock
   return code;
 }
-Code& unlock(Code& code) {
+TinyCode& unlock(TinyCode& code) {
   code.add({0xc7, 0x05}).word(0x100100).word(0);
   return code;
 }
 
 TEST(KernelMachine, ASpinLockThatPausesEndsUnderEverySchedule) {
-  Code first, second;
+  TinyCode first, second;
   unlock(lock(first, true).increment()).done(0);
   unlock(lock(second, true).increment()).done(1);
   const auto machine = make(first, second);
@@ -320,7 +279,7 @@ TEST(KernelMachine, ASpinLockThatPausesEndsUnderEverySchedule) {
 // the other runs whenever it can.
 TEST(KernelMachine, ASpinLockThatDoesNotPauseIsSeenToSpin) {
   for (int steps = 2; steps < 6; ++steps) {
-    Code first, second;
+    TinyCode first, second;
     unlock(lock(first, false).increment()).done(0);
     unlock(lock(second, false).increment()).done(1);
     const auto machine = make(first, second);
@@ -338,12 +297,37 @@ TEST(KernelMachine, ASpinLockThatDoesNotPauseIsSeenToSpin) {
   }
 }
 
+// A loop that reads only its own stack is not seen to read, so that it waits is noticed when it has run for
+// too long, wherever its pauses lie.
+TEST(KernelMachine, WhoPausesForWhatLiesOnItsOwnStackGivesWayInTheEnd) {
+  for (int nops = 0; nops < 4; ++nops) {
+    TinyCode first, second;
+    for (int i = 0; i < nops; ++i) first.add({0x90});
+    first.add({0x6a, 0x01});  // push 1
+    // pause; nop; cmp dword [esp], 0; jnz: pause again
+    first.add({0xf3, 0x90, 0x90, 0x83, 0x3c, 0x24, 0x00, 0x75, 0xf7}).increment().done(0);
+    const auto find_stack = make(first, second);
+    const auto stack = static_cast<uint32_t>(find_stack->pc().cpu(0).gpr(kRsp));
+    second.add({0xc7, 0x05}).word(stack - 4).word(0);
+    second.increment().done(1);
+    const auto machine = make(first, second);
+    Quiet sink;
+    ASSERT_TRUE(
+        machine->reset({.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = 2'000'000}).ok());
+    Stop stop = machine->start(sink);
+    while (std::holds_alternative<ChoicePoint>(stop))
+      stop = machine->resume({.next = others_first(std::get<ChoicePoint>(stop)).front().agent});
+    EXPECT_TRUE(std::holds_alternative<Exited>(std::get<Outcome>(stop))) << nops;
+    EXPECT_EQ(machine->liveness_counts()[static_cast<size_t>(Liveness::Why::Starvation)], 1u) << nops;
+  }
+}
+
 // Who waits is guessed at the same instructions, wherever else the machine is stopped.
 TEST(KernelMachine, ASchedulesWithWaitingReplaysWithoutThePolicy) {
   uint64_t spins = 0;
   for (const auto where : {ChoicePolicy::Where::Everywhere, ChoicePolicy::Where::Sync})
     for (uint64_t seed = 0; seed < 100; ++seed) {
-      Code first, second;
+      TinyCode first, second;
       unlock(lock(first, seed % 2 == 0).increment()).done(0);
       unlock(lock(second, seed % 2 == 0).increment()).done(1);
       const auto machine = make(first, second);
@@ -370,12 +354,12 @@ TEST(KernelMachine, ASchedulesWithWaitingReplaysWithoutThePolicy) {
 }
 
 TEST(KernelMachine, LocksInOppositeOrderAreADeadlock) {
-  const auto take = [](Code& code, uint32_t address) {
+  const auto take = [](TinyCode& code, uint32_t address) {
     code.add({0xb8}).word(1);
     code.add({0x87, 0x05}).word(address);
     code.add({0x85, 0xc0, 0x74, 0x04, 0xf3, 0x90, 0xeb, 0xed});
   };
-  Code first, second;
+  TinyCode first, second;
   take(first, 0x100100);
   take(first, 0x100200);
   first.done(0);
@@ -409,7 +393,7 @@ Outcome run_fairly(KernelMachine& machine, const Inputs& inputs) {
 }
 
 TEST(KernelMachine, WhoHasNotEndedAtTheLimitIsTold) {
-  const auto machine = make(Code().done(0), Code().add({0xeb, 0xfe}));  // jumps to itself
+  const auto machine = make(TinyCode().done(0), TinyCode().add({0xeb, 0xfe}));  // jumps to itself
   const Outcome outcome = run_fairly(*machine, kEverywhere);
   const auto* limit = std::get_if<LimitReached>(&outcome);
   ASSERT_NE(limit, nullptr);
@@ -417,7 +401,7 @@ TEST(KernelMachine, WhoHasNotEndedAtTheLimitIsTold) {
 }
 
 TEST(KernelMachine, ExecutionsEndWhenNobodyWantsThem) {
-  const auto machine = make(Code().add({0xeb, 0xfe}), Code().done(1));
+  const auto machine = make(TinyCode().add({0xeb, 0xfe}), TinyCode().done(1));
   Inputs inputs = kEverywhere;
   int asked = 0;
   inputs.max_steps = ~uint64_t{0};

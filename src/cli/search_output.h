@@ -1,0 +1,27 @@
+// The results of a search as text, as JSON, and as JUnit XML.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "campaign/campaign.h"
+
+namespace slalom {
+
+struct SearchOutput {
+  bool full = false;            // all reports, not only those of the worst
+  std::filesystem::path state;  // from where the search could go on; empty: nowhere
+};
+
+// `comparison`: with what the target's file expects, if it does.
+void print_search(const Target& target, const Job& job, const CampaignResult& result,
+                  const std::optional<Comparison>& comparison, const SearchOutput& output);
+nlohmann::ordered_json search_json(const Target& target, const Job& job, const CampaignResult& result,
+                                   const std::optional<Comparison>& comparison);
+// For build servers. What counts is what the exit code says: by itself, or only where it is not expected.
+std::string search_junit(const Target& target, const CampaignResult& result, bool races_count,
+                         const std::optional<Comparison>& comparison);
+
+}  // namespace slalom

@@ -1,0 +1,34 @@
+// The calls whose errors are kept (preload/errors.h), by the names under which people know them: functions
+// that differ only in the size of their offsets are one. As numbers they are in the channel, as names in
+// capsules.
+#pragma once
+
+#include <cstdint>
+
+// clang-format off
+#define SLALOM_CALLS(X) \
+  X(accept) X(access) X(bind) X(chdir) X(chmod) X(chown) X(connect) X(copy_file_range) X(creat) \
+  X(faccessat) X(fallocate) X(fchdir) X(fchmod) X(fchmodat) X(fchown) X(fchownat) \
+  X(fdatasync) X(fopen) X(freopen) X(fstat) X(fstatat) X(fstatvfs) X(fsync) X(ftruncate) \
+  X(getaddrinfo) X(getcwd) X(getpeername) X(ioctl) X(lchown) X(link) X(linkat) X(listen) \
+  X(lstat) X(memfd_create) X(mkdir) X(mkdirat) X(mkdtemp) X(mkfifo) X(mknod) X(mkostemp) X(mkstemp) \
+  X(mmap) X(msync) X(open) X(openat) X(opendir) X(posix_fallocate) X(pread) X(preadv) X(pwrite) X(pwritev) \
+  X(read) X(readlink) X(readlinkat) X(readv) X(realpath) X(recv) X(recvfrom) X(recvmsg) X(remove) X(rename) \
+  X(renameat) X(renameat2) X(rmdir) X(send) X(sendfile) X(sendmsg) X(sendto) X(setsockopt) X(shm_open) X(shm_unlink) \
+  X(shutdown) X(socket) X(stat) X(statfs) X(statvfs) X(statx) X(symlink) X(symlinkat) X(syscall) \
+  X(truncate) X(unlink) X(unlinkat) X(utimensat) X(write) X(writev)
+// clang-format on
+
+namespace slalom::preload {
+
+#define SLALOM_CALL(name) name,
+enum class CallId : uint8_t { SLALOM_CALLS(SLALOM_CALL) };
+#undef SLALOM_CALL
+
+#define SLALOM_CALL(name) #name,
+inline constexpr const char* kCallNames[] = {SLALOM_CALLS(SLALOM_CALL)};
+#undef SLALOM_CALL
+inline constexpr uint32_t kCalls = sizeof kCallNames / sizeof *kCallNames;
+static_assert(kCalls <= UINT8_MAX);
+
+}  // namespace slalom::preload

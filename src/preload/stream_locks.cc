@@ -1,0 +1,145 @@
+// The lock that each stream (FILE) has: flockfile and its kin. While a thread keeps one over other
+// operations, those who use the stream wait for it before they call libc, which would wait for itself.
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "preload/kernel_waits.h"
+#include "preload/raw.h"
+
+namespace slalom::preload {
+namespace {
+
+constinit bool ever_locked = false;  // any stream, by flockfile()
+constinit uint32_t locked = 0;       // how many are now
+
+// As glibc has it in every stream.
+struct StreamLock {
+  int lock, count;
+  void* owner;
+};
+
+const StreamLock& lock_of(const FILE* stream) {
+  return *reinterpret_cast<const StreamLock*>(stream->_lock);
+}
+
+bool is_own(const FILE* stream) {
+  return lock_of(stream).owner == reinterpret_cast<void*>(pthread_self());
+}
+
+struct StreamWait : KernelWait {
+  const FILE* stream;
+};
+
+bool is_free(const KernelWait& asked) {
+  return __atomic_load_n(&lock_of(static_cast<const StreamWait&>(asked).stream).lock, __ATOMIC_RELAXED) == 0;
+}
+
+void await(FILE* stream, uint64_t pc) {
+  const StreamWait wait{{is_free}, stream};
+  runtime().me().outside = false;
+  runtime().arrive(OpKind::Lock, object_id(stream), pc, Need::Kernel, &wait);
+  runtime().tell(OpKind::Lock, object_id(stream), 0);
+}
+
+// Before libc uses a stream by itself; null is all of them.
+void before_use(FILE* used, uint64_t pc) {
+  if (used == nullptr || used->_lock == nullptr || is_own(used)) return;
+  await(used, pc);
+  runtime().tell(OpKind::Unlock, object_id(used), 1);
+  runtime().retire();
+}
+
+}  // namespace
+
+bool any_stream_locked() {
+  return locked != 0;
+}
+
+}  // namespace slalom::preload
+
+using namespace slalom;
+using namespace slalom::preload;
+
+SLALOM_EXPORT void flockfile(FILE* stream) noexcept {
+  if (!runtime().controls() || is_own(stream)) return SLALOM_REAL(flockfile)(stream);
+  await(stream, SLALOM_PLACE());
+  SLALOM_REAL(flockfile)(stream);
+  runtime().hold_read(stream);
+  ever_locked = true;
+  ++locked;
+  runtime().retire();
+}
+SLALOM_EXPORT int ftrylockfile(FILE* stream) noexcept {
+  if (!runtime().controls() || is_own(stream)) return SLALOM_REAL(ftrylockfile)(stream);
+  Runtime& rt = runtime();
+  rt.arrive(OpKind::TryLock, object_id(stream), SLALOM_PLACE());
+  const int result = SLALOM_REAL(ftrylockfile)(stream);
+  rt.tell(result == 0 ? OpKind::Lock : OpKind::TryLock, object_id(stream), 0);
+  if (result == 0) rt.hold_read(stream);
+  ever_locked = true;
+  locked += result == 0;
+  rt.retire(result != 0);
+  return result;
+}
+SLALOM_EXPORT void funlockfile(FILE* stream) noexcept {
+  Runtime& rt = runtime();
+  if (!rt.controls() || !is_own(stream) || lock_of(stream).count != 1)
+    return SLALOM_REAL(funlockfile)(stream);
+  rt.arrive(OpKind::Unlock, object_id(stream), SLALOM_PLACE());
+  SLALOM_REAL(funlockfile)(stream);
+  if (rt.drop_read(stream)) --locked;
+  rt.tell(OpKind::Unlock, object_id(stream), 1);
+  rt.retire();
+}
+
+// Most programs never lock a stream: then this is all that their output costs.
+#define BEFORE_USE(stream) \
+  if (ever_locked && runtime().controls()) before_use(stream, SLALOM_PLACE())
+
+#define PRINT(name, stream, call, parameters, ...)     \
+  SLALOM_EXPORT int name parameters {                  \
+    BEFORE_USE(stream);                                \
+    va_list list;                                      \
+    va_start(list, format);                            \
+    const int result = SLALOM_REAL(call)(__VA_ARGS__); \
+    va_end(list);                                      \
+    return result;                                     \
+  }
+extern "C" int __vfprintf_chk(FILE*, int, const char*, va_list);
+extern "C" int __fprintf_chk(FILE*, int, const char*, ...);
+extern "C" int __printf_chk(int, const char*, ...);
+extern "C" int __vprintf_chk(int, const char*, va_list);
+PRINT(printf, stdout, vfprintf, (const char* format, ...), stdout, format, list)
+PRINT(fprintf, stream, vfprintf, (FILE * stream, const char* format, ...), stream, format, list)
+PRINT(__printf_chk, stdout, __vfprintf_chk, (int flag, const char* format, ...), stdout, flag, format, list)
+PRINT(__fprintf_chk, stream, __vfprintf_chk, (FILE * stream, int flag, const char* format, ...), stream, flag,
+      format, list)
+#undef PRINT
+
+#define USE(Result, name, stream, parameters, ...) \
+  SLALOM_EXPORT Result name parameters {           \
+    BEFORE_USE(stream);                            \
+    return SLALOM_REAL(name)(__VA_ARGS__);         \
+  }
+USE(int, vprintf, stdout, (const char* format, va_list list), format, list)
+USE(int, vfprintf, stream, (FILE * stream, const char* format, va_list list), stream, format, list)
+USE(int, __vprintf_chk, stdout, (int flag, const char* format, va_list list), flag, format, list)
+USE(int, __vfprintf_chk, stream, (FILE * stream, int flag, const char* format, va_list list), stream, flag,
+    format, list)
+USE(int, puts, stdout, (const char* text), text)
+USE(int, putchar, stdout, (int byte), byte)
+USE(int, fputs, stream, (const char* text, FILE* stream), text, stream)
+USE(int, fputc, stream, (int byte, FILE* stream), byte, stream)
+USE(int, putc, stream, (int byte, FILE* stream), byte, stream)
+USE(size_t, fwrite, stream, (const void* from, size_t size, size_t count, FILE* stream), from, size, count,
+    stream)
+USE(size_t, fread, stream, (void* to, size_t size, size_t count, FILE* stream), to, size, count, stream)
+USE(char*, fgets, stream, (char* to, int size, FILE* stream), to, size, stream)
+USE(int, fgetc, stream, (FILE * stream), stream)
+USE(int, getc, stream, (FILE * stream), stream)
+USE(int, getchar, stdin, (), )
+USE(ssize_t, getline, stream, (char** line, size_t* size, FILE* stream), line, size, stream)
+USE(int, fflush, stream, (FILE * stream), stream)
+USE(int, fclose, stream, (FILE * stream), stream)
+#undef USE
