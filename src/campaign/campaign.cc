@@ -228,7 +228,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   explorer.on_round = [&](const ExploreResult& so_far) {
     const auto now = Clock::now();
     if (!options.state.empty() && now - saved >= std::chrono::seconds(1)) save();
-    if (trouble) return false;
+    if (trouble || (options.stop && options.stop())) return false;
     if (now - shown < std::chrono::milliseconds(100)) return true;
     shown = now;
     return progress(Progress{so_far, strategy->coverage(), seconds_since(start)});

@@ -109,6 +109,16 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Campaign,
                          testing::Values("dpor", "dpor:coarse", "dpor:limit=2", "dfs", "dfs:bound=delays",
                                          "random", "pct:depth=2", "pos", "surw"));
 
+TEST(CampaignStop, BeforeTheSearchMeansNoExecution) {
+  const Target target = toy(kBank);
+  CampaignOptions options;
+  options.store.clear();
+  options.stop = [] { return true; };
+  const CampaignResult result = run_campaign(target, job_for(target, "random"), options, go_on).value();
+  EXPECT_EQ(result.explored.end, ExploreResult::End::Interrupted);
+  EXPECT_EQ(result.explored.tasks, 0u);
+}
+
 TEST(CampaignState, OfAnotherJobIsRefused) {
   TemporaryDirectory directory;
   const Target target = toy(kBank);
