@@ -86,7 +86,7 @@ class Interrupts(Case):
         self.assertNotEqual(finding["minimality"], "unshrunk")
 
     def test_while_it_is_shrunk(self):
-        text = self.interrupted("shrinking it", self.program(sure=0, steps=10_000_000))
+        text = self.interrupted("shrinking it", self.program(sure=0, steps=100_000_000))
         finding, tried = self.kept()
         self.assertEqual(tried, 1)
         self.assertNotEqual(finding["minimality"], "minimum")  # what that takes is far more than has been done

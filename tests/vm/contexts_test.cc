@@ -195,7 +195,7 @@ TEST_F(ContextsTest, TlbFlushesComplete) {
     for (const Sampled by : {Sampled::Pct, Sampled::Random}) {
       const Explored all = explore(kSharedMemory, by, 60, interrupts);
       EXPECT_TRUE(all.all_ended(60));
-      EXPECT_GT(all.result.classes, 5u);  // they are not all the same
+      EXPECT_GT(all.result.classes, 1u);  // they are not all the same
       EXPECT_GT(all.seen.fewest_ipis, 0u);
       EXPECT_GT(all.seen.came.at(kCallFunctionSingle), 2 * 60u);
     }

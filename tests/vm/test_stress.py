@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -28,8 +29,17 @@ class Stress(unittest.TestCase):
         self.assertEqual(first, second)
         told = json.loads(first)
         self.assertEqual(told["runs"], 1000)
-        self.assertIn(told["failures"], range(1, 20))
-        self.assertEqual(list(told["titles"]), ["double free: in double_reset:reset, freed before in double_reset:reset"])
+        self.assertLess(told["failures"], 20)  # how many depends on the kernel's revision: none, with some
+        self.assertLessEqual(set(told["titles"]), {"double free: in double_reset:reset, freed before in double_reset:reset"})
+
+    def test_failures_are_counted_by_title(self):
+        with tempfile.TemporaryDirectory(prefix="slalom-vm-") as directory:
+            test = pathlib.Path(directory) / "sure.toml"
+            test.write_text('check = "exit 7"\n' + "".join(f'[[flow]]\nname = "{name}"\ncalls = "getppid()"\n' for name in ("one", "other")))
+            told = json.loads(explore(test, "--stress", 20, "--detectors", ALL).stdout)
+        [(title, times)] = told["titles"].items()
+        self.assertIn("the check failed with status 7", title)
+        self.assertEqual((told["runs"], told["failures"], times), (20, 20, 20))
 
     def test_twins_never_fail(self):
         for module in ("double_reset", "lost_buffer"):
