@@ -270,6 +270,8 @@ std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
       return std::nullopt;
     }
     decision = std::get<Decision>(chosen);
+    // Whom fairness holds back now may be allowed at the next choice point.
+    if (decision.until_conflict && allowed.size() != point.options().size()) decision.lease = 0;
   }
   pick = {decision.next, decision.value, data, point.digest};
   if (records_choices()) {

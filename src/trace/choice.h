@@ -46,10 +46,13 @@ class OptionSource {
 struct ChoicePoint {
   Step step;
   ChoiceKind kind = ChoiceKind::Start;
-  AgentId current;           // who ran last
-  uint64_t current_ops = 0;  // how many operations it has retired
-  uint32_t arity = 0;        // of a Data choice
-  uint64_t digest = 0;       // of what an exact replay must find here
+  AgentId current;               // who ran last
+  uint64_t current_ops = 0;      // how many operations it has retired
+  uint32_t arity = 0;            // of a Data choice
+  uint64_t digest = 0;           // of what an exact replay must find here
+  uint32_t unasked = 0;          // choice points that were passed since the last decision, by its lease
+  PendingOp passed;              // what the agent did at the last of them: of a lease until a conflict only
+  bool heeds_conflicts = false;  // the machine does what Decision::until_conflict says
   const OptionSource* source = nullptr;
 
   std::span<const Option> options() const { return source->options(); }
@@ -61,6 +64,7 @@ struct Decision {
   uint32_t value = 0;  // of a Data choice
   uint32_t lease =
       0;  // pass that many choice points unasked, unless the agent blocks, ends, or others wake or end
+  bool until_conflict = false;  // nor one at which its operation conflicts with what another would do next
 
   bool operator==(const Decision&) const = default;
 };

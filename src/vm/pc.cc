@@ -78,6 +78,7 @@ bool Pc::in(unsigned cpu, uint16_t port, unsigned size, uint32_t& value) {
   return devices_.in(now(), cpu, port, size, value);
 }
 bool Pc::out(unsigned cpu, uint16_t port, unsigned size, uint32_t value) {
+  system_.cpus[cpu]->others_changed = true;
   const bool known = devices_.out(now(), cpu, port, size, value);
   if (const auto event = devices_.take_power_event()) power_ = event;
   return known;
@@ -89,6 +90,7 @@ bool Pc::read(unsigned cpu, Physical address, unsigned size, uint64_t& value) {
   return devices_.mmio_read(now(), cpu, address, size, value);
 }
 bool Pc::write(unsigned cpu, Physical address, unsigned size, uint64_t value) {
+  system_.cpus[cpu]->others_changed = true;
   return devices_.mmio_write(now(), cpu, address, size, value);
 }
 
@@ -218,6 +220,11 @@ std::optional<uint8_t> Pc::early_timer(unsigned id) const {
   return vector;
 }
 
+bool Pc::timer_requested(unsigned id) const {
+  const LocalApic& apic = devices_.local_apic(id);
+  return apic.is_requested(apic.lvt_vector(LocalApic::kTimer));
+}
+
 void Pc::skip_to_timer(unsigned id) {
   state_.time = std::max(state_.time, devices_.local_apic(id).deadline());
   devices_.advance(state_.time);
@@ -328,6 +335,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   const uint64_t target =
       options.instructions > ~state_.executed ? ~uint64_t{0} : state_.executed + options.instructions;
   cpu.passes = options.passes;
+  cpu.others = options.others;
   const uint64_t places = options.passes + (cpu.at_place ? 1 : 0);  // with the one at which it stands
   if (options.stop_at_window) others_deliverable_ = others_deliverable(id);
   cpu.stop_on = options.stop_on | Cpu::kHypercall;
@@ -339,7 +347,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   while (true) {
     if (devices_.next_deadline() <= state_.time) {
       devices_.advance(state_.time);
-      look = true;
+      look = cpu.others_changed = true;
     }
     take_signals();
     if (power_) {
@@ -370,6 +378,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   }
   cpu.stop_on = Cpu::kHypercall;
   passed_ = places - std::exchange(cpu.passes, 0);
+  cpu.others = nullptr;
   others_deliverable_.reset();
   if (system_.tap != nullptr && !(options.keeps_batch && why == PcStop::Place)) system_.tap->flush();
   return why;

@@ -56,7 +56,8 @@ class Hypercalls {
 // What ends a controlled run besides its budget.
 struct RunOptions {
   uint64_t instructions = ~uint64_t{0};
-  uint64_t passes = 0;             // places that are passed before one stops
+  uint64_t passes = 0;             // places that are passed before one stops,
+  const Others* others = nullptr;  // or before one where it would meet these
   uint8_t stop_on = 0;             // of Cpu::kIret, kFault
   bool stop_at_window = false;     // where interrupts may have become deliverable to any CPU, and are
   std::optional<uint8_t> offered;  // the one that waits for this CPU is no reason to stop, if it is this
@@ -85,6 +86,7 @@ class Pc final : public Bus {
   bool skip_to_timer();
   // The vector of a CPU's own timer, if that is set, could be delivered now, and has not come yet.
   std::optional<uint8_t> early_timer(unsigned cpu) const;
+  bool timer_requested(unsigned cpu) const;    // it has come, and waits
   void skip_to_timer(unsigned cpu);            // that one's
   uint64_t passed() const { return passed_; }  // places, in the last run_cpu()
   unsigned current() const { return state_.current; }

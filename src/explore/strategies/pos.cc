@@ -1,5 +1,7 @@
 #include "explore/strategies/pos.h"
 
+#include <algorithm>
+
 namespace slalom {
 namespace {
 
@@ -9,6 +11,12 @@ class PosWalker : public Walker {
 
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution&) override {
+    // Whoever passed choice points unasked would have got a priority at each.
+    for (uint32_t i = 0; i < point.unasked; ++i) picks_.rng.next();
+    if (point.unasked > 0) {
+      picks_.object = point.passed.object.raw;
+      picks_.effect = effect(point.passed.kind);
+    }
     if (point.kind == ChoiceKind::Data) return random_value(point, picks_.rng);
     size_t at = 0;
     const size_t chosen = picks_.choose(
@@ -19,7 +27,12 @@ class PosWalker : public Walker {
         },
         [&](size_t i) { return options[i].op.kind; }, [&](size_t i) { return options[i].op.object.raw; });
     priorities_.at(options[chosen].agent) = kNoPriority;
-    return Decision{options[chosen].agent, 0, 0};
+    Decision decision{options[chosen].agent, 0, 0};
+    if (point.heeds_conflicts && point.kind == ChoiceKind::Running && decision.next == point.current) {
+      decision.lease = passes(options, chosen);
+      decision.until_conflict = true;
+    }
+    return decision;
   }
   void forecast(Forecast& forecast) const override {
     if (!put_priorities(priorities_, forecast)) return;
@@ -28,6 +41,24 @@ class PosWalker : public Walker {
   }
 
  private:
+  // How many choice points the chosen one will pass, if what it does conflicts with nothing and nobody else
+  // comes: its own priorities there are known already.
+  uint32_t passes(std::span<const Option> options, size_t chosen) {
+    uint64_t best = 0;
+    for (size_t i = 0, at = 0; i < options.size(); ++i) {
+      if (i == chosen) continue;
+      const PendingOp& op = options[i].op;
+      if (op.object.raw == picks_.object && conflict(effect(op.kind), picks_.effect)) return 0;
+      at = priorities_.find(options[i].agent, at);
+      best = std::max(best, static_cast<uint64_t>(priorities_[at]));
+    }
+    Rng ahead = picks_.rng;
+    uint32_t passed = 0;
+    while (passed < kMostAhead && (ahead.next() | 1) > best) ++passed;
+    return passed;
+  }
+
+  static constexpr uint32_t kMostAhead = 32;
   PosPicks picks_;
   AgentMap<int64_t> priorities_;
 };

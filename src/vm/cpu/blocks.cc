@@ -35,7 +35,7 @@ struct Draft {
     const TapFilter& filter = system.tap->filter;
     const auto hook = [&](Hook kind) { ops[stored++] = make_hook(kind, bytes, count); };
     if (count == 0 && (filter.edges || filter.calls || filter.events || !filter.own_stack)) hook(Hook::Block);
-    if (stops_at(system.places, block + bytes, one)) hook(Hook::Place);
+    if (stops_at(system.places, block + bytes, one)) ops[stored++] = make_place_hook(one, bytes, count);
     if (!filter.calls && !filter.events) return;
     if (one.flow == Decoded::Flow::Call) hook(Hook::Call);
     if (one.flow == Decoded::Flow::Return) hook(Hook::Return);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "vm/cpu/op.h"
+#include "vm/cpu/registers.h"
 #include "vm/memory/arena.h"
 
 namespace slalom::vm {
@@ -82,6 +83,9 @@ struct Decoded {
   uint8_t modifies = 0;        // as in Block::modifies
   bool shares_memory = false;  // an operand lies in memory, and the stack pointer does not say where
   unsigned stack_motion = 0;   // by how much it moves the stack pointer, at most
+  // What it does to its first operand in memory, whose address `operand` has, as ops have it.
+  Touch touch = Touch::Nothing;
+  Op operand{.handler = nullptr, .base = kZero, .index = kZero};
 };
 // block_in_page: where in its page the block starts; offset: of the instruction within the block.
 Decoded decode_instruction(const uint8_t* bytes, unsigned available, CodeMode mode, unsigned block_in_page,

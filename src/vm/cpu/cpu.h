@@ -172,6 +172,19 @@ struct System {
   void bury();              // when no block runs: those that were dropped
 };
 
+// What others are about to do while a CPU passes hooks: it stops at one before it does something that
+// conflicts with that, to the same address.
+struct Others {
+  static constexpr unsigned kMost = 8;
+  struct One {
+    uint64_t address = 0;
+    Touch touch = Touch::Nothing;
+  };
+  std::array<One, kMost> all;
+  unsigned count = 0;
+  bool may_come_in = false;  // interrupts, as soon as the CPU lets them: it stops at the next hook there
+};
+
 struct Cpu {
   Cpu(System& all, unsigned id);
 
@@ -203,8 +216,11 @@ struct Cpu {
   uint64_t came_from = 0;   // the block before
   uint64_t last_stack = 0;  // the stack pointer at the last block
   // Where to stop.
-  uint64_t passes = 0;        // so many hooks are passed before one stops
-  bool at_place = false;      // it stopped there, and has not moved since
+  uint64_t passes = 0;             // so many hooks are passed before one stops,
+  const Others* others = nullptr;  // and those at which it would meet these; null: it does not matter
+  bool others_changed = false;     // since then, perhaps: it stops at the next hook
+  Others::One passed;              // what the last instruction does whose hook was passed so
+  bool at_place = false;           // it stopped there, and has not moved since
   bool leaves_place = false;  // so the hook at this run's first instruction, if one is still there, is passed
   static constexpr uint8_t kIret = 1, kFault = 2, kHypercall = 4;
   uint8_t stop_on = kHypercall;  // of these

@@ -251,7 +251,21 @@ unsigned stack_motion(const Instruction& in) {
   return 0;
 }
 
+// Of the operand that NextOperations (vm/kernel/next_operation.h) speaks of.
+Touch touch_of(const Instruction& in, const Op& operand) {
+  for (unsigned i = 0; i < in.info.operand_count; ++i) {
+    const ZydisDecodedOperand& one = in.operands[i];
+    if (one.type != ZYDIS_OPERAND_TYPE_MEMORY || one.mem.type != ZYDIS_MEMOP_TYPE_MEM) continue;
+    const bool is_told =
+        &one == memory_operand(in) && (operand.segment < kLegacySegments) == in.mode.is_long();
+    if (!is_told || in.address_size() == 2) return Touch::Somewhere;
+    return (one.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0 ? Touch::Writes : Touch::Reads;
+  }
+  return Touch::Nothing;
+}
+
 void fill_hook_facts(const Instruction& in, Decoded& out) {
+  out.touch = touch_of(in, out.operand);
   bool modified = false;
   for (unsigned i = 0; i < in.info.operand_count; ++i) {
     const ZydisDecodedOperand& operand = in.operands[i];
@@ -322,6 +336,7 @@ Decoded decode_instruction(const uint8_t* bytes, unsigned available, CodeMode mo
   Op& op = out.op;
   op.length = in.info.length;
   fill_address(in, op);
+  out.operand = op;
   if (in.has_rep()) op.bits |= Op::kRep;
   if (in.has_repne()) op.bits |= Op::kRepne;
   if (in.info.attributes & ZYDIS_ATTRIB_HAS_LOCK) op.bits |= Op::kLock;

@@ -80,9 +80,33 @@ const Op* at_transfer(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
+// Is it about to touch what somebody else is about to touch, or may somebody else come in here? Else it is
+// noted what it touches.
+bool meets_others(Cpu& cpu, const Op* op) {
+  const Others& others = *cpu.others;
+  if (cpu.others_changed || (others.may_come_in && (cpu.regs.rflags & flag::kInterrupt) != 0)) return true;
+  const auto touch = static_cast<Touch>(op->extra);
+  if (touch == Touch::Somewhere) return true;
+  uint64_t address = offset_of(cpu, op);
+  if (op->segment < kLegacySegments) {
+    address += cpu.segment_base[op->segment];
+  } else {
+    const unsigned segment = op->segment - kLegacySegments;
+    if (segment == kFs || segment == kGs) address += cpu.regs.segments[segment].base;
+    address = static_cast<uint32_t>(address);
+  }
+  if (touch != Touch::Nothing)
+    for (unsigned i = 0; i < others.count; ++i)
+      if (others.all[i].address == address &&
+          (touch == Touch::Writes || others.all[i].touch == Touch::Writes))
+        return true;
+  cpu.passed = {address, touch};
+  return false;
+}
+
 const Op* at_place(Cpu& cpu, const Op* op) {
   if (cpu.leaves_place && cpu.executed_before(op) == 0) NEXT;
-  if (cpu.passes == 0) {
+  if (cpu.passes == 0 || (cpu.others != nullptr && meets_others(cpu, op))) {
     cpu.leave = Leave::Place;
     return stop(cpu, op);
   }
@@ -112,6 +136,17 @@ Op make_hook(Hook hook, unsigned offset, unsigned number) {
           .index = kZero,
           .number = static_cast<uint8_t>(number),
           .offset = static_cast<uint16_t>(offset)};
+}
+
+Op make_place_hook(const Decoded& one, unsigned offset, unsigned number) {
+  Op op = make_hook(Hook::Place, offset, number);
+  op.base = one.operand.base;
+  op.index = one.operand.index;
+  op.scale = one.operand.scale;
+  op.segment = one.operand.segment;
+  op.displacement = one.operand.displacement;
+  op.extra = static_cast<uint8_t>(one.touch);
+  return op;
 }
 
 }  // namespace slalom::vm

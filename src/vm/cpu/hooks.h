@@ -2,6 +2,7 @@
 // whose number they have.
 #pragma once
 
+#include "vm/cpu/blocks.h"
 #include "vm/cpu/op.h"
 
 namespace slalom::vm {
@@ -14,5 +15,7 @@ enum class Hook : uint8_t {
 };
 
 Op make_hook(Hook hook, unsigned offset, unsigned number);
+// Before an instruction whose operand matters (Cpu::others).
+Op make_place_hook(const Decoded& one, unsigned offset, unsigned number);
 
 }  // namespace slalom::vm

@@ -21,6 +21,9 @@ using Handler = const Op* (*)(Cpu&, const Op*);
 // is checked on every access, slowly.
 enum AddressSegment : uint8_t { kFlat = 0, kFlatStack = 1, kWithFs = 2, kWithGs = 3, kLegacySegments = 8 };
 
+// What an instruction does to its first operand in memory. Somewhere: its address is not told.
+enum class Touch : uint8_t { Nothing, Reads, Writes, Somewhere };
+
 struct Op {
   Handler handler;
   uint8_t dst = 0;  // a register: number, or byte offset in the register file for 8-bit ones

@@ -49,6 +49,27 @@ void KernelMachine::watch_for_writes() {
         tap_.watches.push_back({.first = address, .last = address + 7, .reads = false, .after = true});
 }
 
+// As the options of the choice point say, which were found just now.
+bool KernelMachine::heed_others(unsigned cpu) {
+  others_.count = 0;
+  for (const Option& option : options()) {
+    if (option.agent == agent(cpu) || !is_memory(option.op.kind)) continue;
+    if (others_.count == Others::kMost) return false;
+    others_.all[others_.count++] = {option.op.object.raw,
+                                    effect(option.op.kind) == Effect::Write ? Touch::Writes : Touch::Reads};
+  }
+  // What could come to this CPU where it lets interrupts in is among the options if it does so now; but a
+  // timer may have to be set first.
+  Pc& pc = *machine_.pc;
+  const Registers& r = pc.cpu(cpu).regs;
+  const bool is_open = (r.rflags & flag::kInterrupt) != 0 && !r.interrupt_shadow;
+  const bool has_timers = options_.contexts.timers && state_.cpus[cpu].early_timers < options_.early_timers;
+  const bool knows_timer = !has_timers || pc.early_timer(cpu) || pc.timer_requested(cpu);
+  others_.may_come_in = !is_open || !knows_timer;
+  pc.cpu(cpu).others_changed = false;
+  return heeds_others_ = true;
+}
+
 std::optional<uint8_t> KernelMachine::unlisted(unsigned cpu) const {
   const Contexts& contexts = options_.contexts;
   if (!explores_ || (contexts.timers && contexts.ipis && contexts.devices)) return std::nullopt;
@@ -107,6 +128,7 @@ void KernelMachine::leave_interrupts(unsigned cpu, bool all) {
   while (!nested.empty() && (all || (nested.back().return_rip == at.regs.gpr[kRip] &&
                                      nested.back().return_rsp == at.regs.gpr[kRsp]))) {
     nested.pop_back();
+    machine_.pc->cpu(cpu).others_changed = true;  // who runs there has another name now
     if (!all) break;
   }
 }

@@ -106,11 +106,14 @@ void KernelMachine::begin_anew(EventSink& sink) {
   for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) look_at_scope(cpu);
   feedback_.places.clear();
   natural_ = false;
+  unasked_ = 0;
 }
 
 Stop KernelMachine::resume(Decision decision) {
   if (!open_) return Outcome(ToolError{"resume() without a choice point: call reset() and start() first"});
   open_ = false;
+  unasked_ = 0;
+  heeds_others_ = false;
   if (state_.arity != 0) {
     if (decision.value >= state_.arity)
       return finish(ToolError{fmt::format("value {} of {}", decision.value, state_.arity)});
@@ -124,8 +127,10 @@ Stop KernelMachine::resume(Decision decision) {
   if (const unsigned cpu = state_.current; state_.running && decision.next == agent(cpu) && can_run(cpu)) {
     if (!state_.cpus[cpu].liveness.live()) state_.cpus[cpu].liveness.revive();  // a replay knows better
     state_.chosen_at = ops(cpu);
+    if (decision.until_conflict && !heed_others(cpu)) decision.lease = 0;
     return run(decision.lease);
   }
+  if (decision.until_conflict) decision.lease = 0;  // who comes in is asked first
   tap_.flush();
   for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) {
     const std::optional<uint8_t> by_itself = decision.next == agent(cpu) ? unlisted(cpu) : std::nullopt;
@@ -191,10 +196,14 @@ Stop KernelMachine::run(uint32_t lease) {
     const unsigned cpu = state_.current;
     CpuState& state = state_.cpus[cpu];
     const uint64_t before = ops(cpu);
+    const bool stood = pc.cpu(cpu).at_place;
+    // The place of its next instruction was asked about, even if the CPU did not stop for it.
+    const bool looks = heeds_others_ && !stood && before == state_.chosen_at;
     RunOptions options{.instructions = std::min(next_stop(cpu) - before, kLook - before % kLook),
                        .passes = state_.dying || (scoped() && !state.inside) ? kAllPlaces
-                                 : scoped()                                  ? 0
+                                 : scoped() || looks                         ? 0
                                                                              : lease,
+                       .others = heeds_others_ && lease > 0 && !state_.dying ? &others_ : nullptr,
                        .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
                        .stop_at_window = true,
                        .offered = state.offered,
@@ -202,12 +211,14 @@ Stop KernelMachine::run(uint32_t lease) {
     watch_for_writes();
     const bool silent = !pc.devices().has_console_output();
     const PcStop why = pc.run_cpu(cpu, options);
+    if (heeds_others_ && pc.cpu(cpu).others_changed) lease = 0;
     if (silent && pc.devices().has_console_output()) state_.speaker = cpu;
     if (why == PcStop::Place) next_operations_.expect(pc.cpu(cpu));
     note(Course::Leg::Kind::Run, cpu, pc.cpu(cpu).regs.retired);
     const uint64_t done = ops(cpu) - before;
     const uint64_t passed = scoped() ? (why == PcStop::Place ? 1 : 0) : pc.passed();
     state_.steps += passed;
+    unasked_ += static_cast<uint32_t>(passed - (stood && passed > 0 ? 1 : 0));
     const uint32_t leased = lease;
     lease -= static_cast<uint32_t>(std::min<uint64_t>(lease, passed));
     state.in_a_row += done;
@@ -218,7 +229,7 @@ Stop KernelMachine::run(uint32_t lease) {
     for (unsigned other = 0; other < state_.cpus.size(); ++other) {
       if (other == cpu) continue;
       state_.cpus[other].liveness.on_others(done);
-      if (look) state_.cpus[other].liveness.look_at_others();
+      if (look && state_.cpus[other].liveness.look_at_others()) lease = 0;  // it can run again
     }
     if (look) state.liveness.look(state.in_a_row);
     const bool was_dying = state_.dying;
@@ -355,6 +366,16 @@ Stop KernelMachine::choice_point() {
   point.current = state_.last;
   point.current_ops = state_.running ? ops(state_.current) : 0;
   point.arity = state_.arity;
+  point.unasked = unasked_;
+  if (unasked_ > 0 && heeds_others_) {
+    const Others::One& passed = machine_.pc->cpu(state_.current).passed;
+    point.passed = {passed.touch == Touch::Nothing  ? OpKind::None
+                    : passed.touch == Touch::Writes ? OpKind::Store
+                                                    : OpKind::Load,
+                    ObjectId{passed.address},
+                    {}};
+  }
+  point.heeds_conflicts = !scoped();
   point.source = this;
   uint64_t digest = fold(fold(static_cast<uint64_t>(point.kind), point.current.raw),
                          fold(point.current_ops, instructions()));
@@ -399,6 +420,7 @@ Stop KernelMachine::restore(Id id) {
   for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) look_at_scope(cpu);
   feedback_.places.clear();
   options_known_ = false;
+  unasked_ = 0;
   return choice_point();
 }
 

@@ -252,6 +252,7 @@ class KernelMachine final : public Machine,
   Place waits_at(unsigned cpu) const;  // where the flow waits that belongs to that CPU
   void look_again();
   void watch_for_writes();
+  bool heed_others(unsigned cpu);  // while that CPU runs; false: there are too many
   void note_lock(unsigned cpu, const Event& event);
   void pass_on(unsigned cpu);
   void read_console();
@@ -281,7 +282,10 @@ class KernelMachine final : public Machine,
   Communication communication_;
   Journal journal_{communication_};
   Feedback feedback_;
-  bool open_ = false;  // stands at a choice point
+  bool open_ = false;          // stands at a choice point
+  uint32_t unasked_ = 0;       // choice points that were passed since the last decision
+  Others others_;              // what other contexts were about to do then,
+  bool heeds_others_ = false;  // and whether the CPU that runs stops before it meets them
   bool explores_ = true;
   bool natural_ = false;  // the check runs, and nothing is decided
   mutable std::vector<Option> options_found_;

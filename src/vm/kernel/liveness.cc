@@ -40,8 +40,10 @@ void Liveness::look(uint64_t in_a_row) {
   if (live() && in_a_row >= kStarvation) stop(Why::Starvation);
 }
 
-void Liveness::look_at_others() {
-  if (why_ == Why::Starvation && others_ >= kPatience) revive();
+bool Liveness::look_at_others() {
+  if (why_ != Why::Starvation || others_ < kPatience) return false;
+  revive();
+  return true;
 }
 
 void Liveness::look_for_loop() {

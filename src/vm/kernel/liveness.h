@@ -40,7 +40,7 @@ class Liveness {
   void on_halt() { stop(Why::Halt); }
   void on_others(uint64_t instructions) { others_ += instructions; }  // that others have run meanwhile
   void look(uint64_t in_a_row);  // it has run that many instructions in a row
-  void look_at_others();         // when one of these looks
+  bool look_at_others();         // when one of these looks; true: it is live again
   void revive();                 // an interrupt, a write to what it waits for, a decision
 
   // How often each heuristic was used, since clear().

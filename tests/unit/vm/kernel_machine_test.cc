@@ -177,6 +177,38 @@ void expect_same_under_every_policy(KernelMachine& machine, const Schedule& sche
   EXPECT_EQ(replay(machine, schedule, ChoicePolicy::Where::Sync), expected);
 }
 
+// CPU 0 has made its first store. It passes other places until it would write what CPU 1 is about to read.
+TEST(KernelMachine, ALeaseEndsBeforeAConflict) {
+  const TinyCode first = TinyCode()
+                             .store(0x1000fc, 1)
+                             .store(0x100100, 1)
+                             .store(0x100104, 1)
+                             .increment()
+                             .store(0x100108, 1)
+                             .done(0);
+  const auto machine = make(first, TinyCode().increment().done(1));
+  const auto stop_at = [](const Stop& stop) { return std::get<ChoicePoint>(stop); };
+  const AgentId cpu = KernelMachine::cpu_agent(0);
+  Quiet sink;
+  ASSERT_TRUE(machine->reset(kEverywhere).ok());
+  machine->start(sink);
+  ChoicePoint point = stop_at(machine->resume({.next = cpu}));
+  EXPECT_EQ(point.options()[0].op.object, ObjectId{0x100100});
+  EXPECT_TRUE(point.heeds_conflicts);
+  point = stop_at(machine->resume({.next = cpu, .lease = 10, .until_conflict = true}));
+  EXPECT_EQ(point.options()[0].op.object, ObjectId{0x100000});
+  EXPECT_EQ(point.options()[0].op.kind, OpKind::Store);
+  EXPECT_EQ(point.unasked, 2u);  // the second store, and the load, which conflicts with no other
+  EXPECT_EQ(point.passed.object, ObjectId{0x100000});
+  EXPECT_EQ(point.passed.kind, OpKind::Load);
+  // What it was asked about does not end the next one.
+  point = stop_at(machine->resume({.next = cpu, .lease = 10, .until_conflict = true}));
+  EXPECT_EQ(point.kind, ChoiceKind::Ended);
+  EXPECT_EQ(point.unasked, 1u);
+  EXPECT_EQ(point.passed.object, ObjectId{0x100108});
+  EXPECT_EQ(point.passed.kind, OpKind::Store);
+}
+
 TEST(KernelMachine, ASchedulesSwitchesReplayWithoutThePolicy) {
   const auto machine = make(TinyCode().increment().done(0), TinyCode().increment().done(1));
   std::set<uint64_t> digests;
