@@ -139,6 +139,12 @@ Block* Blocks::decode(System& system, uint64_t ram_page, const uint8_t* code, un
   return block;
 }
 
+bool Blocks::straddles(Physical address, CodeMode mode) const {
+  const Straddler& slot = straddlers_[(address >> 12) % straddlers_.size()];
+  return slot.block != nullptr && slot.address == address && slot.block->mode == mode &&
+         address % kPageSize + slot.block->bytes > kPageSize;
+}
+
 Block* Blocks::straddling(const System& system, Physical address, const uint8_t* bytes, unsigned available,
                           CodeMode mode) {
   Straddler& slot = straddlers_[(address >> 12) % straddlers_.size()];

@@ -26,6 +26,8 @@ class Blocks {
   Block* find(uint64_t ram_page, unsigned offset, CodeMode mode) const;
   // Decodes from `code`, the contents of the page. Null: the first instruction reaches into the next page.
   Block* decode(System& system, uint64_t ram_page, const uint8_t* code, unsigned offset, CodeMode mode);
+  // Is it known that the instruction there lies in two pages? Then there is nothing to decode in the first.
+  bool straddles(Physical address, CodeMode mode) const;
   // One instruction that lies in two pages. Kept as long as its bytes are the same.
   Block* straddling(const System& system, Physical address, const uint8_t* bytes, unsigned available,
                     CodeMode mode);

@@ -204,7 +204,9 @@ Block* Cpu::next_block() {
     }
     // Code segments that do not start at a page's start would break "same page, same block".
     found = system.blocks->find(ram_page, offset, mode);
-    if (found == nullptr) found = system.blocks->decode(system, ram_page, page, offset, mode);
+    const Physical start = system.ram.address_of(ram_page) + offset;
+    if (found == nullptr && !system.blocks->straddles(start, mode))
+      found = system.blocks->decode(system, ram_page, page, offset, mode);
     if (found == nullptr) {
       uint8_t bytes[15];
       const unsigned first = static_cast<unsigned>(kPageSize - offset);
@@ -222,8 +224,7 @@ Block* Cpu::next_block() {
       }
       std::memcpy(bytes + first, rest, 15 - first);
       // Not kept in the jump cache: its bytes must be compared every time.
-      Block* both =
-          system.blocks->straddling(system, system.ram.address_of(ram_page) + offset, bytes, 15, mode);
+      Block* both = system.blocks->straddling(system, start, bytes, 15, mode);
       return mode.is_long() ? both : within_limit(both);
     }
     if (!mode.is_long()) {

@@ -29,13 +29,19 @@ bool first_piece(const Cpu& cpu, uint64_t address, uint64_t size, Piece& piece) 
   return cpu.system.ram.page_of(piece.physical) != Ram::kNoPage && !cpu.system.bus.is_device(piece.physical);
 }
 
+// Mostly the CPU has just been there. A TLB never says anything else than the page tables. Null: it says
+// nothing.
+inline const void* where_it_lies(const Cpu& cpu, uint64_t address, uint64_t size) {
+  const TlbEntry& entry = cpu.tlbs[address >> 63 != 0 ? 0 : 1].entries[Tlb::index(address)];
+  const bool is_there = entry.read == (address & kPageMask) && size <= kPageSize - address % kPageSize;
+  return is_there ? reinterpret_cast<const void*>(address + entry.addend) : nullptr;
+}
+
 }  // namespace
 
 size_t read_memory(const Cpu& cpu, uint64_t address, std::span<uint8_t> out) {
-  // Mostly the CPU has just been there. A TLB never says anything else than the page tables.
-  const TlbEntry& entry = cpu.tlbs[address >> 63 != 0 ? 0 : 1].entries[Tlb::index(address)];
-  if (entry.read == (address & kPageMask) && out.size() <= kPageSize - address % kPageSize) {
-    std::memcpy(out.data(), reinterpret_cast<const void*>(address + entry.addend), out.size());
+  if (const void* known = where_it_lies(cpu, address, out.size())) {
+    std::memcpy(out.data(), known, out.size());
     return out.size();
   }
   size_t done = 0;
@@ -48,6 +54,11 @@ size_t read_memory(const Cpu& cpu, uint64_t address, std::span<uint8_t> out) {
 }
 
 std::optional<uint64_t> read_word(const Cpu& cpu, uint64_t address) {
+  if (const void* known = where_it_lies(cpu, address, 8)) {
+    uint64_t word;
+    std::memcpy(&word, known, 8);
+    return word;
+  }
   uint8_t bytes[8];
   if (!read_all(cpu, address, bytes)) return std::nullopt;
   return get_le<uint64_t>(bytes, 0);
