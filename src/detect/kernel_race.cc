@@ -180,17 +180,33 @@ void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const Bat
   const uint8_t cpu = state_.agents[agent].cpu;
   if (state_.running != cpu) state_.other = std::exchange(state_.running, cpu);
   KernelContext::Where where = state_.context.where(header.agent);
-  Cpu& on = state_.cpus[cpu];
+  batch_ = accesses;
+  first_step_ = header.first_step;
   for (const Access& one : accesses) {
+    // What no other context touches races with nothing, and orders nothing.
+    if (one.alone) continue;
     if (!is_memory(one.op())) {
       where = state_.context.on_transfer(header.agent, one);
       continue;
     }
-    const uint64_t step = header.first_step.raw + one.retired;
-    if (on.now != step + 1) on.before = std::exchange(on.now, step + 1);
-    // What no other context touches races with nothing, and orders nothing.
-    if (!one.alone) access(one, step, agent, cpu, where);
+    current_ = &one;
+    access(one, header.first_step.raw + one.retired, agent, cpu, where);
   }
+  state_.cpus[cpu].latest = latest_at(state_.cpus[cpu], accesses.size());
+}
+
+// Of a CPU whose latest accesses are the first `count` of this batch.
+KernelRaceState::Latest KernelRaceDetector::latest_at(const Cpu& cpu, size_t count) const {
+  uint64_t now = 0;
+  while (count > 0) {
+    const Access& one = batch_[--count];
+    const uint64_t made = first_step_.raw + one.retired + 1;
+    if (!is_memory(one.op()) || made == now) continue;
+    if (now != 0) return {now, made};
+    now = made;
+  }
+  if (now == 0 || now == cpu.latest.now) return cpu.latest;
+  return {now, cpu.latest.now};
 }
 
 void KernelRaceDetector::acquire(const Cpu& cpu, uint32_t row) {
@@ -226,8 +242,9 @@ void KernelRaceDetector::found(uint64_t key, Record first, Record second) {
   }
   KernelRaceState::Race& race = state_.races[known - 1];
   race.bytes |= first.bytes() & second.bytes();
-  const bool simultaneous = first.step.raw + 1 > state_.cpus[second.cpu()].before;
-  if (simultaneous && !race.simultaneous) {
+  if (race.simultaneous) return;
+  const auto made = static_cast<size_t>(current_ - batch_.data()) + 1;
+  if (first.step.raw + 1 > latest_at(state_.cpus[second.cpu()], made).before) {
     race.first = first;  // the pair to show
     race.second = second;
     race.simultaneous = true;

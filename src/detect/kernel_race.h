@@ -89,11 +89,14 @@ struct KernelRaceState {
     AgentId id;
     uint8_t cpu = 0;
   };
+  struct Latest {
+    uint64_t now = 0;     // one more than the step of a CPU's latest access
+    uint64_t before = 0;  // the same, of the latest access by an earlier instruction
+  };
   struct Cpu {
     AgentId id;
-    uint32_t clock = 0;   // its row
-    uint64_t now = 0;     // one more than the step of its latest access
-    uint64_t before = 0;  // the same, of the latest access by an earlier instruction
+    uint32_t clock = 0;  // its row
+    Latest latest;
   };
   struct Race {
     uint64_t cell = 0;
@@ -143,11 +146,16 @@ class KernelRaceDetector final : public StatefulDetector<KernelRaceState> {
   void touch_cell(uint64_t key, uint8_t bytes, uint8_t index, bool locked, Record record);
   void touch(Cell& cell, uint64_t key, const uint32_t* now, Record record);
   void found(uint64_t key, Record first, Record second);
+  KernelRaceState::Latest latest_at(const Cpu& cpu, size_t count) const;
   void acquire(const Cpu& cpu, uint32_t row);
   void release(uint8_t cpu, uint32_t row);
 
   KernelRaceOptions::Mode mode_;
   KernelInternals internals_;
+  // The batch at hand, and which of it.
+  std::span<const Access> batch_;
+  const Access* current_ = nullptr;
+  Step first_step_;
 };
 
 }  // namespace slalom

@@ -20,10 +20,12 @@ constexpr size_t kMostSpare = 256;  // what was restored with a checkpoint goes,
 void FunctionWatch::at_block(Cpu& cpu, Tap& tap, uint64_t rip, uint8_t transfer, uint64_t executed) {
   if (cpu.cpl != 0) return;
   if (transfer == static_cast<uint8_t>(OpKind::Return)) leave(cpu, tap, rip, executed);
-  if (entries_.contains(rip)) enter(cpu, tap, rip, transfer == static_cast<uint8_t>(OpKind::Call), executed);
+  if (may_begin(rip) && entries_.contains(rip))
+    enter(cpu, tap, rip, transfer == static_cast<uint8_t>(OpKind::Call), executed);
 }
 
 std::vector<FunctionWatch::Frame>& FunctionWatch::frames_at(uint64_t stack) {
+  open_sieve_ |= open_bit(stack);
   const auto after = open_.lower_bound(stack);
   if (after != open_.end() && after->first == stack) return after->second;
   if (spare_.empty()) return open_.try_emplace(after, stack)->second;
@@ -64,6 +66,7 @@ void FunctionWatch::leave(Cpu& cpu, Tap& tap, uint64_t rip, uint64_t executed) {
   if (found == open_.end()) return;
   const uint64_t stack = found->first;
   Open::node_type node = open_.extract(found);
+  sieve_open();
   std::vector<Frame>& frames = node.mapped();
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
     if (frame->return_address != rip) continue;

@@ -25,12 +25,14 @@ class FunctionWatch {
     entries_[entry] = true;
     sieve_[bit(entry) / 64] |= uint64_t{1} << bit(entry) % 64;
   }
-  bool empty() const { return entries_.empty(); }
-  // False: at_block() has nothing to do there, unless it was reached by a return.
+  // False: no function that is watched begins there.
   bool may_begin(uint64_t rip) const { return (sieve_[bit(rip) / 64] >> bit(rip) % 64 & 1) != 0; }
+  // False: a return that leaves the stack pointer here is none of such a function.
+  bool may_end(uint64_t stack) const { return (open_sieve_ & open_bit(stack - 8)) != 0; }
 
   // A block begins at `rip`, reached by `transfer` (an OpKind; 0: neither call nor return), before the
-  // instruction number `executed` of the running slice.
+  // instruction number `executed` of the running slice. Nothing is missed if it is told only of those where
+  // one may begin, or may end by a return.
   void at_block(Cpu& cpu, Tap& tap, uint64_t rip, uint8_t transfer, uint64_t executed);
 
   // What was entered and has not returned.
@@ -44,7 +46,10 @@ class FunctionWatch {
   // By the stack pointer at the entry. Several: each jumped to the next one.
   using Open = std::map<uint64_t, std::vector<Frame>>;
   const Open& open() const { return open_; }
-  void set_open(Open open) { open_ = std::move(open); }  // another state of the machine was restored
+  void set_open(Open open) {  // another state of the machine was restored
+    open_ = std::move(open);
+    sieve_open();
+  }
 
  private:
   std::vector<Frame>& frames_at(uint64_t stack);
@@ -56,6 +61,13 @@ class FunctionWatch {
   std::array<uint64_t, 64> sieve_{};
   FlatMap<bool> entries_;
   Open open_;
+  // The same for stack pointers: a bit for each of open_, shared by some.
+  static uint64_t open_bit(uint64_t stack) { return uint64_t{1} << (stack >> 3 ^ stack >> 9) % 64; }
+  void sieve_open() {
+    open_sieve_ = 0;
+    for (const auto& [stack, frames] : open_) open_sieve_ |= open_bit(stack);
+  }
+  uint64_t open_sieve_ = 0;
   std::vector<Open::node_type> spare_;  // to be used again: functions come and go
 };
 

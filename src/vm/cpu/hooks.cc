@@ -50,7 +50,9 @@ void arrive(Cpu& cpu, const Op* op) {
   }
   const uint8_t transfer = cpu.transfer;
   if (transfer != 0) arrive(cpu, op);
-  if (!tap.functions.empty()) tap.functions.at_block(cpu, tap, rip, transfer, cpu.executed_before(op));
+  const bool returned = transfer == static_cast<uint8_t>(OpKind::Return);
+  if (tap.functions.may_begin(rip) || (returned && tap.functions.may_end(cpu.gpr(kRsp))))
+    tap.functions.at_block(cpu, tap, rip, transfer, cpu.executed_before(op));
   NEXT;
 }
 

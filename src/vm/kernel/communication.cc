@@ -61,6 +61,7 @@ void Communication::begin_use(Cell& cell, uint64_t granule, Cell bit) {
 void Communication::add(unsigned context, std::span<const Access> accesses) {
   // What is known of memory is far away: that of several accesses is fetched at once.
   std::array<Cell*, 32> cells;
+  const Cell reads = Cell{1} << context, writes = reads << kContexts;
   while (!accesses.empty()) {
     const std::span<const Access> some = accesses.first(std::min(accesses.size(), cells.size()));
     accesses = accesses.subspan(some.size());
@@ -71,14 +72,12 @@ void Communication::add(unsigned context, std::span<const Access> accesses) {
     for (size_t i = 0; i < some.size(); ++i) {
       const Access& access = some[i];
       if (access.size == 0) continue;  // a call or return
-      const Cell bit = Cell{1} << (context + (access.wrote ? kContexts : 0));
-      uint64_t granule = first_granule(access);
-      const uint64_t last = last_granule(access);
-      use(*cells[i], granule, bit);
-      while (granule < last) {
-        ++granule;
+      const Cell bit = access.wrote ? writes : reads;
+      use(*cells[i], first_granule(access), bit);
+      if (is_in_one_granule(access)) [[likely]]
+        continue;
+      for (uint64_t granule = first_granule(access) + 1; granule <= last_granule(access); ++granule)
         use(cell(granule), granule, bit);
-      }
     }
   }
 }

@@ -38,6 +38,8 @@ class Communication {
     return (access.physical % kReach + access.size - 1) / 8;
   }
 
+  static bool is_in_one_granule(const Access& access) { return access.physical % 8 + access.size <= 8; }
+
   // Do CPUs communicate there?
   bool is_used_by_cpus(uint64_t granule) const;
 

@@ -109,10 +109,11 @@ void Journal::look_at_shared() {
 void Journal::mark(std::span<Access> accesses) {
   for (Access& access : accesses) {
     if (access.size == 0) continue;  // a call or return
-    uint64_t granule = Communication::first_granule(access);
-    const uint64_t last = Communication::last_granule(access);
+    const uint64_t granule = Communication::first_granule(access);
     Use most = use_of(granule);
-    while (granule != last) most = std::max(most, use_of(++granule));
+    if (!Communication::is_in_one_granule(access)) [[unlikely]]
+      for (uint64_t next = granule + 1; next <= Communication::last_granule(access); ++next)
+        most = std::max(most, use_of(next));
     if (most == Use::Alone) access.alone = 1;
     if (most != Use::ByCpus && !(most == Use::ByContexts && communication_.is_interruptible(access.pc())))
       continue;
