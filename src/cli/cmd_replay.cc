@@ -105,37 +105,42 @@ Result<Exit> replay(const ReplayArguments& arguments) {
   if (arguments.choices != "as found") {
     TRY_ASSIGN(policy, parse_choices(arguments.choices));
   }
+  // Kernels may have to boot first, and are then replayed in a moment. A program may take as long as it
+  // likes: it is just ended.
+  if (finding.target.kind == "kernel") watch_interrupt();
   if (arguments.trace_check && finding.target.kind != "kernel") return error("--trace-check is for kernels");
   if ((arguments.trace || arguments.trace_check) && finding.target.kind == "kernel")
     return trace_kernel(finding, policy, arguments.trace_check);
   TRY_ASSIGN(const Target target, open(finding.target, arguments.program));
 
+  // What an execution is judged by may not be complete.
+  if (interrupted()) return error("interrupted before it was replayed");
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   TraceLog log;
   Replay first;
-  uint32_t same = 0;
+  uint32_t same = 0, tried = 0;
   // What may be why it is not the same; as long as the bug shows, it is harmless.
   std::vector<std::string> differ;
-  for (uint32_t i = 0; i < arguments.times; ++i) {
-    TRY_ASSIGN(Replay replay, replay_finding(target, finding, policy, i == 0 ? &log : nullptr));
+  while (tried < arguments.times && (tried == 0 || !interrupted())) {
+    TRY_ASSIGN(Replay replay, replay_finding(target, finding, policy, tried == 0 ? &log : nullptr));
     same += replay.same();
     if (!replay.same() && differ.empty()) differ = replay.calls;
-    if (i == 0) first = std::move(replay);
+    if (tried++ == 0) first = std::move(replay);
   }
-  finding.replays_tried = arguments.times;
+  finding.replays_tried = tried;
   finding.replays_same = same;
   if (first.verdict) finding.verdict = *first.verdict;
   const bool compared = finding.state_hash != 0;
   finding.state_hash = target.keeps_states ? first.execution.state_hash : 0;
   if (!arguments.save_trace.empty()) TRY(save_trace(arguments.save_trace, log));
-  if (same < arguments.times && target.surroundings)
+  if (same < tried && target.surroundings)
     std::ranges::copy(differences(finding.surroundings, target.surroundings()), std::back_inserter(differ));
 
   if (arguments.json) {
     nlohmann::ordered_json json = finding_json(finding, arguments.capsule);
-    json["same"] = same == arguments.times;
+    json["same"] = same == tried;
     if (first.divergence) json["divergence"] = *first.divergence;
-    if (same < arguments.times) json["differences"] = differ;
+    if (same < tried) json["differences"] = differ;
     std::cout << json_text(json);
   } else {
     TextOptions text;
@@ -151,20 +156,19 @@ Result<Exit> replay(const ReplayArguments& arguments) {
     }
     const Style style = output_style();
     if (first.verdict || arguments.trace) std::cout << "\n";
-    if (same == arguments.times)
-      std::cout << style.paint(Ink::Green, arguments.times == 1
-                                               ? "the same again"
-                                               : fmt::format("the same in {0} of {0} replays", same))
+    if (same == tried)
+      std::cout << style.paint(Ink::Green, tried == 1 ? "the same again"
+                                                      : fmt::format("the same in {0} of {0} replays", same))
                 << state_in_words(finding.state_hash, compared) << "\n";
     else
       std::cout << style.paint(Ink::Red, fmt::format("NOT the same: seen again in {} of {}", same,
-                                                     plural(arguments.times, "replay")))
+                                                     plural(tried, "replay")))
                 << "\n"
                 << wrap("expected: " + printable(finding.verdict.title), text.width, 2, 4)
                 << (first.divergence ? wrap(*first.divergence, text.width, 2, 4) : "");
     for (const std::string& one : differ) std::cout << wrap("differs: " + printable(one), text.width, 2, 4);
   }
-  return same == arguments.times ? Exit::Findings : Exit::Clean;
+  return same == tried ? Exit::Findings : Exit::Clean;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 """Kernel tests that do not end, or cannot begin: what is said of them, and when. Searches of them can be interrupted."""
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -126,20 +127,28 @@ class Endings(Guest):
 
     def interrupted_at_once(self, test):
         """Ctrl-C as soon as the command wants to hear of it: before there is a search."""
-        with subprocess.Popen([SLALOM, "explore", test, "--out", "", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True) as search:
-            while not self.catches_interrupts(search.pid):
+        return self.interrupted(self.catches_interrupts, "explore", test, "--out", "", code=0)
+
+    def interrupted(self, when, *arguments, code):
+        with subprocess.Popen([SLALOM, *arguments, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as search:
+            while not when(search.pid):
                 self.assertIsNone(search.poll())
                 time.sleep(0.01)
             search.send_signal(signal.SIGINT)
             said, complained = search.communicate(timeout=DEADLINE)
-        self.assertEqual(search.returncode, 0, complained)
+        self.assertEqual(search.returncode, code, complained)
         return said, complained
 
     def catches_interrupts(self, process):
         with open(f"/proc/{process}/status", encoding="ascii") as status:
             caught = next((line for line in status if line.startswith("SigCgt:")), "SigCgt: 0")
         return int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1 == 1
+
+    def has_worked(self, process):
+        """For much longer than it takes to begin."""
+        with open(f"/proc/{process}/stat", encoding="ascii") as status:
+            ticks = int(status.read().rsplit(")", 1)[1].split()[11])  # in user mode
+        return ticks >= 3 * os.sysconf("SC_CLK_TCK")
 
     def test_a_set_up_that_takes_for_ever_can_be_interrupted(self):
         test = self.write(f'setup = ["{BUSY}"]' + TWO + "[limits]\npreparation = 1_000_000_000_000\n")
@@ -156,6 +165,19 @@ class Endings(Guest):
         self.assertEqual((result["end"], result["executions"]), ("interrupted", 0))
         self.assertEqual(len(result["not_compared"]), 1)
         self.assertRegex(result["not_compared"][0], r"^results with serial orders \(interrupted after \d+ of them\)$")
+
+    def test_replays_can_be_interrupted(self):
+        test = self.write('check = "exit 7"' + TWO)
+        subprocess.run([SLALOM, "explore", test, "--out", "kept", "--no-shrink", "--schedules", "1"], cwd=self.directory,
+                       capture_output=True, timeout=DEADLINE, check=False)
+        [capsule] = self.directory.glob("kept/*/capsule.slalom")
+        arguments = ("replay", capsule, "--times", "1000000")
+        self.assertIn("interrupted before it was replayed", self.interrupted(self.catches_interrupts, *arguments, code=2)[1])
+        result = json.loads(self.interrupted(self.has_worked, *arguments, code=1)[0])
+        same, tried = map(int, result["replayed"].split("/"))
+        self.assertTrue(result["same"])
+        self.assertEqual(same, tried)
+        self.assertIn(tried, range(1, 1000000))
 
     def test_time_ends_executions_that_take_for_ever(self):
         for scope in ("", 'scope = ["function:vfs_read"]\n'):  # without one, some executions look around before the search
