@@ -175,6 +175,35 @@ void Runtime::list_holders() {
   }
 }
 
+// What handling a signal depends on, there: whether what the agent needs is available, and so whether it
+// could have gone on without the signal, before that was sent.
+void Runtime::tell_handling(Need need, uint64_t deadline) {
+  const Agent& agent = me();
+  const uint64_t object = slot(self()).object, signals = signals_object(slot(self()));
+  const bool limited = deadline != kNever && channel_->timeouts == Timeouts::Any && !agent.patient;
+  tell(OpKind::CpuUse, kHandlerObject);
+  if (!agent.waited || need == Need::Sleep || limited)
+    tell(OpKind::GoOn, 0);
+  else
+    tell(OpKind::IrqTake, signals, 1);
+  if (need == Need::Nothing) return;
+  if (need == Need::Wakeup && !agent.woken) return tell(OpKind::TimerFire, object, 1);  // it waits no more
+  bool watches = false;
+  for (uint32_t i = 0; i < channel_->watched_count; ++i) {
+    if (channel_->watched[i].agent != self()) continue;
+    tell(OpKind::CpuUse, channel_->watched[i].object);
+    watches = true;
+  }
+  if (!watches && object != 0 && object != signals) tell(OpKind::CpuUse, object);
+}
+
+void Runtime::may_stop_waiting(uint32_t other) {
+  if (agents_[other].need != Need::Wakeup || deliverable(agents_[other]) == 0) return;
+  unseen_ = true;
+  channel_->slots[other].op = OpKind::TimerFire;  // as if its time were over
+  tell_agent(other);
+}
+
 bool Runtime::watch(uint64_t object, const void* call) {
   for (uint32_t i = 0; i < channel_->watched_count; ++i)
     if (channel_->watched[i].object == object && channel_->watched[i].call == object_id(call)) return false;

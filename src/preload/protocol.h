@@ -50,7 +50,8 @@ inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
 inline constexpr uint64_t kFileObjects = kTimerObjects + (uint64_t{1} << 32);
 inline constexpr uint64_t kSemaphoreObjects = kFileObjects + (uint64_t{1} << 32);
 inline constexpr uint64_t kQueueObjects = kSemaphoreObjects + (uint64_t{1} << 32);
-inline constexpr uint64_t kChildObject = kTimerObjects - 1;  // processes that the program has started
+inline constexpr uint64_t kChildObject = kTimerObjects - 1;    // processes that the program has started
+inline constexpr uint64_t kHandlerObject = kTimerObjects - 2;  // what is done with signals that come
 inline constexpr int kDescriptor = 3;  // of the Channel, in a target that has this environment variable
 inline constexpr char kVariable[] = "SLALOM_CHANNEL";
 

@@ -112,8 +112,11 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
 bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                       uint32_t count, bool can) {
   Agent& agent = me();
-  while (deliverable(agent) != 0) {
+  for (;;) {
+    if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(self())));
+    if (deliverable(agent) == 0) break;
     const bool waited = agent.waited;
+    tell_handling(need, deadline);
     const bool restarts = run_handlers();
     if (need == Need::Handler) return true;
     if (waited &&
@@ -122,6 +125,7 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
       return false;
     }
     if (need == Need::Wakeup) {  // others take it for one that no longer waits: so it does not
+      agent.left = !agent.woken;
       agent.woken = true;
       deadline = kNever;
       at = agent.relock;
@@ -166,7 +170,7 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
 
 bool Runtime::park(OpKind op, const void* at, uint64_t pc, uint64_t deadline) {
   Agent& agent = me();
-  agent.woken = false;
+  agent.woken = agent.left = false;
   // A wait with a limit may end by itself, and that is then an operation of its own.
   arrive(deadline == kNever ? op : OpKind::TimerFire, object_id(at), pc, Need::Wakeup, at, deadline);
   return agent.woken;
@@ -174,6 +178,7 @@ bool Runtime::park(OpKind op, const void* at, uint64_t pc, uint64_t deadline) {
 
 void Runtime::wake(uint32_t other, uint64_t object) {
   tell(OpKind::Wake, object, 0, 0, other);
+  if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(other)));  // it might have left, with a signal
   unseen_ = true;
   Agent& agent = agents_[other];
   Slot& slot = channel_->slots[other];

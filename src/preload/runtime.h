@@ -100,6 +100,7 @@ struct Agent {
   bool yielded = false;
   bool patient = false;  // its time runs out only when nothing else can run
   bool woken = false;    // out of Need::Wakeup, by another agent
+  bool left = false;     // the same, by itself, since it has handled a signal
   bool waited = false;   // it had nothing of what it needed, when it was last given its turn
   bool outside = false;  // what it waits for may come from outside of the program
   OnSignal on_signal = OnSignal::GoesOn;
@@ -147,6 +148,7 @@ class Runtime {
   // Ends the wait of another agent, which then does `relock`, or just goes on.
   void wake(uint32_t other, uint64_t object);
   void move(uint32_t other, const void* to);  // it waits on, but on another object
+  void may_stop_waiting(uint32_t other);      // if it is not woken before: a signal was sent to it
   uint32_t ask(uint32_t arity);               // a value below arity: the search chooses
   // One of several objects that the running agent waits for in a call, which is named by any address of its
   // own.
@@ -183,6 +185,9 @@ class Runtime {
   // whole that nobody has taken yet.
   uint64_t deliverable(const Agent& agent) const { return (agent.arrived | arrived_) & ~agent.blocked; }
   uint64_t& arrived() { return arrived_; }
+  // From here on what every agent does depends on those who send it signals.
+  void note_handler() { has_handlers_ = true; }
+  bool has_handlers() const { return has_handlers_; }
 
   // A signal came from outside, at any moment and in any thread: it is looked at when who runs stops next.
   void signal_came(int signal) { __atomic_fetch_or(&came_, uint64_t{1} << (signal - 1), __ATOMIC_RELAXED); }
@@ -284,13 +289,14 @@ class Runtime {
   [[gnu::noinline, gnu::cold]] void find_modules();
   bool wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                      uint32_t count);
-  // By a signal, or since it may be cancelled anywhere.
+  // By a signal, which may have come, or since it may be cancelled anywhere.
   bool is_disturbed() const {
     const Agent& agent = agents_[self()];
-    return deliverable(agent) != 0 || agent.asynchronous;
+    return has_handlers_ || deliverable(agent) != 0 || agent.asynchronous;
   }
   [[gnu::noinline, gnu::cold]] bool disturb(OpKind op, uint64_t object, uint64_t pc, Need need,
                                             const void* at, uint64_t deadline, uint32_t count, bool can);
+  void tell_handling(Need need, uint64_t deadline);
   bool satisfied(uint32_t index) const;
   bool available(uint32_t index) const;
   void refresh();
@@ -336,6 +342,7 @@ class Runtime {
   Channel* channel_ = nullptr;
   bool on_ = false;
   bool accesses_seen_ = false;
+  bool has_handlers_ = false;   // the program has, or had, a signal's handler
   uint32_t looks_ = 0;          // so often is still looked for modules that it may have loaded by itself
   Range allocator_{};           // code of a shared library; empty: it is libc's
   uint32_t ran_last_ = 0;       // kept for a debugger
@@ -404,6 +411,10 @@ inline uint64_t object_id(const void* object) {
 // Agents are objects too: their paths lie above all addresses.
 inline uint64_t agent_object(const Slot& slot) {
   return slot.id;
+}
+// And so are the signals that an agent takes: none has a path that ends like this.
+inline uint64_t signals_object(const Slot& slot) {
+  return AgentId{slot.id}.interrupt(0).raw;
 }
 
 }  // namespace slalom::preload

@@ -75,7 +75,7 @@ bool run_handler(int signal, Cause cause) {
   agent.at_cancel_point = false;
   agent.on_signal = OnSignal::GoesOn;
   const int error = errno;
-  rt.tell(OpKind::SemWait, kSignalObject, 1, signal, kNobody, sigabbrev_np(signal));
+  rt.tell(OpKind::SemWait, signals_object(rt.slot(rt.self())), 1, signal, kNobody, sigabbrev_np(signal));
   rt.retire();
   siginfo_t info = info_of(signal, cause);
   if (handler.flags & SA_SIGINFO) {
@@ -97,11 +97,14 @@ bool run_handler(int signal, Cause cause) {
   return (handler.flags & SA_RESTART) != 0;
 }
 
-void send(uint32_t index, int signal, uint64_t pc, Cause cause) {
+// At the turn of who sends. An agent's own signals are told apart from those of others; where it waits for
+// signals as such, or will, these are the process's.
+void send(uint32_t index, int signal, Cause cause) {
   Runtime& rt = runtime();
-  rt.arrive(OpKind::SemPost, kSignalObject, pc);
-  rt.tell(OpKind::SemPost, kSignalObject, 0, signal, index, sigabbrev_np(signal));
-  post(rt.agent(index).arrived, index, signal, cause);
+  rt.tell(OpKind::SemPost, signals_object(rt.slot(index)), 0, signal, kNobody, sigabbrev_np(signal));
+  if (rt.agent(index).blocked & bit(signal)) rt.tell(OpKind::SemPost, kSignalObject, 0, signal);
+  if (!rt.ended(index)) post(rt.agent(index).arrived, index, signal, cause);
+  rt.may_stop_waiting(index);
   rt.retire();
   run_handlers();
 }
@@ -110,7 +113,10 @@ int change_mask(int how, const sigset_t* set, sigset_t* before) {
   const uint64_t bits = set == nullptr ? 0 : bits_of(set);
   const int error = change_system_mask(how, set == nullptr ? nullptr : &bits, before);
   if (error != 0) return error;
-  uint64_t& blocked = runtime().me().blocked;
+  Runtime& rt = runtime();
+  uint64_t& blocked = rt.me().blocked;
+  // Who else takes what is sent to the process depends on it.
+  if (set != nullptr && rt.has_handlers()) rt.tell(OpKind::IrqTake, signals_object(rt.slot(rt.self())), 1);
   if (set != nullptr)
     blocked = (how == SIG_BLOCK     ? blocked | bits
                : how == SIG_UNBLOCK ? blocked & ~bits
@@ -124,7 +130,7 @@ int change_mask(int how, const sigset_t* set, sigset_t* before) {
 int wait_for_handler(uint64_t pc) {
   Runtime& rt = runtime();
   rt.cancel_point(true);
-  rt.arrive(OpKind::SemWait, kSignalObject, pc, Need::Handler);
+  rt.arrive(OpKind::SemWait, signals_object(rt.slot(rt.self())), pc, Need::Handler);
   rt.cancel_point(false);
   return errno = EINTR, -1;
 }
@@ -186,14 +192,16 @@ int signal_thread(pthread_t thread, int signal, uint64_t pc, Cause cause) {
   const uint32_t index = rt.find(thread);
   if (index == kNobody) return signal_foreign(thread, signal, pc, cause);
   if (signal < 0 || signal > kSignals) return EINVAL;
-  if (signal == 0 || rt.ended(index)) return 0;
+  if (signal == 0) return 0;
+  rt.arrive(OpKind::SemPost, signals_object(rt.slot(index)), pc);
+  rt.tell(OpKind::CpuUse, kHandlerObject);
   if (handles(signal)) {
-    send(index, signal, pc, cause);
+    send(index, signal, cause);
     return 0;
   }
-  rt.arrive(OpKind::SemPost, kSignalObject, pc);
-  rt.tell(OpKind::SemPost, kSignalObject, 0, signal, index, sigabbrev_np(signal));
+  rt.tell(OpKind::SemPost, kSignalObject, 0, signal, kNobody, sigabbrev_np(signal));
   rt.retire();
+  if (rt.ended(index)) return 0;
   Agent& agent = rt.agent(index);
   if (agent.need == Need::Signal)
     post(agent.signals, index, signal, cause);
@@ -266,17 +274,22 @@ void signal_process(int signal, uint64_t pc, Cause cause) {
   Runtime& rt = runtime();
   uint32_t takers[kMostAgents];
   uint32_t count = 0;
-  if (handles(signal))
-    for (uint32_t i = 0; i < rt.agent_count(); ++i)
-      if (!rt.ended(i) && (rt.agent(i).blocked & bit(signal)) == 0) takers[count++] = i;
+  rt.arrive(OpKind::SemPost, kSignalObject, pc);
+  rt.tell(OpKind::CpuUse, kHandlerObject);
+  for (uint32_t i = 0; handles(signal) && i < rt.agent_count(); ++i) {
+    rt.tell(OpKind::CpuUse, agent_object(rt.slot(i)));  // it has not ended, or has
+    rt.tell(OpKind::CpuUse, signals_object(rt.slot(i)));
+    if (!rt.ended(i) && (rt.agent(i).blocked & bit(signal)) == 0) takers[count++] = i;
+  }
   if (count == 0) {  // ends the process, or waits for who will take it
-    rt.arrive(OpKind::SemPost, kSignalObject, pc);
     rt.tell(OpKind::SemPost, kSignalObject, 0, signal, kNobody, sigabbrev_np(signal));
+    for (uint32_t i = 0; i < rt.agent_count(); ++i)  // whoever takes it when it blocks it no more
+      if (!rt.ended(i)) rt.tell(OpKind::IrqTake, signals_object(rt.slot(i)));
     rt.retire();
     if (handles(signal)) return post(rt.arrived(), kNobody, signal, cause);
     return signal_unhandled(kNobody, signal, pc, cause);
   }
-  send(takers[rt.ask(count)], signal, pc, cause);
+  send(takers[rt.ask(count)], signal, cause);
 }
 
 int queue_signal(pid_t pid, int signal, uint64_t pc, Cause cause) {

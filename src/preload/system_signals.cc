@@ -22,6 +22,7 @@ void know_handler(int signal, const struct sigaction* action) {
   handler(signal) = {};
   if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN) return;
   handler(signal) = {action->sa_handler, bits_of(&action->sa_mask), action->sa_flags};
+  runtime().note_handler();
 }
 
 // What the kernel calls in the place of the program's handler: whichever thread that is in, it is not its
@@ -54,6 +55,7 @@ int set_handler(int signal, const struct sigaction* action, struct sigaction* be
     ours.sa_sigaction = on_outside_signal;
     ours.sa_flags |= SA_SIGINFO;
   }
+  if (action != nullptr && runtime().controls()) runtime().tell(OpKind::IrqTake, kHandlerObject, 1);
   know_handler(signal, action);  // first: the signal may come at once
   if (SLALOM_REAL(sigaction)(signal, action == nullptr ? nullptr : &ours, &kernels) != 0) {
     handler(signal) = old;

@@ -373,12 +373,17 @@ SLALOM_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
   rt.tell(OpKind::BarrierArrive, object_id(barrier));
   if (++come < needed) {
     rt.retire();
-    rt.park(OpKind::BarrierArrive, barrier, pc, kNever);
+    const uint32_t round = words[1];
+    do {
+      rt.park(OpKind::BarrierArrive, barrier, pc, kNever);
+      if (rt.me().left) rt.tell(OpKind::CpuUse, object_id(barrier));
+    } while (rt.me().left && words[1] == round);  // handlers do not end it
     rt.tell(OpKind::GoOn, 0);
     rt.retire();
     return 0;
   }
   come = 0;
+  words[1] = (words[1] + 1) % kDestroyed;
   uint32_t found[kMostAgents];
   const uint32_t count = waiters(barrier, found);
   for (uint32_t i = 0; i < count; ++i) rt.wake(found[i], object_id(barrier));

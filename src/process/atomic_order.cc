@@ -36,7 +36,9 @@ void AtomicOrder::hold(uint32_t index, uint64_t lock, bool takes) {
 }
 
 void AtomicOrder::add_event(const preload::Record& event) {
-  if (event.object == preload::kSignalObject) signals_ = true;
+  // Other than these, no semaphore has an agent's path.
+  const bool of_semaphore = event.op == OpKind::SemPost || event.op == OpKind::SemWait;
+  if (event.object == preload::kSignalObject || (of_semaphore && event.object >> 56 != 0)) signals_ = true;
   switch (event.op) {
     case OpKind::Lock:
     case OpKind::WriteLock:

@@ -224,7 +224,10 @@ std::string ProgramNames::agent(AgentId id) const {
 
 std::string ProgramNames::object(ObjectId id) const {
   if (id.raw == 0) return {};
-  if ((id.raw >> 56) != 0) return agent(AgentId{id.raw});
+  if (const AgentId thread{id.raw}; (id.raw >> 56) != 0) {
+    const bool signals = thread.parent() && thread == thread.parent().interrupt(0);
+    return signals ? fmt::format("signals of {}", agent(thread.parent())) : agent(thread);
+  }
   if (id.raw == preload::kSignalObject) return "signals";
   if (id.raw == preload::kChildObject) return "child processes";
   if (id.raw >= preload::kQueueObjects) return fmt::format("queue#{}", id.raw - preload::kQueueObjects);

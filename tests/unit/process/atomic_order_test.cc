@@ -132,6 +132,11 @@ TEST(AtomicOrder, TheStartAndTheEndOfThreadsOrder) {
 TEST(AtomicOrder, SignalsInterruptAnywhere) {
   EXPECT_EQ(Execution().access(1, 'a', true).event(1, OpKind::SemWait, preload::kSignalObject).conflicting(),
             "a");
+  // Those of a thread; what else is about threads is none.
+  const uint64_t thread = AgentId::initial(0).child(0).raw, its_signals = AgentId{thread}.interrupt(0).raw;
+  for (const OpKind op : {OpKind::SemPost, OpKind::SemWait})
+    EXPECT_EQ(Execution().access(1, 'a', true).event(1, op, its_signals).conflicting(), "a");
+  EXPECT_EQ(Execution().access(1, 'a', true).event(1, OpKind::CpuUse, thread).conflicting(), "");
 }
 
 TEST(AtomicOrder, TooManyAreTakenToConflict) {
