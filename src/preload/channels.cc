@@ -88,6 +88,21 @@ uint64_t object_of(int descriptor) {
   return kChannelObjects + channel_numbers[descriptor];
 }
 
+bool waits(int descriptor) {
+  return (raw_syscall(SYS_fcntl, descriptor, F_GETFL) & O_NONBLOCK) == 0;
+}
+
+uint64_t deadline_of(int descriptor, short events) {
+  timeval limit{};
+  socklen_t size = sizeof limit;
+  const int option = events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO;
+  if (raw_syscall(SYS_getsockopt, descriptor, SOL_SOCKET, option, reinterpret_cast<long>(&limit),
+                  reinterpret_cast<long>(&size)) != 0 ||
+      (limit.tv_sec == 0 && limit.tv_usec == 0))
+    return kNever;
+  return after({limit.tv_sec, limit.tv_usec * 1000});
+}
+
 namespace {
 
 // Only sockets of this machine (AF_UNIX) say who the other one is.
@@ -98,28 +113,12 @@ bool comes_from_outside(int connection) {
          other.pid != raw_syscall(SYS_getpid);
 }
 
-bool waits(int descriptor) {
-  return (raw_syscall(SYS_fcntl, descriptor, F_GETFL) & O_NONBLOCK) == 0;
-}
-
 // Takes bytes one by one. A large write to one that the kernel calls ready may still wait: so much fits
 // always.
 bool is_stream(int descriptor) {
   int type = 0;
   socklen_t size = sizeof type;
   return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
-}
-
-// Of a socket on which calls wait only for so long.
-uint64_t deadline_of(int descriptor, short events) {
-  timeval limit{};
-  socklen_t size = sizeof limit;
-  const int option = events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO;
-  if (raw_syscall(SYS_getsockopt, descriptor, SOL_SOCKET, option, reinterpret_cast<long>(&limit),
-                  reinterpret_cast<long>(&size)) != 0 ||
-      (limit.tv_sec == 0 && limit.tv_usec == 0))
-    return kNever;
-  return after({limit.tv_sec, limit.tv_usec * 1000});
 }
 
 // A call that reads or writes: when it is this agent's turn, and the kernel has something for it, it is made.

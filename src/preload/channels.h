@@ -11,9 +11,11 @@ namespace slalom::preload {
 inline constexpr int kMostDescriptors = 1024;
 
 bool is_ours(int descriptor);
-bool leads_out(int descriptor);                     // out of the program, perhaps
-bool has_sockets();                                 // any that are no pairs
-int other_name(int descriptor);                     // of the same channel, of one of ours; -1: it has none
+bool leads_out(int descriptor);                      // out of the program, perhaps
+bool waits(int descriptor);                          // do calls on it?
+uint64_t deadline_of(int descriptor, short events);  // of a socket on which calls wait only for so long
+bool has_sockets();                                  // any that are no pairs
+int other_name(int descriptor);                      // of the same channel, of one of ours; -1: it has none
 uint64_t object_of(int descriptor);                 // of one of ours; both ends of one channel are one object
 void add_channel(int descriptor);                   // a new one, with one end
 uint32_t new_channel();                             // the number of another one

@@ -1,6 +1,6 @@
 // Calls that are not controlled in any way, but may fail for reasons outside of the program: their errors are
 // kept and come again (preload/errors.h). Those that are interposed for other reasons, too, are in
-// channels.cc, random.cc, libc_accesses.cc and system.cc.
+// channels.cc, moves.cc, random.cc, libc_accesses.cc and system.cc.
 //
 // Not close(): what it closes is closed, whatever it gives. Nor calls that fail only by what the program
 // itself has done (dup, pipe).
@@ -13,7 +13,6 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -126,10 +125,6 @@ ALIAS(ssize_t, pwritev, pwritev, (int file, const iovec* parts, int count, off_t
       count, at)
 ALIAS(ssize_t, pwritev64, pwritev, (int file, const iovec* parts, int count, off64_t at), {}, -1, file, parts,
       count, at)
-ALIAS(ssize_t, sendfile, sendfile, (int to, int from, off_t* at, size_t size) noexcept, {}, -1, to, from, at,
-      size)
-ALIAS(ssize_t, sendfile64, sendfile, (int to, int from, off64_t* at, size_t size) noexcept, {}, -1, to, from,
-      at, size)
 ALIAS(ssize_t, copy_file_range, copy_file_range,
       (int from, off64_t* at, int to, off64_t* there, size_t size, unsigned flags), {}, -1, from, at, to,
       there, size, flags)

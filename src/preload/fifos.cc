@@ -1,5 +1,5 @@
 // Named pipes: opening one end waits for the other end, which another thread may open; from then on they are
-// channels as other pipes are. And what moves data from one channel to another inside the kernel.
+// channels as other pipes are.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -116,55 +116,4 @@ FILE* open_fifo_stream(const char* path, const char* mode, uint64_t pc) {
   return end < 0 ? nullptr : fdopen(end, mode);
 }
 
-namespace {
-
-struct MoveWait : KernelWait {
-  int from, to;
-};
-
-bool could_move(const KernelWait& asked) {
-  const auto& wait = static_cast<const MoveWait&>(asked);
-  const auto is_ready = [](int descriptor, short events) {
-    pollfd wanted{descriptor, events, 0};
-    return !is_ours(descriptor) || raw_syscall(SYS_poll, reinterpret_cast<long>(&wanted), 1, 0) != 0;
-  };
-  return is_ready(wait.from, POLLIN) && is_ready(wait.to, POLLOUT);
-}
-
-// From one descriptor to another, of which at least one is a channel.
-template <typename Call>
-ssize_t move(int from, int to, bool waits, uint64_t pc, Call call) {
-  const MoveWait wait{{could_move}, from, to};
-  const WaitingCall how{.op = is_ours(from) ? OpKind::SemWait : OpKind::SemPost,
-                        .object = object_of(is_ours(from) ? from : to),
-                        .pc = pc,
-                        .outside = (is_ours(from) && leads_out(from)) || (is_ours(to) && leads_out(to))};
-  return wait_and_call(how, waits ? &wait : nullptr, [&] {
-    const ssize_t result = call();
-    if (is_ours(from) && is_ours(to)) runtime().tell(OpKind::SemPost, object_of(to), 1);
-    return result;
-  });
-}
-
-bool moves_channel(int from, int to) {
-  return is_ours(from) || is_ours(to);
-}
-
-}  // namespace
 }  // namespace slalom::preload
-
-using namespace slalom;
-using namespace slalom::preload;
-
-SLALOM_EXPORT ssize_t splice(int from, off64_t* from_at, int to, off64_t* to_at, size_t size,
-                             unsigned flags) {
-  if (!runtime().controls() || !moves_channel(from, to))
-    return SLALOM_REAL(splice)(from, from_at, to, to_at, size, flags);
-  return move(from, to, (flags & SPLICE_F_NONBLOCK) == 0, SLALOM_PLACE(),
-              [&] { return SLALOM_REAL(splice)(from, from_at, to, to_at, size, flags | SPLICE_F_NONBLOCK); });
-}
-SLALOM_EXPORT ssize_t tee(int from, int to, size_t size, unsigned flags) {
-  if (!runtime().controls() || !moves_channel(from, to)) return SLALOM_REAL(tee)(from, to, size, flags);
-  return move(from, to, (flags & SPLICE_F_NONBLOCK) == 0, SLALOM_PLACE(),
-              [&] { return SLALOM_REAL(tee)(from, to, size, flags | SPLICE_F_NONBLOCK); });
-}

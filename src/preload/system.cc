@@ -15,6 +15,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/sem.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
@@ -127,6 +128,12 @@ bool call_by_name(long number, const long (&a)[6], long& result) {
       return result = splice(integer(0), AT(off64_t, 1), integer(2), AT(off64_t, 3), size(4),
                              static_cast<unsigned>(a[5])),
              true;
+    case SYS_tee:
+      return result = tee(integer(0), integer(1), size(2), static_cast<unsigned>(a[3])), true;
+    case SYS_vmsplice:
+      return result = vmsplice(integer(0), AT(iovec, 1), size(2), static_cast<unsigned>(a[3])), true;
+    case SYS_sendfile:
+      return result = sendfile(integer(0), integer(1), AT(off_t, 2), size(3)), true;
     case SYS_eventfd2:
       return result = eventfd(static_cast<unsigned>(a[0]), integer(1)), true;
     case SYS_poll:

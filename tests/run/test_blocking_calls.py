@@ -90,8 +90,6 @@ CONTROLLED = {
 }
 
 UNCONTROLLED = {
-    "in sendfile()": (PIPE + "; fcntl(ends[1], F_SETPIPE_SZ, 4096); assert(write(ends[1], big, 4096) == 4096)", "read(ends[0], big, sizeof big)",
-                      'sendfile(ends[1], open("/proc/self/exe", O_RDONLY), 0, 1 << 20)'),
     "for a lock inside a library": ("", "flockfile(stderr); pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); funlockfile(stderr)",
                                     "pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); rewind(stderr)"),
 }

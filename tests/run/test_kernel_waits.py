@@ -19,14 +19,24 @@ WAITS = r"""
 #include <sys/file.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 static int queue, other, ends[2], ends2[2];
 static struct { long type; char text[8]; } message = {1, "hello"}, got;
-static char bytes[64];
+static char bytes[64], page[4096] __attribute__((aligned(4096))), big[1 << 20];
+static int filled;
+static struct iovec piece = {page, sizeof page};
+static int drain(int want) {
+  int all = 0;
+  for (int got = 1; all < want && got > 0; all += got) got = read(ends[0], big, sizeof big);
+  return all;
+}
 static struct timespec in(int seconds) {
   struct timespec time;
   clock_gettime(CLOCK_REALTIME, &time);
@@ -39,7 +49,7 @@ static void *thread_function(void *unused) {
   return unused;
 }
 int main(void) {
-  (void)in, (void)handle;
+  (void)in, (void)handle, (void)drain, (void)piece;
   @BEFORE@;
   pthread_t thread;
   pthread_create(&thread, 0, thread_function, 0);
@@ -54,6 +64,10 @@ MQ = 'struct mq_attr a = {.mq_maxmsg = 1, .mq_msgsize = 8}; queue = mq_open("/sl
 FIFO = 'unlink("fifo"); assert(mkfifo("fifo", 0600) == 0)'
 PIPES = "assert(pipe(ends) == 0 && pipe(ends2) == 0)"
 SOCKETS = "assert(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0)"
+# Pipes of one page, which is full; a file of two pages.
+FULL = PIPES + "; fcntl(ends[1], F_SETPIPE_SZ, 4096); assert(write(ends[1], page, 4096) == 4096)"
+FILE = 'queue = open("f", O_RDWR | O_CREAT, 0600); assert(write(queue, big, 8192) == 8192); lseek(queue, 0, SEEK_SET)'
+FULL_SOCKETS = SOCKETS + "; int small = 1; setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small); for (int n; (n = send(ends[1], page, 4096, MSG_DONTWAIT)) > 0;) filled += n"
 SEMAPHORE = "queue = semget(IPC_PRIVATE, 1, 0600)"
 # Before, the thread, main, after.
 WAIT_KINDS = {
@@ -75,6 +89,13 @@ WAIT_KINDS = {
                         'FILE *f = fopen("fifo", "w"); assert(f); fprintf(f, "line\\n"); fclose(f)', ""),
     "splice": (PIPES, "assert(splice(ends[0], 0, ends2[1], 0, 8, 0) == 2)", 'assert(write(ends[1], "xy", 2) == 2)', "assert(read(ends2[0], bytes, 8) == 2)"),
     "tee": (PIPES, "assert(tee(ends[0], ends2[1], 8, 0) == 2)", 'assert(write(ends[1], "xy", 2) == 2)', "assert(read(ends[0], bytes, 8) == 2)"),
+    "vmsplice": (FULL, "assert(vmsplice(ends[1], &piece, 1, 0) == 4096)", "assert(drain(4096) == 4096)", "assert(drain(4096) == 4096)"),
+    "vmsplice out of a pipe": (PIPES, "assert(vmsplice(ends[0], &piece, 1, 0) == 2)", 'assert(write(ends[1], "xy", 2) == 2)', "assert(page[1] == 'y')"),
+    "sendfile to a pipe": (f"{FULL}; {FILE}", "assert(sendfile(ends[1], queue, 0, 8192) == 4096)", "assert(drain(4096) == 4096)",
+                           "assert(drain(4096) == 4096 && lseek(queue, 0, SEEK_CUR) == 4096 && (fcntl(ends[1], F_GETFL) & O_NONBLOCK) == 0)"),
+    "sendfile to a socket": (f"{FULL_SOCKETS}; {FILE}", "off_t at = 1; assert(sendfile(ends[1], queue, &at, 8191) == 8191 && at == 8192)",
+                             "assert(drain(filled + 8191) == filled + 8191)", ""),
+    "sendfile by its number": (f"{FULL}; {FILE}", "assert(syscall(SYS_sendfile, ends[1], queue, 0, 100) == 100)", "assert(drain(4096) == 4096)", ""),
     "recvmsg of all": (SOCKETS, "struct iovec p[2] = {{bytes, 3}, {bytes + 8, 2}}; struct msghdr m = {.msg_iov = p, .msg_iovlen = 2};"
                        'assert(recvmsg(ends[0], &m, MSG_WAITALL) == 5 && !memcmp(bytes, "abc", 3) && !memcmp(bytes + 8, "de", 2))',
                        'assert(write(ends[1], "ab", 2) == 2); assert(write(ends[1], "cde", 3) == 3)', ""),
