@@ -251,7 +251,10 @@ SLALOM_EXPORT int close(int descriptor) {
   forget_random_device(descriptor);
   forget_set(descriptor);
   if (runtime().controls() && has_lock(descriptor)) return close_locked(descriptor, SLALOM_PLACE());
-  if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_REAL(close)(descriptor);
+  if (!runtime().controls()) return SLALOM_REAL(close)(descriptor);
+  if (!is_ours(descriptor))
+    return may_fail_when_done({CallId::close, {}, __builtin_return_address(0), __builtin_dwarf_cfa()},
+                              [&] { return SLALOM_REAL(close)(descriptor); });
   Runtime& rt = runtime();
   const uint64_t object = object_of(descriptor);
   rt.arrive(OpKind::SemPost, object, SLALOM_PLACE());
@@ -426,6 +429,26 @@ SLALOM_EXPORT int shutdown(int descriptor, int how) noexcept {
   });
   cancellable = before;
   return static_cast<int>(result);
+}
+
+// How a connection that was made without waiting has failed.
+SLALOM_EXPORT int getsockopt(int descriptor, int level, int name, void* value, socklen_t* size) noexcept {
+  const auto ask = [&] { return SLALOM_REAL(getsockopt)(descriptor, level, name, value, size); };
+  if (level != SOL_SOCKET || name != SO_ERROR || !runtime().controls() || !leads_out(descriptor) ||
+      value == nullptr || size == nullptr || *size < sizeof(int))
+    return ask();
+  const FallibleCall what{CallId::getsockopt, {}, __builtin_return_address(0), __builtin_dwarf_cfa()};
+  int error = 0;
+  const bool repeats = runtime().repeats_error(what, error);
+  if (!repeats) {
+    if (ask() != 0) return -1;
+    __builtin_memcpy(&error, value, sizeof error);
+    runtime().note_result(what, error);
+    return 0;
+  }
+  __builtin_memcpy(value, &error, sizeof error);
+  *size = sizeof error;
+  return 0;
 }
 
 SLALOM_EXPORT int dup(int descriptor) noexcept {

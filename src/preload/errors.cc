@@ -57,7 +57,7 @@ bool Runtime::is_from_outside(const Subject& subject, int error) const {
   for (int own : {EMFILE, ENFILE, ENOMEM, EFAULT})
     if (error == own) return false;
   if (subject.bytes != nullptr) return changer_ == kNobody || changer_ == self();
-  for (int device : {ENOSPC, EDQUOT, EIO, EROFS, ENXIO, ENODEV})
+  for (int device : {ENOSPC, EDQUOT, EIO, EROFS, ENXIO, ENODEV, EAGAIN})  // the last: of_others
     if (error == device) return true;
   return false;
 }
@@ -100,27 +100,28 @@ bool Runtime::repeats_error(const FallibleCall& what, int& error) {
        hash_of(what.subject) != known->subject))
     return false;
   error = known->error;
-  keep_error(what, error);
+  keep_error(what, error, ordinal);
   return true;
 }
 
-void Runtime::note_result(const FallibleCall& what, int error) {
+void Runtime::note_result(const FallibleCall& what, int error, uint32_t ordinal) {
   if (channel_->errors == Errors::Unkept) return;
   if (error == 0 && what.subject.changes) note_change();
-  if (error != 0 && !comes_by_itself(error)) keep_error(what, error);
+  if (error != 0 && (!comes_by_itself(error) || (error == EAGAIN && what.of_others)))
+    keep_error(what, error, ordinal);
 }
 
 void Runtime::note_change() {
   changer_ = changer_ == kNobody || changer_ == self() ? self() : kSeveral;
 }
 
-void Runtime::keep_error(const FallibleCall& what, int error) {
+void Runtime::keep_error(const FallibleCall& what, int error, uint32_t ordinal) {
   if (++channel_->error_count > kMostErrors) return note_uncontrolled(Uncontrolled::Errors);
   const bool readable = error != EFAULT;
   Record record{};
   record.pc = what.from != nullptr ? place(what.from, what.stack) : slot(self()).pc;
   record.object = readable ? hash_of(what.subject) : 0;
-  record.state = me().calls - 1;
+  record.state = ordinal;
   record.value = error;
   record.size = static_cast<uint8_t>(what.call);
   record.wrote = is_from_outside(what.subject, error);

@@ -42,6 +42,7 @@ struct FallibleCall {
   // a return address, where the agent's operation is.
   void* from = nullptr;
   const void* stack = nullptr;
+  bool of_others = false;  // EAGAIN is not of the schedule: another program has what is asked for
 };
 
 // How a call says an error: by giving `failed` and setting errno, or by giving the error itself.
@@ -75,6 +76,22 @@ auto may_fail(const FallibleCall& what, Failed failed, Make make) {
   runtime().note_result(what, How::error_of(result, static_cast<Result>(failed)));
   errno = kept;
   return result;
+}
+
+// The same where the call does something even if it fails, and so is always made.
+template <typename Make>
+int may_fail_when_done(const FallibleCall& what, Make make) {
+  int error = 0;
+  const uint32_t ordinal = runtime().me().calls;  // it may make others
+  const bool repeats = runtime().repeats_error(what, error);
+  const int result = make();
+  if (!repeats) {
+    error = errno;
+    const bool is_own = result >= 0 || error == EBADF;  // programs close what is not open
+    runtime().note_result(what, is_own ? 0 : error, ordinal);
+  }
+  if (repeats || result < 0) errno = error;
+  return repeats ? -1 : result;
 }
 
 template <typename How, typename Failed, typename Make>

@@ -2,8 +2,7 @@
 // kept and come again (preload/errors.h). Those that are interposed for other reasons, too, are in
 // channels.cc, moves.cc, random.cc, libc_accesses.cc and system.cc.
 //
-// Not close(): what it closes is closed, whatever it gives. Nor calls that fail only by what the program
-// itself has done (dup, pipe).
+// Not calls that fail only by what the program itself has done (dup, pipe).
 #include <dirent.h>
 #include <fcntl.h>
 #include <netdb.h>

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "preload/channels.h"
+#include "preload/errors.h"
 #include "preload/kernel_waits.h"
 #include "preload/raw.h"
 
@@ -127,7 +128,8 @@ int lock_file(int descriptor, int operation, uint64_t pc) {
   if (waits) wait.probe = probe_for(descriptor, object);
   const WaitingCall how{.op = OpKind::SemWait, .object = object, .pc = pc, .cancels = false, .outside = true};
   return static_cast<int>(wait_and_call(how, waits ? &wait : nullptr, [&] {
-    const int result = SLALOM_REAL(flock)(descriptor, kind | LOCK_NB);
+    const FallibleCall what{.call = CallId::flock, .of_others = !waits && !runtime().is_held(object)};
+    const int result = may_fail(what, -1, [&] { return SLALOM_REAL(flock)(descriptor, kind | LOCK_NB); });
     if (result == 0) add_held(descriptor, object, shared);
     return result;
   }));
@@ -146,7 +148,7 @@ bool could_lock_range(const KernelWait& asked) {
 }
 
 // F_SETLK, F_SETLKW and those of open file descriptions.
-int lock_range(int descriptor, int command, const struct flock& range, uint64_t pc) {
+int lock_range(CallId call, int descriptor, int command, const struct flock& range, uint64_t pc) {
   const bool of_opening = command == F_OFD_SETLK || command == F_OFD_SETLKW;
   const bool waits = command == F_SETLKW || command == F_OFD_SETLKW;
   const bool unlocks = range.l_type == F_UNLCK;
@@ -159,7 +161,9 @@ int lock_range(int descriptor, int command, const struct flock& range, uint64_t 
                         .cancels = waits,
                         .outside = true};
   return static_cast<int>(wait_and_call(how, waits && !unlocks ? &wait : nullptr, [&] {
-    const int result = SLALOM_REAL(fcntl)(descriptor, of_opening ? F_OFD_SETLK : F_SETLK, &range);
+    const FallibleCall what{.call = call, .of_others = !waits && !runtime().is_held(object)};
+    const int result = may_fail(
+        what, -1, [&] { return SLALOM_REAL(fcntl)(descriptor, of_opening ? F_OFD_SETLK : F_SETLK, &range); });
     if (result == 0 && of_opening && !unlocks) runtime().hold_read(as_lock(object));
     if (result == 0 && of_opening && unlocks) runtime().drop_read(as_lock(object));
     return result;
@@ -183,7 +187,7 @@ int close_locked(int descriptor, uint64_t pc) {
   const uint64_t object = lock_object(descriptor);
   rt.arrive(OpKind::SemPost, object, pc);
   if (Held* lock = find_held(descriptor, object)) drop_held(lock);
-  const int result = SLALOM_REAL(close)(descriptor);
+  const int result = may_fail_when_done({CallId::close}, [&] { return SLALOM_REAL(close)(descriptor); });
   rt.tell(OpKind::SemPost, object, 1);
   rt.retire();
   return result;
@@ -199,30 +203,33 @@ SLALOM_EXPORT int flock(int descriptor, int operation) noexcept {
   return lock_file(descriptor, operation, SLALOM_PLACE());
 }
 
-#define FCNTL(name)                                                                                  \
-  SLALOM_EXPORT int name(int descriptor, int command, ...) {                                         \
-    va_list list;                                                                                    \
-    va_start(list, command);                                                                         \
-    void* argument = va_arg(list, void*);                                                            \
-    va_end(list);                                                                                    \
-    if (locks_range(command) && argument != nullptr && runtime().controls())                         \
-      return lock_range(descriptor, command, *static_cast<struct flock*>(argument), SLALOM_PLACE()); \
-    const int result = SLALOM_REAL(name)(descriptor, command, argument);                             \
-    const bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;                            \
-    return copies && runtime().controls() ? rename_channel(descriptor, result) : result;             \
+#define FCNTL(name)                                                                                \
+  SLALOM_EXPORT int name(int descriptor, int command, ...) {                                       \
+    va_list list;                                                                                  \
+    va_start(list, command);                                                                       \
+    void* argument = va_arg(list, void*);                                                          \
+    va_end(list);                                                                                  \
+    if (locks_range(command) && argument != nullptr && runtime().controls())                       \
+      return lock_range(CallId::fcntl, descriptor, command, *static_cast<struct flock*>(argument), \
+                        SLALOM_PLACE());                                                           \
+    const int result = SLALOM_REAL(name)(descriptor, command, argument);                           \
+    const bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;                          \
+    return copies && runtime().controls() ? rename_channel(descriptor, result) : result;           \
   }
 FCNTL(fcntl)
 FCNTL(fcntl64)
 #undef FCNTL
 
-#define LOCKF(name, Offset)                                                                              \
-  SLALOM_EXPORT int name(int descriptor, int command, Offset size) {                                     \
-    if (!runtime().controls() || command == F_TEST) return SLALOM_REAL(name)(descriptor, command, size); \
-    struct flock range = {};                                                                             \
-    range.l_type = command == F_ULOCK ? F_UNLCK : F_WRLCK;                                               \
-    range.l_whence = SEEK_CUR;                                                                           \
-    range.l_len = size;                                                                                  \
-    return lock_range(descriptor, command == F_LOCK ? F_SETLKW : F_SETLK, range, SLALOM_PLACE());        \
+#define LOCKF(name, Offset)                                                                       \
+  SLALOM_EXPORT int name(int descriptor, int command, Offset size) {                              \
+    if (command == F_TEST) return SLALOM_PASS_ON(name, lockf, {}, -1, descriptor, command, size); \
+    if (!runtime().controls()) return SLALOM_REAL(name)(descriptor, command, size);               \
+    struct flock range = {};                                                                      \
+    range.l_type = command == F_ULOCK ? F_UNLCK : F_WRLCK;                                        \
+    range.l_whence = SEEK_CUR;                                                                    \
+    range.l_len = size;                                                                           \
+    return lock_range(CallId::lockf, descriptor, command == F_LOCK ? F_SETLKW : F_SETLK, range,   \
+                      SLALOM_PLACE());                                                            \
   }
 LOCKF(lockf, off_t)
 LOCKF(lockf64, off64_t)

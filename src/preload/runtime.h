@@ -208,9 +208,11 @@ class Runtime {
   // Around a call that may fail for reasons outside of the program (preload/errors.h): true: it gives this
   // error again, and is not made. Else what it gave; 0: it succeeded.
   [[gnu::noinline]] bool repeats_error(const struct FallibleCall& what, int& error);
-  [[gnu::noinline]] void note_result(const struct FallibleCall& what, int error);
+  void note_result(const struct FallibleCall& what, int error) { note_result(what, error, me().calls - 1); }
+  [[gnu::noinline]] void note_result(const struct FallibleCall& what, int error, uint32_t ordinal);
   void note_change();  // the running agent has changed what others may find outside
 
+  bool is_held(uint64_t object) const;  // by hold_read(), in any agent
   // Held by an agent that has ended, and of the kind that tells the next one so.
   bool is_abandoned(const pthread_mutex_t* mutex) const;
 
@@ -305,7 +307,6 @@ class Runtime {
   bool wait_outside(bool for_long);
   bool await_outside(bool for_long);
   bool children_live() const;
-  bool is_held(uint64_t object) const;
   bool wake_shared(bool again);
   [[gnu::noinline, gnu::cold]] void let_children_run();
   void list_holders();
@@ -335,7 +336,7 @@ class Runtime {
   void tell_agent(uint32_t index);
   bool is_from_outside(const struct Subject& subject, int error) const;
   const RepeatedError* find_repeated(uint32_t ordinal);
-  void keep_error(const struct FallibleCall& what, int error);
+  void keep_error(const struct FallibleCall& what, int error, uint32_t ordinal);
   void tell_error(Record record);
 
   static constexpr uint32_t kSeveral = kNobody - 1;

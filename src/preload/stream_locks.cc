@@ -1,11 +1,13 @@
-// The lock that each stream (FILE) has: flockfile and its kin. While a thread keeps one over other
-// operations, those who use the stream wait for it before they call libc, which would wait for itself.
+// Streams (FILE), and the lock that each has: flockfile and its kin. While a thread keeps one over other
+// operations, those who use the stream wait for it before they call libc, which would wait for itself. The
+// errors that libc meets then are kept.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "preload/kernel_waits.h"
 #include "preload/raw.h"
+#include "preload/stream_errors.h"
 
 namespace slalom::preload {
 namespace {
@@ -93,53 +95,78 @@ SLALOM_EXPORT void funlockfile(FILE* stream) noexcept {
   rt.retire();
 }
 
-// Most programs never lock a stream: then this is all that their output costs.
+// Most programs never lock a stream: then it is not looked at.
 #define BEFORE_USE(stream) \
   if (ever_locked && runtime().controls()) before_use(stream, SLALOM_PLACE())
+#define FROM_HERE(id)                                                  \
+  FallibleCall {                                                       \
+    CallId::id, {}, __builtin_return_address(0), __builtin_dwarf_cfa() \
+  }
 
-#define PRINT(name, stream, call, parameters, ...)     \
-  SLALOM_EXPORT int name parameters {                  \
-    BEFORE_USE(stream);                                \
-    va_list list;                                      \
-    va_start(list, format);                            \
-    const int result = SLALOM_REAL(call)(__VA_ARGS__); \
-    va_end(list);                                      \
-    return result;                                     \
+// `id`: what it is called in capsules; `failed`: what says that it could do nothing.
+#define MAKE(Result, id, use, stream, failed, ...)                                              \
+  runtime().controls() ? stream_may_fail<Result>(FROM_HERE(id), stream, StreamUse::use, failed, \
+                                                 [&]() -> Result { return __VA_ARGS__; })       \
+                       : __VA_ARGS__
+
+#define PRINT(name, id, stream, call, parameters, ...)                                    \
+  SLALOM_EXPORT int name parameters {                                                     \
+    BEFORE_USE(stream);                                                                   \
+    va_list list;                                                                         \
+    va_start(list, format);                                                               \
+    const int result = MAKE(int, id, Writes, stream, -1, SLALOM_REAL(call)(__VA_ARGS__)); \
+    va_end(list);                                                                         \
+    return result;                                                                        \
   }
 extern "C" int __vfprintf_chk(FILE*, int, const char*, va_list);
 extern "C" int __fprintf_chk(FILE*, int, const char*, ...);
 extern "C" int __printf_chk(int, const char*, ...);
 extern "C" int __vprintf_chk(int, const char*, va_list);
-PRINT(printf, stdout, vfprintf, (const char* format, ...), stdout, format, list)
-PRINT(fprintf, stream, vfprintf, (FILE * stream, const char* format, ...), stream, format, list)
-PRINT(__printf_chk, stdout, __vfprintf_chk, (int flag, const char* format, ...), stdout, flag, format, list)
-PRINT(__fprintf_chk, stream, __vfprintf_chk, (FILE * stream, int flag, const char* format, ...), stream, flag,
-      format, list)
+PRINT(printf, printf, stdout, vfprintf, (const char* format, ...), stdout, format, list)
+PRINT(fprintf, fprintf, stream, vfprintf, (FILE * stream, const char* format, ...), stream, format, list)
+PRINT(__printf_chk, printf, stdout, __vfprintf_chk, (int flag, const char* format, ...), stdout, flag, format,
+      list)
+PRINT(__fprintf_chk, fprintf, stream, __vfprintf_chk, (FILE * stream, int flag, const char* format, ...),
+      stream, flag, format, list)
 #undef PRINT
 
-#define USE(Result, name, stream, parameters, ...) \
-  SLALOM_EXPORT Result name parameters {           \
-    BEFORE_USE(stream);                            \
-    return SLALOM_REAL(name)(__VA_ARGS__);         \
+#define USE(Result, name, id, use, stream, failed, parameters, ...)               \
+  SLALOM_EXPORT Result name parameters {                                          \
+    BEFORE_USE(stream);                                                           \
+    return MAKE(Result, id, use, stream, failed, SLALOM_REAL(name)(__VA_ARGS__)); \
   }
-USE(int, vprintf, stdout, (const char* format, va_list list), format, list)
-USE(int, vfprintf, stream, (FILE * stream, const char* format, va_list list), stream, format, list)
-USE(int, __vprintf_chk, stdout, (int flag, const char* format, va_list list), flag, format, list)
-USE(int, __vfprintf_chk, stream, (FILE * stream, int flag, const char* format, va_list list), stream, flag,
+USE(int, vprintf, printf, Writes, stdout, -1, (const char* format, va_list list), format, list)
+USE(int, vfprintf, fprintf, Writes, stream, -1, (FILE * stream, const char* format, va_list list), stream,
     format, list)
-USE(int, puts, stdout, (const char* text), text)
-USE(int, putchar, stdout, (int byte), byte)
-USE(int, fputs, stream, (const char* text, FILE* stream), text, stream)
-USE(int, fputc, stream, (int byte, FILE* stream), byte, stream)
-USE(int, putc, stream, (int byte, FILE* stream), byte, stream)
-USE(size_t, fwrite, stream, (const void* from, size_t size, size_t count, FILE* stream), from, size, count,
+USE(int, __vprintf_chk, printf, Writes, stdout, -1, (int flag, const char* format, va_list list), flag,
+    format, list)
+USE(int, __vfprintf_chk, fprintf, Writes, stream, -1,
+    (FILE * stream, int flag, const char* format, va_list list), stream, flag, format, list)
+USE(int, puts, puts, Writes, stdout, EOF, (const char* text), text)
+USE(int, putchar, fputc, Writes, stdout, EOF, (int byte), byte)
+USE(int, fputs, fputs, Writes, stream, EOF, (const char* text, FILE* stream), text, stream)
+USE(int, fputc, fputc, Writes, stream, EOF, (int byte, FILE* stream), byte, stream)
+USE(int, putc, fputc, Writes, stream, EOF, (int byte, FILE* stream), byte, stream)
+USE(size_t, fwrite, fwrite, Writes, stream, 0, (const void* from, size_t size, size_t count, FILE* stream),
+    from, size, count, stream)
+USE(size_t, fread, fread, Reads, stream, 0, (void* to, size_t size, size_t count, FILE* stream), to, size,
+    count, stream)
+USE(char*, fgets, fgets, Reads, stream, nullptr, (char* to, int size, FILE* stream), to, size, stream)
+USE(int, fgetc, fgetc, Reads, stream, EOF, (FILE * stream), stream)
+USE(int, getc, fgetc, Reads, stream, EOF, (FILE * stream), stream)
+USE(int, getchar, fgetc, Reads, stdin, EOF, (), )
+USE(ssize_t, getline, getline, Reads, stream, -1, (char** line, size_t* size, FILE* stream), line, size,
     stream)
-USE(size_t, fread, stream, (void* to, size_t size, size_t count, FILE* stream), to, size, count, stream)
-USE(char*, fgets, stream, (char* to, int size, FILE* stream), to, size, stream)
-USE(int, fgetc, stream, (FILE * stream), stream)
-USE(int, getc, stream, (FILE * stream), stream)
-USE(int, getchar, stdin, (), )
-USE(ssize_t, getline, stream, (char** line, size_t* size, FILE* stream), line, size, stream)
-USE(int, fflush, stream, (FILE * stream), stream)
-USE(int, fclose, stream, (FILE * stream), stream)
+USE(ssize_t, getdelim, getline, Reads, stream, -1, (char** line, size_t* size, int end, FILE* stream), line,
+    size, end, stream)
+USE(ssize_t, __getdelim, getline, Reads, stream, -1, (char** line, size_t* size, int end, FILE* stream), line,
+    size, end, stream)
+USE(int, fflush, fflush, Writes, stream, EOF, (FILE * stream), stream)
 #undef USE
+#undef MAKE
+
+SLALOM_EXPORT int fclose(FILE* stream) {
+  BEFORE_USE(stream);
+  const auto close = [&] { return SLALOM_REAL(fclose)(stream); };
+  return runtime().controls() ? closing_may_fail(FROM_HERE(fclose), stream, close) : close();
+}
