@@ -153,8 +153,9 @@ extern "C" __attribute__((used)) void* slalom_real_dlopen() {
   if (runtime().controls()) runtime().load_modules();
   return reinterpret_cast<void*>(SLALOM_REAL(dlopen));
 }
-extern "C" __attribute__((used)) void* slalom_real_dlmopen() {
+extern "C" __attribute__((used)) void* slalom_real_dlmopen(Lmid_t space) {
   if (runtime().controls()) runtime().load_modules();
+  if (runtime().controls() && space != LM_ID_BASE) runtime().note_uncontrolled(Uncontrolled::Namespace);
   return reinterpret_cast<void*>(SLALOM_REAL(dlmopen));
 }
 SLALOM_EXPORT __attribute__((naked)) void* dlopen(const char*, int) noexcept {

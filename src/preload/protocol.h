@@ -86,6 +86,7 @@ enum class Uncontrolled : uint32_t {
   Program = 256,      // another one is started, or takes this one's place
   Signal = 512,       // from outside
   Errors = 1024,      // more than are kept
+  Namespace = 2048,   // of a module, with a libc of its own
 };
 
 // Does the target wait for something outside of its threads, rather than for its turn?

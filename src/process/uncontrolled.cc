@@ -35,6 +35,10 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
   add(Uncontrolled::Errors,
       "more calls failed in one execution than are kept (4,096 errors): in replays those after them are made "
       "again");
+  add(Uncontrolled::Namespace,
+      "the program loads modules into a namespace of their own (dlmopen), where they have another libc: what "
+      "they do "
+      "is not controlled");
   add(Uncontrolled::Signal, "signals come from outside of the program: when they do is not controlled");
   return words;
 }

@@ -7,6 +7,7 @@ from support import ProgramTest, line_of
 
 # One thing that is not controlled, by its number.
 UNCONTROLLED = r"""
+#include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -25,12 +26,13 @@ int main(void) {
   if (WHICH == 2) wait(0);
   if (WHICH == 4) syscall(SYS_io_setup, 1, 0);
   if (WHICH == 5) syscall(SYS_io_uring_setup, 1, 0);
+  if (WHICH == 6 && dlmopen(LM_ID_NEWLM, "libm.so.6", RTLD_NOW) == 0) return 1;
   if (WHICH != 3) pthread_join(thread, 0);
   return 0;
 }
 """
 NAMES = ("system calls that slalom does not model", "timers of its processor time", "forks",
-         "neither joined nor detached", "io_submit, io_uring", "io_submit, io_uring")
+         "neither joined nor detached", "io_submit, io_uring", "io_submit, io_uring", "namespace of their own (dlmopen)")
 
 # main() waits for a thread that is there before it.
 BEFORE_MAIN = r"""
