@@ -10,7 +10,7 @@
   X(accept) X(access) X(bind) X(chdir) X(chmod) X(chown) X(close) X(connect) X(copy_file_range) X(creat) \
   X(faccessat) X(fallocate) X(fchdir) X(fchmod) X(fchmodat) X(fchown) X(fchownat) X(fclose) X(fcntl) \
   X(fdatasync) X(fflush) X(fgetc) X(fgets) X(flock) X(fopen) X(fprintf) X(fputc) X(fputs) X(fread) X(freopen) \
-  X(fstat) X(fstatat) X(fstatvfs) X(fsync) X(ftruncate) X(fwrite) X(getaddrinfo) X(getcwd) X(getline) \
+  X(fscanf) X(fseek) X(fstat) X(fstatat) X(fstatvfs) X(fsync) X(ftruncate) X(fwrite) X(getaddrinfo) X(getcwd) X(getline) \
   X(getpeername) X(getsockopt) X(ioctl) X(lchown) X(link) X(linkat) X(listen) X(lockf) X(lstat) X(memfd_create) \
   X(mkdir) X(mkdirat) X(mkdtemp) X(mkfifo) X(mknod) X(mkostemp) X(mkstemp) X(mmap) X(msync) X(open) X(openat) \
   X(opendir) X(posix_fallocate) X(pread) X(preadv) X(printf) X(puts) X(pwrite) X(pwritev) X(read) X(readlink) \

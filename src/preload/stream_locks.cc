@@ -162,8 +162,52 @@ USE(ssize_t, getdelim, getline, Reads, stream, -1, (char** line, size_t* size, i
 USE(ssize_t, __getdelim, getline, Reads, stream, -1, (char** line, size_t* size, int end, FILE* stream), line,
     size, end, stream)
 USE(int, fflush, fflush, Writes, stream, EOF, (FILE * stream), stream)
+#define SEEK(name, Offset) \
+  USE(int, name, fseek, Writes, stream, -1, (FILE * stream, Offset to, int from), stream, to, from)
+SEEK(fseek, long)
+SEEK(fseeko, off_t)
+SEEK(fseeko64, off64_t)
+#undef SEEK
 #undef USE
+
+#define SCAN(name, stream, call, parameters, ...)                                             \
+  SLALOM_EXPORT int name parameters {                                                         \
+    BEFORE_USE(stream);                                                                       \
+    va_list list;                                                                             \
+    va_start(list, format);                                                                   \
+    const int result = MAKE(int, fscanf, Reads, stream, EOF, SLALOM_REAL(call)(__VA_ARGS__)); \
+    va_end(list);                                                                             \
+    return result;                                                                            \
+  }
+// The header gives the standard's meaning to these names, and GNU's is in the library under the plain ones.
+extern "C" int __isoc99_vfscanf(FILE*, const char*, va_list);
+extern "C" int plain_fscanf(FILE*, const char*, ...) __asm__("fscanf");
+extern "C" int plain_scanf(const char*, ...) __asm__("scanf");
+SCAN(fscanf, stream, __isoc99_vfscanf, (FILE * stream, const char* format, ...), stream, format, list)
+SCAN(scanf, stdin, __isoc99_vfscanf, (const char* format, ...), stdin, format, list)
+SCAN(plain_fscanf, stream, vfscanf, (FILE * stream, const char* format, ...), stream, format, list)
+SCAN(plain_scanf, stdin, vfscanf, (const char* format, ...), stdin, format, list)
+#undef SCAN
 #undef MAKE
+
+// The rest that takes the lock. What little of it may fail is not kept.
+#define LOOK(Result, name, parameters, ...) \
+  SLALOM_EXPORT Result name parameters {    \
+    BEFORE_USE(stream);                     \
+    return SLALOM_REAL(name)(__VA_ARGS__);  \
+  }
+LOOK(long, ftell, (FILE * stream), stream)
+LOOK(off_t, ftello, (FILE * stream), stream)
+LOOK(off64_t, ftello64, (FILE * stream), stream)
+LOOK(void, rewind, (FILE * stream), stream)
+LOOK(int, fgetpos, (FILE * stream, fpos_t* to), stream, to)
+LOOK(int, fsetpos, (FILE * stream, const fpos_t* to), stream, to)
+LOOK(int, ungetc, (int byte, FILE* stream), byte, stream)
+LOOK(int, feof, (FILE * stream) noexcept, stream)
+LOOK(int, ferror, (FILE * stream) noexcept, stream)
+LOOK(void, clearerr, (FILE * stream) noexcept, stream)
+LOOK(int, setvbuf, (FILE * stream, char* room, int mode, size_t size) noexcept, stream, room, mode, size)
+#undef LOOK
 
 SLALOM_EXPORT int fclose(FILE* stream) {
   BEFORE_USE(stream);

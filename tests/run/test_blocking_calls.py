@@ -23,6 +23,7 @@ PROGRAM = r"""
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include <wchar.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int ends[2], queue;
 static char big[1 << 18];
@@ -91,7 +92,7 @@ CONTROLLED = {
 
 UNCONTROLLED = {
     "for a lock inside a library": ("", "flockfile(stderr); pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); funlockfile(stderr)",
-                                    "pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); rewind(stderr)"),
+                                    "pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); fputwc(L'x', stderr)"),
 }
 
 

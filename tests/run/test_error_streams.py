@@ -32,10 +32,11 @@ int main(void) {
   file = unbuffered(), failed += fwrite("xy", 2, 1, file) == 0 && errno == ENOSPC;
   clearerr(file), failed += fputc('x', file) == EOF && ferror(file);
   failed += fprintf(file, "%d", 1) == -1 && errno == ENOSPC;
-  assert(failed != 8);
+  file = buffered(), fputs("x", file), failed += fseek(file, 0, SEEK_SET) == -1 && errno == ENOSPC;
+  assert(failed != 9);
 }
 """
-WRITE_CALLS = ["fflush", "fclose", "fputs", "fwrite", "fputc", "fprintf"]
+WRITE_CALLS = ["fflush", "fclose", "fputs", "fwrite", "fputc", "fprintf", "fseek"]
 
 # A folder can be opened, but not read.
 READS = r"""
@@ -52,10 +53,11 @@ int main(void) {
   failed += fgets(text, 8, file) == 0 && errno == EISDIR;
   failed += fgetc(file) == EOF && errno == EISDIR;
   failed += getline(&line, &size, file) == -1 && errno == EISDIR;
-  assert(failed != 4);
+  failed += fscanf(file, "%7s", text) == EOF && errno == EISDIR;
+  assert(failed != 5);
 }
 """
-READ_CALLS = ["fread", "fgets", "fgetc", "getline"]
+READ_CALLS = ["fread", "fgets", "fgetc", "getline", "fscanf"]
 # The end of a file is no error, whatever the stream is marked for; nor is that something was not open.
 END_OF_FILE = r"""
 #include <assert.h>

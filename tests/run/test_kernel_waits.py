@@ -31,6 +31,7 @@ static int queue, other, ends[2], ends2[2];
 static struct { long type; char text[8]; } message = {1, "hello"}, got;
 static char bytes[64], page[4096] __attribute__((aligned(4096))), big[1 << 20];
 static int filled;
+static FILE *stream;
 static struct iovec piece = {page, sizeof page};
 static int drain(int want) {
   int all = 0;
@@ -49,7 +50,7 @@ static void *thread_function(void *unused) {
   return unused;
 }
 int main(void) {
-  (void)in, (void)handle, (void)drain, (void)piece;
+  (void)in, (void)handle, (void)drain, (void)piece, (void)stream;
   @BEFORE@;
   pthread_t thread;
   pthread_create(&thread, 0, thread_function, 0);
@@ -101,6 +102,10 @@ WAIT_KINDS = {
                        'assert(write(ends[1], "ab", 2) == 2); assert(write(ends[1], "cde", 3) == 3)', ""),
     "a shared lock": ('queue = open("f", O_RDWR | O_CREAT, 0600); other = open("f", O_RDWR); flock(queue, LOCK_SH)', "assert(flock(other, LOCK_EX) == 0)",
                       "assert(flock(queue, LOCK_UN) == 0)", ""),
+    "fseek of a locked stream": ('stream = tmpfile(); flockfile(stream)', 'assert(fseek(stream, 1, SEEK_SET) == 0 && ftell(stream) == 1 && !feof(stream)); rewind(stream)',
+                                 "funlockfile(stream)", ""),
+    "fscanf of a locked stream": ('stream = tmpfile(); fputs("12", stream); rewind(stream); flockfile(stream)',
+                                  "int n = 0; assert(fscanf(stream, \"%d\", &n) == 1 && n == 12)", "funlockfile(stream)", ""),
     "printf to a locked stream": ('flockfile(stderr)', 'fprintf(stderr, "x\\n")', "funlockfile(stderr)", ""),
 }
 
