@@ -87,6 +87,7 @@ enum class Uncontrolled : uint32_t {
   Signal = 512,       // from outside
   Errors = 1024,      // more than are kept
   Namespace = 2048,   // of a module, with a libc of its own
+  Threads = 4096,     // more than there is room for
 };
 
 // Does the target wait for something outside of its threads, rather than for its turn?

@@ -117,7 +117,10 @@ int create_agent(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)
   Runtime& rt = runtime();
   rt.arrive(OpKind::Spawn, rt.child_id().raw, pc);
   const uint32_t index = rt.add_agent(entry_of(start, argument));
-  if (index == kNobody) return EAGAIN;
+  if (index == kNobody) {
+    rt.note_uncontrolled(Uncontrolled::Threads);
+    return EAGAIN;
+  }
   Agent& agent = rt.agent(index);
   agent.start = start;
   agent.argument = argument;

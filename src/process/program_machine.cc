@@ -194,7 +194,7 @@ Stop ProgramMachine::run() {
       if (!wants(kind_)) continue;
       break;
     }
-    if (*held_.phase == Phase::Over) return finish(conclude());
+    if (*held_.phase == Phase::Over) return finish(if_it_had_its_threads(conclude()));
     if (*held_.phase == Phase::Loaded)
       if (Result<void> added = add_module(); !added.ok())
         return finish_running(ToolError{added.error().message});
@@ -212,7 +212,7 @@ Stop ProgramMachine::run() {
         zygote_->show(held_.agent);
         options_.debugger->wait();
       }
-      return finish_running(deadlock());
+      return finish_running(if_it_had_its_threads(deadlock()));
     }
     if (steps_ >= inputs_.max_steps) {
       LimitReached limit{steps_, {}};

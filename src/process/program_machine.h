@@ -77,6 +77,7 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   bool wants(ChoiceKind kind);
   ChoicePoint choice_point() const;
   Outcome conclude();
+  Outcome if_it_had_its_threads(Outcome outcome) const;  // else what became of it is none of its bugs
   Outcome judge(uint32_t status);
   Deadlocked deadlock() const;
   uint64_t next_stop(const Seen& agent) const;

@@ -90,6 +90,16 @@ Outcome ProgramMachine::judge(uint32_t status) {
   return *wrong ? Outcome(Faulted{Faulted::Kind::Assertion, {}, {}, **wrong}) : Exited{};
 }
 
+Outcome ProgramMachine::if_it_had_its_threads(Outcome outcome) const {
+  const bool too_many =
+      (zygote_->channel().uncontrolled & static_cast<uint32_t>(preload::Uncontrolled::Threads)) != 0;
+  if (!too_many || std::holds_alternative<Exited>(outcome)) return outcome;
+  return ToolError{fmt::format(
+      "the program starts more threads in one execution than slalom can control ({}, counting those "
+      "that have ended), and fails when pthread_create() gives EAGAIN: let it do less",
+      preload::kMostAgents)};
+}
+
 Deadlocked ProgramMachine::deadlock() const {
   const preload::Channel& channel = zygote_->channel();
   Deadlocked result;

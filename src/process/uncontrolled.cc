@@ -39,6 +39,10 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
       "the program loads modules into a namespace of their own (dlmopen), where they have another libc: what "
       "they do "
       "is not controlled");
+  add(Uncontrolled::Threads,
+      "more threads were started in one execution than slalom can control (1,024): pthread_create() gave "
+      "EAGAIN "
+      "for the others");
   add(Uncontrolled::Signal, "signals come from outside of the program: when they do is not controlled");
   return words;
 }

@@ -21,6 +21,22 @@ int main(void) {
 }
 """
 
+# One thread after the other, more of them than there is room for.
+SHORT_LIVED = r"""
+#include <assert.h>
+#include <pthread.h>
+static void *nothing(void *unused) { return unused; }
+int main(void) {
+  for (int i = 0; i < 1100; ++i) {
+    pthread_t thread;
+    int failed = pthread_create(&thread, 0, nothing, 0);
+    if (COPES && failed) return 0;
+    assert(!failed);
+    pthread_join(thread, 0);
+  }
+}
+"""
+
 
 class ManyThreadsTest(ProgramTest):
     def check(self, threads, *arguments):
@@ -33,6 +49,13 @@ class ManyThreadsTest(ProgramTest):
 
     def test_the_most(self):
         self.check(1023, "--no-shrink")
+
+    def test_more_than_the_most_is_no_bug(self):
+        for copes, code in ((0, 2), (1, 0)):
+            program = self.build(SHORT_LIVED, f"short{copes}", flags=[f"-DCOPES={copes}"])
+            done = self.slalom("run", "--out", "", "--strategy", "random", "--schedules", 2, "--", program, codes=(code,))
+            self.assertIn("than slalom can control", done.stdout + done.stderr)
+            self.assertIn("nothing", done.stdout)
 
 
 if __name__ == "__main__":
