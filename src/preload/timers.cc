@@ -6,6 +6,7 @@
 // end the program (a watchdog), fires the later times only when nothing else can happen: else it could for
 // ever.
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/time.h>
@@ -86,6 +87,15 @@ uint64_t nanoseconds(const timespec& time) {
   return static_cast<uint64_t>(time.tv_sec) * kSecond + static_cast<uint64_t>(time.tv_nsec);
 }
 
+// Setting it takes back what its descriptor has to be read: event loops that never read it count on that.
+void forget_expirations(int descriptor) {
+  pollfd readable{descriptor, POLLIN, 0};
+  uint64_t count = 0;
+  if (raw_syscall(SYS_poll, reinterpret_cast<long>(&readable), 1, 0) == 1)
+    raw_syscall(SYS_read, descriptor, reinterpret_cast<long>(&count), sizeof count);
+  runtime().tell(OpKind::SemWait, slalom::preload::object_of(descriptor), 1);
+}
+
 // `deadline` kNever: it is disarmed.
 void set(Timer& timer, uint64_t deadline, uint64_t interval, uint64_t pc) {
   Runtime& rt = runtime();
@@ -96,6 +106,7 @@ void set(Timer& timer, uint64_t deadline, uint64_t interval, uint64_t pc) {
   timer.pc = pc;
   timer.fired = 0;
   rt.tell(armed ? OpKind::TimerArm : OpKind::TimerCancel, object_of(timer), armed ? 0 : 1);
+  if (timer.descriptor != 0) forget_expirations(timer.descriptor);
   rt.retire();
   if (armed && timer.agent == kNobody) {
     timer.agent = rt.add_agent(pc);

@@ -10,6 +10,7 @@ HEADER = r"""
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -53,6 +54,19 @@ int main(void) {
   assert(timerfd_settime(timer, 0, &soon, 0) == 0 && close(timer) == 0);
   unsigned long times;
   assert(read(other, &times, sizeof times) == sizeof times && times == 1 && close(other) == 0);
+}
+"""
+
+# Setting a timer again takes back what it has to be read: an event loop that never reads it would spin for ever else.
+TIMER_THAT_NOBODY_READS = r"""
+int main(void) {
+  struct itimerspec soon = {{0, 0}, {0, 1000000}}, none = {{0, 0}, {0, 0}};
+  int timer = timerfd_create(CLOCK_MONOTONIC, 0);
+  struct pollfd wanted = {timer, POLLIN, 0};
+  for (int i = 0; i < 2; ++i) {
+    assert(timerfd_settime(timer, 0, &soon, 0) == 0 && poll(&wanted, 1, -1) == 1);
+    assert(timerfd_settime(timer, 0, i ? &none : &soon, 0) == 0 && (i == 0 || poll(&wanted, 1, 0) == 0));
+  }
 }
 """
 
@@ -352,6 +366,7 @@ class ApiEdgesTest(ProgramTest):
     def test_timers(self):
         self.check(MANY_TIMERS, "many_timers", schedules=2)
         self.check(TIMER_WITH_TWO_NAMES, "two_names")
+        self.check(TIMER_THAT_NOBODY_READS, "nobody_reads")
         self.check(DELETED_WHILE_IT_RUNS, "deleted")
         self.check(MICROSECONDS, "microseconds")
         self.check(TO_ONE_THREAD, "to_one_thread")
