@@ -269,7 +269,8 @@ void Runtime::retire(bool yielded) {
   if (++channel_->steps == channel_->show_at) slalom_failed("the last step of the finding");
   clock_ += kOperationTime;
   clock_reads_ = 0;
-  me().yielded = yielded;
+  // What was no choice point, a plain access after a yield, leaves it to the next one that is.
+  me().yielded |= yielded;
   if (yielded && has_children()) let_children_run();
 }
 

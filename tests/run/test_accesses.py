@@ -9,6 +9,26 @@ from support import ProgramTest, line_of, two_threads
 # Two threads add twice to a counter, by a load and a store; the result is the title of the finding.
 RESULT = 'char text[32]; snprintf(text, sizeof text, "result %d", (int)counter); __assert_fail(text, __FILE__, __LINE__, __func__);'
 
+# A loop that waits and yields, with plain accesses on both sides of the yield, none of which is a choice point.
+POLITE = r"""
+#include <atomic>
+#include <thread>
+std::atomic<int> ready;
+int wanted = 1, looked;
+int main() {
+  std::thread setter([] { ready = 1; });
+  std::thread waiter([] {
+    int tries = 0;
+    while (ready.load() < *static_cast<volatile int *>(&wanted)) {
+      std::this_thread::yield();
+      looked = ++tries;
+    }
+  });
+  setter.join();
+  waiter.join();
+}
+"""
+
 
 def counting(kind, add):
     return two_threads(f"static {kind} counter;", f"for (int i = 0; i < 2; ++i) {add}", RESULT)
@@ -127,6 +147,13 @@ class Accesses(ProgramTest):
         self.assertNotIn("data-race", {finding["kind"] for finding in without["findings"]})
         self.assertEqual(self.explore(LOCKED, "locked", "--schedules", 200)["findings"], [])
         self.assertEqual(self.explore(ATOMIC, "no-race", "--schedules", 20, "--detectors", "race")["findings"], [])
+
+    def test_plain_accesses_after_a_yield_do_not_hide_it(self):
+        program = self.build(POLITE, "polite", ".cc", ["-fsanitize=thread"])
+        for strategy in ("pct:depth=1", "pct:depth=2"):
+            found = self.run_json(program, "--out", "", "--strategy", strategy, "--schedules", 60)
+            self.assertEqual(found["findings"], [])
+            self.assertEqual(found["truncated"], 0, strategy)
 
     def test_weak_memory(self):
         text = (Path(__file__).resolve().parents[2] / "examples/programs/dekker_no_fence.cc").read_text()
