@@ -308,6 +308,7 @@ class Runtime {
   bool await_outside(bool for_long);
   bool children_live() const;
   bool wake_shared(bool again);
+  void give_way_at_end();
   [[gnu::noinline, gnu::cold]] void let_children_run();
   void list_holders();
   bool alone() const;

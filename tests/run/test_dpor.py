@@ -86,6 +86,36 @@ SMALL = {
 }
 
 
+# Nothing comes between the last operation of main() and its end, but its thread may run there.
+ENDS_AFTER_A_LOCK = r"""
+#include <assert.h>
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int gone;
+static void *use(void *unused) {
+  pthread_mutex_lock(&lock);
+  assert(!gone);
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+__attribute__((destructor)) static void destroy(void) {
+  pthread_mutex_lock(&lock);
+  gone = 1;
+  pthread_mutex_unlock(&lock);
+}
+int main(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, use, 0);
+  pthread_detach(thread);
+  if (AT_ONCE) {
+    destroy();
+    _exit(0);
+  }
+}
+"""
+
+
 def small(threads, end):
     text = f"#define COUNT {len(threads)}" + r"""
 #include <linux/futex.h>
@@ -136,6 +166,17 @@ class Dpor(ProgramTest):
         result = self.explore("-DFIXED")
         self.assertEqual(result["findings"], [])
         self.assertTrue(result["exhausted"])
+
+    def test_threads_run_until_the_very_end(self):
+        for at_once in (0, 1):
+            program = self.build(ENDS_AFTER_A_LOCK, f"after_a_lock{at_once}", flags=[f"-DAT_ONCE={at_once}"])
+            titles = set()
+            for strategy in ("dpor", "dfs:bound=none", "portfolio"):
+                result = self.run_json(program, "--strategy", strategy, "--choices", "everywhere", "--keep-going")
+                [finding] = result["findings"]
+                self.assertEqual((finding["kind"], finding["replayed"]), ("assertion", "10/10"))
+                titles.add(finding["title"])
+            self.assertEqual(len(titles), 1)
 
     def test_as_many_classes_as_plain_search(self):
         for name, (threads, end) in SMALL.items():
