@@ -113,7 +113,12 @@ class Finisher {
     plain.cut_short = kept.cut_short;
     plain.differences = differences;
     if (store_) {
-      TRY_ASSIGN(kept.capsule, store_->add(finding, text_report(finding, log, machine_->names(), plain)));
+      // Without it the report is worth all the more: it must not be lost, too.
+      const auto added = store_->add(finding, text_report(finding, log, machine_->names(), plain));
+      if (added.ok())
+        kept.capsule = *added;
+      else
+        unkept_ = added.error();
     }
     TextOptions shown = options_.report;
     shown.switch_kinds = std::move(kinds);
@@ -126,6 +131,8 @@ class Finisher {
     kept.report = text_report(finding, log, machine_->names(), shown);
     return kept;
   }
+
+  const std::optional<Error>& unkept() const { return unkept_; }
 
  private:
   Finisher(const Target& target, const Job& job, const CampaignOptions& options)
@@ -159,6 +166,7 @@ class Finisher {
   std::unique_ptr<Machine> machine_;
   std::unique_ptr<DetectorSet> detectors_;
   std::optional<FindingStore> store_;
+  std::optional<Error> unkept_;
 };
 
 // True a moment after the user has had enough: what is at hand may end by itself.
@@ -282,6 +290,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     TRY_ASSIGN(CampaignResult::Kept kept, finisher.finish(*found, stop));
     result.findings.push_back(std::move(kept));
   }
+  result.unkept = finisher.unkept();
   result.seconds = seconds_since(start);
   return result;
 }

@@ -60,6 +60,7 @@ struct CampaignResult {
   std::vector<std::pair<std::string, double>> statistics;  // of the search alone (Target::statistics)
   uint64_t communication_points = 0;  // instructions at which it switched, of a target that learns them
   uint64_t resumed_tasks = 0;         // made by earlier runs of the same search
+  std::optional<Error> unkept;        // why findings have no capsule, although they should: a full disk
 };
 
 // `progress` is called a few times a second, and before each replay; returning false ends the search with

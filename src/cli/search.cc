@@ -121,15 +121,18 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   TRY_ASSIGN(const CampaignResult result, run_campaign(target, job, campaign, progress));
   line.clear();
   const std::optional<Comparison> comparison = comparison_of(target, result, campaign.races_count);
+  if (arguments.json)
+    std::cout << json_text(search_json(target, job, result, comparison));
+  else
+    print_search(target, job, result, comparison, {arguments.full, campaign.state});
+  std::cout << std::flush;
+  // Only now: what cannot be written to files is at least shown.
   if (!arguments.junit.empty()) {
     const std::string xml =
         search_junit(target, result, campaign.races_count, arguments.expect ? comparison : std::nullopt);
     TRY(write_file(arguments.junit, std::string_view(xml)));
   }
-  if (arguments.json)
-    std::cout << json_text(search_json(target, job, result, comparison));
-  else
-    print_search(target, job, result, comparison, {arguments.full, campaign.state});
+  if (result.unkept) return *result.unkept;
   if (result.explored.end == ExploreResult::End::Failed) return error("{}", result.explored.trouble.front());
   if (arguments.expect) return comparison->met ? Exit::Clean : Exit::Findings;
   const bool found = std::ranges::any_of(

@@ -1,8 +1,10 @@
 """Help, version, and every way to use the command wrongly: the message names what is wrong and what to do, the code is 2."""
 
 import re
+import shutil
 import subprocess
 import unittest
+from pathlib import Path
 
 from support import FIXED, LOST_UPDATE, SLALOM, Case, environment
 
@@ -123,6 +125,20 @@ class Wrong(Case):
         self.refused("explore", LOST_UPDATE, "--out", "/proc/findings", says=["cannot write findings to", "--out"])
 
         self.refused("explore", FIXED, "--state", "none/search", says="cannot write none/search")
+
+    def test_findings_that_cannot_be_kept_are_shown(self):
+        # No capsule can be in a folder whose place a file has, for each of the findings.
+        found = self.expect(1, "explore", LOST_UPDATE, "--out", "found")
+        for folder in filter(Path.is_dir, list((self.directory / "found").iterdir())):
+            shutil.rmtree(folder)
+            folder.write_text("in the way")
+        done = self.expect(2, "explore", LOST_UPDATE, "--out", "found")
+        self.assertIn("assertion failed: final check: an update was lost", done.stdout)
+        self.assertNotIn("slalom replay", done.stdout)
+        self.assertIn("cannot write", done.stderr)
+        self.assertIn("slalom replay", found.stdout)
+        done = self.expect(2, "explore", LOST_UPDATE, "--out", "", "--junit", "none/results.xml")
+        self.assertIn("an update was lost", done.stdout)
 
     def test_results_that_cannot_be_printed(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
