@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -73,6 +74,29 @@ bool sleeps(const std::string& stat) {  // after its name, in brackets
   return end != std::string::npos && stat.size() > end + 2 && stat[end + 2] == 'S';
 }
 
+// The file of the code that made the call, whose last word in /proc is where that was. "": none.
+std::string module_of(pid_t process, const std::string& call) {
+  const size_t last = call.rfind(' ');
+  if (last == std::string::npos) return {};
+  const unsigned long long pc = std::strtoull(call.c_str() + last, nullptr, 16);
+  std::ifstream maps(fmt::format("/proc/{}/maps", process));
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2 || pc < begin || pc >= end) continue;
+    const size_t name = line.rfind('/');
+    return name == std::string::npos ? "" : line.substr(name + 1);
+  }
+  return {};
+}
+
+// OpenMP's library, for one, does not ask libc to wait: nobody can take its place.
+std::string futex_in_words(const char* of_libc, const std::string& module) {
+  if (module.empty() || module.starts_with("libc.") || module.starts_with("libc-") ||
+      module.starts_with("ld-"))
+    return of_libc;
+  return fmt::format("for another thread in {}, by a system call of its own instead of libc's", module);
+}
+
 }  // namespace
 
 std::optional<Sleeper> find_sleeper(pid_t process, preload::Range channel) {
@@ -92,7 +116,8 @@ std::optional<Sleeper> find_sleeper(pid_t process, preload::Range channel) {
                           fmt::format("in system call {}", number), false});
     for (const auto& known : kCalls) {
       if (known.number != number) continue;
-      found->what = number == SYS_futex ? known.name : fmt::format("in {}()", known.name);
+      found->what = number == SYS_futex ? futex_in_words(known.name, module_of(process, call))
+                                        : fmt::format("in {}()", known.name);
       found->limited = known.limited;
     }
   }

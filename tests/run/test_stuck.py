@@ -23,8 +23,38 @@ int main(void) {
 }
 """
 
+# A library that makes its system calls itself, as OpenMP's does.
+OWN_CALLS = r"""
+void wait_while(int *word, int value) {
+  register long none __asm__("r10") = 0;
+  long result = 202;  /* futex */
+  __asm__ volatile("syscall" : "+a"(result) : "D"(word), "S"(128L), "d"((long)value), "r"(none) : "rcx", "r11", "memory");
+}
+"""
+USES_THEM = r"""
+#include <pthread.h>
+extern void wait_while(int *word, int value);
+static int word;
+static void *set(void *unused) {
+  word = 1;
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, set, 0);
+  wait_while(&word, 0);
+  pthread_join(thread, 0);
+}
+"""
+
 
 class Stuck(ProgramTest):
+    def test_a_library_that_waits_by_itself_is_named(self):
+        library = self.build(OWN_CALLS, "libown.so", flags=["-shared", "-fPIC"])
+        program = self.build(USES_THEM, "uses", flags=["-Wl,--no-as-needed", library, f"-Wl,-rpath,{self.folder}"])
+        done = self.slalom("run", "--schedules", 1, "--", program, codes=(2,))
+        self.assertIn("main waits for another thread in libown.so, by a system call of its own", done.stderr)
+
     def test_no_execution_is_no_success(self):
         program = self.build(SPINS)
         for limit in (("--time", "2s"), ("--schedules", 2), ("--strategy", "random", "--schedules", 1000)):
