@@ -14,10 +14,10 @@ namespace {
 using preload::Ending;
 using State = preload::Slot::State;
 
-// What a program that aborts says about it: the C and C++ libraries have their own words.
+// What a program that aborts says about it: the C and C++ libraries have their own words, and so have others.
 std::string last_words(const std::string& errors) {
-  for (const char* start :
-       {"terminate called", "*** ", "free()", "double free", "malloc()", "munmap_chunk"}) {
+  for (const char* start : {"terminate called", "*** ", "free()", "double free", "malloc()", "munmap_chunk",
+                            "ERROR:" /* GLib */, "Check failed" /* Abseil, glog */}) {
     const size_t at = errors.find(start);
     if (at != std::string::npos)
       return errors.substr(at, std::min(errors.find('\n', at), errors.size()) - at);
