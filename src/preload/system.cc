@@ -211,9 +211,14 @@ long as_libc(long result) {
 template <typename Fork>
 pid_t forked(Fork fork, bool ours, void* from) {
   if (ours && !runtime().connected()) runtime().misuse(runtime().place(from), "the body of the test forks");
-  if (ours) runtime().note_uncontrolled(Uncontrolled::Fork);
+  if (ours) {
+    runtime().pass(OpKind::GoOn, runtime().place(from),
+                   false);  // what others hold then, the child has for ever
+    runtime().note_uncontrolled(Uncontrolled::Fork);
+  }
   const pid_t child = fork();
-  if (child == 0) ours ? runtime().become_child() : runtime().become_grandchild();
+  if (child == 0 && !ours) runtime().become_grandchild();
+  if (child == 0 && runtime().controls()) runtime().become_child();  // else a handler has done it
   return ours && child > 0 ? runtime().note_child(child) : child;
 }
 

@@ -83,7 +83,40 @@ NAMED = {
 }
 
 
+# A child has for ever what another thread held when it was forked, unless handlers wait for it and give it back.
+HELD = r"""
+#include <assert.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void take(void) { pthread_mutex_lock(&lock); }
+static void give(void) { pthread_mutex_unlock(&lock); }
+static void *use(void *unused) {
+  take();
+  give();
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  int status;
+  if (HANDLERS) pthread_atfork(take, give, give);
+  pthread_create(&thread, 0, use, 0);
+  pid_t child = fork();
+  if (child == 0) _exit(pthread_mutex_trylock(&lock) != 0);
+  assert(waitpid(child, &status, 0) == child && status == 0);
+  pthread_join(thread, 0);
+}
+"""
+
+
 class Children(ProgramTest):
+    def test_locks_that_are_held_at_a_fork(self):
+        for handlers in (0, 1):
+            program = self.build(HELD, f"held{handlers}", flags=[f"-DHANDLERS={handlers}"])
+            result = self.run_json(program, "--strategy", "dfs:limit=2")
+            self.assertEqual([finding["kind"] for finding in result["findings"]], [] if handlers else ["assertion"])
+
     def run_body(self, body, schedules=7):
         return self.run_json(self.build(PROLOGUE + body + EPILOGUE), "--schedules", schedules, "--out", "")
 
