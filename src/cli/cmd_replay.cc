@@ -176,7 +176,7 @@ Result<Exit> replay(const ReplayArguments& arguments) {
 void add_replay(CLI::App& app, Run& run) {
   auto a = std::make_shared<ReplayArguments>();
   CLI::App* verb = app.add_subcommand("replay", "Run the schedule of a finding again, exactly as it was.");
-  verb->add_option("CAPSULE", a->capsule, "a capsule.slalom, as printed by explore")
+  verb->add_option("CAPSULE", a->capsule, "a capsule.slalom, as printed by explore, or its folder")
       ->required()
       ->type_name("");
   verb->add_option("--times", a->times, "how often")

@@ -9,7 +9,9 @@ Result<void> save_capsule(const std::filesystem::path& path, const Finding& find
 }
 
 Result<Finding> load_capsule(const std::filesystem::path& path) {
-  return load_file<Finding>(path, FileKind::Capsule);
+  std::error_code none;
+  const bool is_folder = std::filesystem::is_directory(path, none);
+  return load_file<Finding>(is_folder ? path / kCapsuleName : path, FileKind::Capsule);
 }
 
 Result<Finding> parse_capsule(std::span<const uint8_t> file) {

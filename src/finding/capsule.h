@@ -9,8 +9,10 @@
 
 namespace slalom {
 
+inline constexpr const char* kCapsuleName = "capsule.slalom";  // in the folder of a finding
+
 Result<void> save_capsule(const std::filesystem::path& path, const Finding& finding);
-Result<Finding> load_capsule(const std::filesystem::path& path);
+Result<Finding> load_capsule(const std::filesystem::path& path);  // or the folder that a store keeps it in
 Result<Finding> parse_capsule(std::span<const uint8_t> file);
 
 }  // namespace slalom

@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCapsule = "capsule.slalom";
 constexpr const char* kJson = "finding.json";
 constexpr const char* kReport = "report.txt";
 
@@ -99,7 +98,7 @@ Result<FindingStore> FindingStore::open(fs::path root) {
 Result<fs::path> FindingStore::add(const Finding& finding, const std::string& report) {
   const std::string id = signature(finding);
   const fs::path directory = root_ / id;
-  const fs::path capsule = directory / kCapsule;
+  const fs::path capsule = directory / kCapsuleName;
   TRY_ASSIGN(const Lock lock, Lock::take(root_));
   TRY(make_directory(directory));
 
@@ -126,7 +125,7 @@ Result<fs::path> FindingStore::add(const Finding& finding, const std::string& re
     kept.occurrences = known->occurrences + finding.occurrences;
   }
   TRY(save_capsule(capsule, kept));
-  TRY(write_file(directory / kJson, json_text(finding_json(kept, kCapsule))));
+  TRY(write_file(directory / kJson, json_text(finding_json(kept, kCapsuleName))));
   if (write_report) TRY(write_file(directory / kReport, report));
   return capsule;
 }
@@ -135,7 +134,7 @@ Result<std::vector<StoredFinding>> list_findings(const fs::path& root) {
   std::vector<StoredFinding> findings;
   std::error_code code;
   for (fs::directory_iterator it(root, code), end; !code && it != end; it.increment(code)) {
-    const fs::path capsule = it->path() / kCapsule;
+    const fs::path capsule = it->path() / kCapsuleName;
     std::error_code missing;
     if (!fs::exists(capsule, missing)) continue;
     findings.push_back({it->path().filename().string(), it->path(), load_capsule(capsule)});

@@ -42,12 +42,18 @@ void wake_other_processes(pthread_mutex_t* mutex) {
     raw_syscall(SYS_futex, reinterpret_cast<long>(&mutex->__data.__lock), FUTEX_WAKE, 1);
 }
 
+// Whoever has to do with a mutex without taking it or giving it up: why, for people to read.
+void tell_not_taken(pthread_mutex_t* mutex, const char* why) {
+  runtime().tell(OpKind::TryLock, object_id(mutex), 1, 0, kNobody, why);
+}
+constexpr const char* kHeldAlready = "held already";
+
 }  // namespace
 
 void take_mutex(pthread_mutex_t* mutex) {
   if (mine(mutex)) {
     ++mutex->__data.__count;
-    runtime().tell(OpKind::TryLock, object_id(mutex), 1, 0);
+    tell_not_taken(mutex, kHeldAlready);
   } else {
     runtime().tell(OpKind::Lock, object_id(mutex));
     hold(mutex);
@@ -73,7 +79,7 @@ int owner_trouble(pthread_mutex_t* mutex) {
   const bool lost = mutex->__data.__owner == kNotRecoverable;
   if (!lost && !rt.is_abandoned(mutex)) return 0;
   if (lost)
-    rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);
+    tell_not_taken(mutex, "not recoverable");
   else
     rt.tell(OpKind::Lock, object_id(mutex));
   if (!lost) hold(mutex, kInconsistent);
@@ -89,7 +95,7 @@ int lock_mutex(pthread_mutex_t* mutex, uint64_t pc, uint64_t deadline) {
       rt.arrive(unless_limited(OpKind::Lock, deadline), object_id(mutex), pc, Need::Mutex, mutex, deadline);
   check_alive(mutex, pc, "lock of a mutex that was destroyed");
   if (!in_time) {
-    rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);
+    tell_not_taken(mutex, "time is over");
     rt.retire(true);
     return ETIMEDOUT;
   }
@@ -97,7 +103,7 @@ int lock_mutex(pthread_mutex_t* mutex, uint64_t pc, uint64_t deadline) {
   if (mine(mutex)) {
     const bool recursive = type_of(mutex) == PTHREAD_MUTEX_RECURSIVE;
     if (recursive) ++mutex->__data.__count;
-    rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);
+    tell_not_taken(mutex, kHeldAlready);
     rt.retire();
     return recursive ? 0 : EDEADLK;
   }
@@ -112,7 +118,10 @@ int try_lock_mutex(pthread_mutex_t* mutex, uint64_t pc) {
   if (const int trouble = owner_trouble(mutex); trouble != 0) return trouble;
   const bool free = lock_of(mutex) == 0;
   const bool again = !free && mine(mutex) && type_of(mutex) == PTHREAD_MUTEX_RECURSIVE;
-  rt.tell(OpKind::TryLock, object_id(mutex), free ? 0 : 1, free ? 1 : 0);
+  if (again)
+    tell_not_taken(mutex, kHeldAlready);
+  else
+    rt.tell(OpKind::TryLock, object_id(mutex), free ? 0 : 1, free ? 1 : 0);
   if (free) hold(mutex);
   if (again) ++mutex->__data.__count;
   rt.retire(!free && !again);  // who tries in vain will try again
@@ -128,12 +137,12 @@ int unlock_mutex(pthread_mutex_t* mutex, uint64_t pc) {
     if (type != PTHREAD_MUTEX_RECURSIVE && type != PTHREAD_MUTEX_ERRORCHECK)
       rt.misuse(pc, lock_of(mutex) == 0 ? "unlock of a mutex that is not locked"
                                         : "unlock of a mutex that another thread holds");
-    rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);
+    tell_not_taken(mutex, "not held");
     rt.retire();
     return EPERM;
   }
   if (--mutex->__data.__count > 0) {
-    rt.tell(OpKind::TryLock, object_id(mutex), 1, 0);
+    tell_not_taken(mutex, "still held");
   } else {
     rt.tell(OpKind::Unlock, object_id(mutex), 1);
     mutex->__data.__owner = lock_of(mutex) == kInconsistent ? kNotRecoverable : 0;

@@ -186,7 +186,9 @@ class Reader {
         operation.note = printable(names_.object(event.object));
         return;
       case OpKind::TryLock:
-        operation.note = event.value != 0 ? "got it" : "was taken";
+        operation.note = event.value != 0     ? "got it"
+                         : event.text.empty() ? "was taken"
+                                              : printable(event.text);
         break;
       case OpKind::Free:
         if (event.state == 0) operation.note = "a second time";

@@ -48,6 +48,12 @@ class Replay(Case):
         self.assertRegex(done.stdout, r"the same in 25 of 25 replays; same state hash 0x[0-9a-f]{16}\n$")
         self.assertIn("Replayed 25/25", done.stdout)
 
+    def test_by_the_folder_it_is_kept_in(self):
+        folder = (self.directory / self.capsule()).parent
+        self.assertIn("the same again", self.expect(1, "replay", folder).stdout)
+        (folder / "capsule.slalom").unlink()
+        self.assertIn(f"{folder}/capsule.slalom", self.expect(2, "replay", folder).stderr)
+
     def test_the_report_of_a_replay_is_the_one_that_was_kept(self):
         capsule = self.capsule()
         kept = (self.directory / capsule).with_name("report.txt").read_text(encoding="utf-8")

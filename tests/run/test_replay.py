@@ -51,6 +51,24 @@ int main(void) {
 }
 """
 
+# Takes a recursive mutex twice, and fails always.
+TWICE = r"""
+#include <assert.h>
+#include <pthread.h>
+int main(void) {
+  pthread_mutexattr_t recursive;
+  pthread_mutexattr_init(&recursive);
+  pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_t lock;
+  pthread_mutex_init(&lock, &recursive);
+  pthread_mutex_lock(&lock);
+  pthread_mutex_lock(&lock);
+  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&lock);
+  assert(0);
+}
+"""
+
 # Fails always; the lock and the counter are main()'s own.
 ON_STACK = r"""
 #include <assert.h>
@@ -75,6 +93,11 @@ int main(void) {
 
 
 class Replay(ProgramTest):
+    def test_the_second_lock_of_a_recursive_mutex(self):
+        finding = self.run_json(self.build(TWICE, "twice"))["findings"][0]
+        report = self.slalom("replay", finding["capsule"], "--full", codes=[1]).stdout
+        self.assertEqual([words for words in ("held already", "still held", "was taken") if words in report], ["held already", "still held"])
+
     def test_signatures(self):
         program = self.build(SIGNATURE, "signature")
         found = self.run_json(program, "--strategy", "random", "--schedules", 40, "--keep-going", "--no-shrink")["findings"]

@@ -101,7 +101,7 @@ class Results(unittest.TestCase):
         _, result = self.explore_json(POLL.replace("TIMEOUT", "-1"))
         text = " ".join(self.explore(POLL.replace("TIMEOUT", "-1")).stdout.split())
         figures = result["statistics"]
-        mean = result["choice_points"] / result["executions"]
+        mean = result["steps"] / result["executions"]
         self.assertIn(f"an execution: {figures['instructions_median']:,.0f} instructions (median), {mean:.0f} choice points (mean); "
                       f"{result['communication_points']:,} communication points; ", text)
         self.assertRegex(text, r"; [\d,]+ thousand executions an hour and core ")
