@@ -39,6 +39,8 @@ Result<MachineUse> machine_use(const Job& job, const CampaignOptions& options) {
 }
 
 constexpr uint32_t kLongReplays = 2;  // of a finding whose execution is long
+// libstdc++ reads and yields 16 times before it sleeps; other libraries do so some tens of times.
+constexpr uint32_t kInsist = 64;
 
 // Has the user had enough? `replays`: made of the finding at hand.
 using Stop = std::function<bool(Progress::Doing doing, uint32_t replays)>;
@@ -192,7 +194,8 @@ class Patience {
 Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, const CampaignOptions& options,
                                     const std::function<bool(const Progress&)>& progress) {
   const auto start = Clock::now();
-  TRY_ASSIGN(const std::unique_ptr<Strategy> strategy, make_strategy(wanted.strategy, wanted.policy));
+  TRY_ASSIGN(const std::unique_ptr<Strategy> strategy,
+             make_strategy(wanted.strategy, wanted.policy, target.yields));
   Job job = wanted;
   Patience patience(options.stop);
   const auto has_enough = [&] { return patience.is_over(); };
@@ -207,6 +210,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   if (options.seconds > 0) explore.seconds = std::max(kLeast, options.seconds - seconds_since(start));
   explore.workers = options.workers;
   explore.checkpoint_every = options.checkpoints ? explore.checkpoint_every : 0;
+  if (target.yields) explore.insist = kInsist;
   explore.verify = options.verify;
   explore.until = options.until;
   TRY_ASSIGN(const MachineUse use, machine_use(job, options));

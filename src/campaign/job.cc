@@ -159,7 +159,8 @@ std::string to_text(const StrategySpec& spec) {
   return text;
 }
 
-Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const ChoicePolicy& policy) {
+Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const ChoicePolicy& policy,
+                                                bool insists) {
   const auto& all = strategy_catalogue();
   const auto info =
       std::find_if(all.begin(), all.end(), [&](const StrategyInfo& i) { return i.name == spec.name; });
@@ -175,6 +176,7 @@ Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const 
   } else if (spec.name == "pct") {
     PctOptions options;
     options.seed = spec.seed;
+    options.insists = insists;
     options.depth = static_cast<uint32_t>(settings.number("depth").value_or(options.depth));
     options.k = settings.number("k").value_or(0);
     TRY(settings.check(*info));  // a depth that is no number must not pass for 0
@@ -190,7 +192,7 @@ Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const 
     if (options.stretch == 0) return error("strategy random: stretch is at least 1");
     strategy = std::make_unique<Random>(options);
   } else {
-    auto arms = sampling_arms(spec.seed);
+    auto arms = sampling_arms(spec.seed, insists);
     arms.insert(arms.begin(),
                 std::make_unique<Dfs>());  // few preemptions first; ends the search if the space is small
     strategy = std::make_unique<Portfolio>(std::move(arms));

@@ -44,7 +44,9 @@ struct Job {
 void encode(ByteWriter& out, const Job& job);
 void decode(ByteReader& in, Job& job);
 
-// Fails with advice where the settings are unknown or do not fit the policy.
-Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const ChoicePolicy& policy);
+// Fails with advice where the settings are unknown or do not fit the policy. `insists`: agents may (see
+// explore/fairness.h).
+Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const ChoicePolicy& policy,
+                                                bool insists = false);
 
 }  // namespace slalom

@@ -28,7 +28,7 @@ struct Target {
   TargetId id;
   // A machine of its own for each worker.
   std::function<Result<std::unique_ptr<Machine>>(const MachineUse&)> make_machine;
-  bool yields = false;  // waits by yielding: only a fair search ends
+  bool yields = false;  // waits by yielding: only a fair search ends. Its loops may give up and sleep
   // What suits it, unless the user says otherwise. Empty, 0: the usual.
   std::string strategy, choices, detectors;
   uint64_t max_steps = 0;

@@ -71,6 +71,7 @@ class Session {
     target.make_machine = [](const MachineUse&) -> Result<std::unique_ptr<Machine>> {
       return std::unique_ptr<Machine>(std::make_unique<CheckMachine>(checking::in_process(), modules()));
     };
+    target.yields = true;
     target.learns = options_.choices == CheckOptions::Choices::Sync;
     target.replay_command = [this](const std::string& capsule) {
       return fmt::format("SLALOM_REPLAY={} {}", capsule, modules().program());

@@ -89,6 +89,7 @@ Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<
   runner.inputs = options.inputs;
   runner.recording = strategy.recording();
   runner.fair = strategy.fair();
+  runner.insist = options.insist;
   runner.hash_states = verify_ == ExploreOptions::Verify::RunTwice;
   // A second run that starts at a checkpoint of the first would not show what differs before it.
   // Where no task repeats a prefix, nobody would go back.

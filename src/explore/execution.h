@@ -70,6 +70,7 @@ struct Execution {
   uint64_t class_hash = 0;  // its happens-before equivalence class
   uint64_t state_hash = 0;  // of the target at the end
   uint32_t attempts = 1;    // more than one: a prefix diverged and was retried
+  bool withheld = false;    // fairness left out some of its options
   std::optional<Divergence> divergence;
   std::vector<std::pair<AgentId, uint64_t>> agent_ops;  // operations of each agent, by id
   Feedback feedback;                                    // what later ones should know

@@ -30,6 +30,7 @@ struct ExploreOptions {
   double seconds = 0;      // 0: no limit
   unsigned workers = 1;
   uint32_t checkpoint_every = 8;
+  uint32_t insist = 0;  // how often in a row an agent may yield in vain, once at each place: see Fairness
   enum class Verify : uint8_t { No, RunTwice } verify = Verify::No;  // run every execution twice and compare
   enum class Until : uint8_t { Done, FirstFailure, FirstFailureOrRace } until = Until::Done;
 };

@@ -6,6 +6,8 @@
 namespace slalom {
 namespace {
 
+constexpr size_t kLongestLoop = 32;  // in choice points: an agent cannot insist on more than that
+
 // The yield itself is over: what follows it tells where it was.
 Place place_of(AgentId agent, const std::vector<Option>& options) {
   const auto at = std::find_if(options.begin(), options.end(),
@@ -13,12 +15,42 @@ Place place_of(AgentId agent, const std::vector<Option>& options) {
   return at == options.end() ? Place{} : at->op.pc;
 }
 
+bool has(const std::vector<Place>& places, Place place) {
+  return std::find(places.begin(), places.end(), place) != places.end();
+}
+
+// False: it is there already.
+bool add(std::vector<Place>& places, Place place) {
+  if (has(places, place)) return false;
+  places.push_back(place);
+  return true;
+}
+
 }  // namespace
 
-bool Fairness::yields_again(PerAgent& agent, Place place) {
-  if (std::find(agent.yields.begin(), agent.yields.end(), place) != agent.yields.end()) return true;
-  agent.yields.push_back(place);
-  return false;
+// It gives way to whom it starved, unless it is at this place for the first time, or may insist.
+void Fairness::yields(PerAgent& agent, Place place) {
+  if (add(agent.yields, place)) return;
+  AgentSet starved = agent.enabled;
+  starved |= agent.disabled;
+  starved -= agent.scheduled;
+  if (turns_ > 0 && !starved.empty() && add(agent.offers, place))
+    agent.turns = turns_;
+  else
+    agent.starved_by_priority |= starved;
+}
+
+// Does the agent that ran last insist, and is it still where it did?
+bool Fairness::goes_on_alone(PerAgent& agent, ChoiceKind kind, Place place) {
+  if (kind == ChoiceKind::Yielded) {
+    if (agent.turns > 0) --agent.turns;
+    agent.loop.swap(agent.passed);
+    agent.passed.clear();
+  } else if (kind != ChoiceKind::Running || !has(agent.loop, place)) {
+    agent.turns = 0;
+  }
+  if (agent.passed.size() < kLongestLoop) agent.passed.push_back(place);
+  return agent.turns > 0;
 }
 
 void Fairness::filter(const ChoicePoint& point, std::vector<Option>& options) {
@@ -28,32 +60,34 @@ void Fairness::filter(const ChoicePoint& point, std::vector<Option>& options) {
   const size_t ran = point.current ? table_.index(point.current) : 0;
   agents_.resize(table_.size());
   if (!std::exchange(yielded_, true)) enabled_before_ = enabled;
+  bool insists = false;
   if (point.current) {
     for (PerAgent& agent : agents_) {
       agent.starved_by_priority.remove(ran);
       agent.enabled &= enabled;
       agent.scheduled.add(ran);
+      if (&agent != &agents_[ran]) agent.turns = 0;
     }
     AgentSet disabled_now = enabled_before_;
     disabled_now -= enabled;
-    agents_[ran].disabled |= disabled_now;
+    PerAgent& self = agents_[ran];
+    self.disabled |= disabled_now;
+    const Place place = place_of(point.current, options);
+    insists = goes_on_alone(self, point.kind, place);
     if (point.kind == ChoiceKind::Yielded) {
-      PerAgent& self = agents_[ran];
-      if (yields_again(self, place_of(point.current, options))) {
-        AgentSet starved = self.enabled;
-        starved |= self.disabled;
-        starved -= self.scheduled;
-        self.starved_by_priority |= starved;
-      }
+      if (!insists) yields(self, place);
       self.enabled = enabled;
       self.disabled = AgentSet();
       self.scheduled = AgentSet();
     }
   }
   enabled_before_ = enabled;
+  const size_t before = options.size();
   std::erase_if(options, [&](const Option& option) {
-    return agents_[table_.index(option.agent)].starved_by_priority.intersects(enabled);
+    return insists ? option.agent != point.current
+                   : agents_[table_.index(option.agent)].starved_by_priority.intersects(enabled);
   });
+  withheld_ = withheld_ || options.size() < before;
 }
 
 uint64_t Fairness::hash_all() const {
@@ -62,6 +96,7 @@ uint64_t Fairness::hash_all() const {
     const PerAgent& agent = agents_[i];
     sum += combine(table_.agent(i).raw, agent.starved_by_priority.hash(), agent.scheduled.hash(),
                    agent.enabled.hash(), agent.disabled.hash());
+    for (Place place : agent.offers) sum += combine(table_.agent(i).raw, place.raw, agent.turns);
   }
   return sum;
 }

@@ -47,7 +47,8 @@ Runner::Runner(Machine& machine, Observer* observer, RunnerOptions options)
       options_(std::move(options)),
       snapshots_(options_.checkpoint_every > 0 && records_choices() ? machine.snapshots() : nullptr),
       foresight_(machine.foresight()),
-      fan_(std::make_unique<Fan>(*this)) {
+      fan_(std::make_unique<Fan>(*this)),
+      fairness_(options_.insist) {
   options_.inputs.at_end = !records_choices();
 }
 
@@ -317,6 +318,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.schedule.digest = machine_.digest() != 0 ? machine_.digest() : log_.class_hash;
   const ErrorLog* errors = machine_.errors();
   log_.schedule.errors = errors != nullptr ? std::optional(*errors) : std::nullopt;
+  log_.withheld = fairness_.has_withheld();
   log_.state_hash = options_.hash_states || machine_.hashes_cheaply() ? machine_.state_hash() : 0;
   log_.blocked.clear();
   if (options_.recording == Recording::Footprints) {

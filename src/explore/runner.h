@@ -24,6 +24,7 @@ struct RunnerOptions {
   Inputs inputs;
   Recording recording = Recording::Schedule;
   bool fair = true;
+  uint32_t insist = 0;            // Fairness::turns
   uint32_t checkpoint_every = 8;  // choice points; 0: never
   uint32_t attempts = 3;          // at a diverging prefix
   bool hash_states = false;       // also where that is expensive

@@ -11,6 +11,8 @@
 // finished. A strategy must not look at clocks, and must draw random numbers from (seed, task index) only.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +67,10 @@ struct Coverage {
   std::optional<uint64_t> completed;  // the largest bound completed
   double estimated_total = 0;         // executions, all told; 0: no estimate
   std::string statement;              // one sentence for people
+
+  std::string in_words() const {  // what was completed: "1 preemption", "2 preemptions"
+    return fmt::format("{} {}", *completed, bound.substr(0, bound.size() - (*completed == 1 ? 1 : 0)));
+  }
 };
 
 class Strategy {

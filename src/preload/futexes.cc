@@ -20,6 +20,10 @@ uint32_t load(const uint32_t* word) {
 void store(uint32_t* word, uint32_t value) {
   __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
+// The program uses the word of such a lock as well, without a system call.
+void tell_word(const uint32_t* word) {
+  runtime().tell_access(OpKind::ReadModifyWrite, word, 4, load(word), true);
+}
 
 uint32_t own_thread_id() {
   return static_cast<uint32_t>(kPid) + runtime().self();
@@ -43,6 +47,7 @@ long lock_pi(uint32_t* word, uint64_t deadline, bool waits, uint64_t pc) {
     store(word, own_thread_id() | waiters_bit(word));
   else if (waits && owner != own_thread_id())
     store(word, load(word) | FUTEX_WAITERS);
+  tell_word(word);
   rt.retire(owner != 0 && !waits);
   if (owner == 0) return 0;
   if (owner == own_thread_id()) return -EDEADLK;
@@ -56,6 +61,7 @@ long lock_pi(uint32_t* word, uint64_t deadline, bool waits, uint64_t pc) {
   }
   rt.tell(OpKind::Lock, object_id(word));
   store(word, own_thread_id() | waiters_bit(word));
+  tell_word(word);
   rt.retire();
   return 0;
 }
@@ -67,6 +73,7 @@ long unlock_pi(uint32_t* word, uint64_t pc) {
   if (mine) {
     rt.tell(OpKind::Unlock, object_id(word), 1);
     store(word, waiters_bit(word));
+    tell_word(word);
   } else {
     rt.tell(OpKind::TryLock, object_id(word), 1, 0);
   }

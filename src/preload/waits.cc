@@ -173,8 +173,8 @@ long wait_on_word(uint32_t* word, uint32_t expected, uint64_t deadline, uint64_t
   Runtime& rt = runtime();
   rt.arrive(OpKind::Wait, object_id(word), pc);
   const uint32_t value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+  rt.tell_access(OpKind::AtomicLoad, word, 4, value, false);
   if (value != expected) {
-    rt.tell_access(OpKind::AtomicLoad, word, 4, value, false);
     rt.retire();
     return -EAGAIN;
   }
@@ -196,8 +196,8 @@ long move_waiters(const uint32_t* word, uint32_t most_woken, const uint32_t* sec
   Runtime& rt = runtime();
   rt.arrive(OpKind::Broadcast, object_id(word), pc);
   const uint32_t value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+  if (expected != nullptr) rt.tell_access(OpKind::AtomicLoad, word, 4, value, false);
   if (expected != nullptr && value != *expected) {
-    rt.tell_access(OpKind::AtomicLoad, word, 4, value, false);
     rt.retire();
     return -EAGAIN;
   }

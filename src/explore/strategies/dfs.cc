@@ -112,6 +112,7 @@ void Dfs::end(const Task& task, const Execution& execution) {
   if (from.link != 0) release(from.link);
   explored_ += mass;
   ++executions_;
+  withheld_ = withheld_ || execution.withheld;
 }
 
 // A new link starts with one user: whoever asked for it.
@@ -196,11 +197,11 @@ Coverage Dfs::coverage() const {
       coverage.completed = first - 1;
   }
   if (explored_ > 0) coverage.estimated_total = static_cast<double>(executions_) / std::min(1.0, explored_);
+  const std::string_view which = withheld_ ? "fair schedule" : "schedule";
   if (waiting == 0 && !beyond_limit_)
-    coverage.statement = "every schedule was executed";
+    coverage.statement = fmt::format("every {} was executed", which);
   else if (coverage.completed)
-    coverage.statement =
-        fmt::format("every schedule with at most {} {} was executed", *coverage.completed, coverage.bound);
+    coverage.statement = fmt::format("every {} with at most {} was executed", which, coverage.in_words());
   else
     coverage.statement =
         fmt::format("about {:.2g} % of the schedules were executed", 100 * std::min(1.0, explored_));
@@ -213,6 +214,7 @@ void Dfs::save(ByteWriter& out) const {
   out.u64(executions_);
   out.fixed64(std::bit_cast<uint64_t>(explored_));
   out.u8(beyond_limit_);
+  out.u8(withheld_);
   out.u64(pending_.size());
   for (const auto& bucket : pending_) save_pending(out, bucket);
   out.u64(next_.empty() ? 0 : next_.front().cost);
@@ -264,6 +266,7 @@ bool Dfs::load(ByteReader& in) {
   executions_ = in.u64();
   explored_ = std::bit_cast<double>(in.fixed64());
   beyond_limit_ = in.u8() != 0;
+  withheld_ = in.u8() != 0;
   for (uint64_t n = in.count(); n > 0 && in.ok(); --n) {
     const uint64_t cost = pending_.size();
     load_pending(in, cost, pending_.emplace_back());

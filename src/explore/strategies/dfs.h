@@ -2,7 +2,8 @@
 // Rakamaric, POPL 2011: delays), iterated 0, 1, 2, ... until a limit, a budget or the space ends.
 //
 // Guarantee: when bound c is completed, every schedule with at most c preemptions (or delays) was executed
-// exactly once. Nothing is executed again for the next bound: what was too expensive waits for its turn. With
+// exactly once, of the fair ones where fairness applies (explore/fairness.h): the statement says so if it
+// left out any. Nothing is executed again for the next bound: what was too expensive waits for its turn. With
 // caching (CHESS 4.4.2) a state reached before, as told by its happens-before hash with plain accesses, is
 // not explored again; the key holds the current agent and the cost too, since the bound makes them matter.
 // Cost: memory for the alternatives along a path, and 16 bytes per cached state.
@@ -69,6 +70,7 @@ class Dfs : public Strategy {
   std::vector<Pending> outstanding_;           // given out, in order
   size_t ended_ = 0;                           // of these
   bool beyond_limit_ = false;                  // something was too expensive
+  bool withheld_ = false;                      // something was unfair
   uint64_t tasks_ = 0;
   uint64_t executions_ = 0;
   double explored_ = 0;       // mass

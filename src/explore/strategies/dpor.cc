@@ -408,10 +408,12 @@ Coverage Dpor::coverage() const {
                              ? "every order of dependent transitions between the choice points was executed"
                              : "every order of dependent operations was executed";
   else if (coverage.completed)
-    coverage.statement = fmt::format("every order of dependent operations within {} preemptions was executed",
-                                     *coverage.completed);
+    coverage.statement =
+        fmt::format("every order of dependent operations within {} was executed", coverage.in_words());
   else
-    coverage.statement = fmt::format("{} branches are still to be explored", tree_.open());
+    coverage.statement =
+        fmt::format("{} still to be explored",
+                    tree_.open() == 1 ? "1 branch is" : fmt::format("{} branches are", tree_.open()));
   return coverage;
 }
 

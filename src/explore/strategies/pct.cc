@@ -1,5 +1,6 @@
 #include "explore/strategies/pct.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,7 +9,8 @@ namespace {
 
 class PctWalker : public Walker {
  public:
-  PctWalker(Rng rng, uint32_t depth, uint64_t k, bool leases) : picks_{rng}, leases_(leases) {
+  PctWalker(Rng rng, uint32_t depth, uint64_t k, bool leases, bool insists)
+      : picks_{rng}, leases_(leases), insists_(insists) {
     if (k == 0) return;
     for (uint32_t value = 1; value < depth; ++value)
       picks_.changes[picks_.count++] = {1 + picks_.rng.below(k), value};
@@ -21,7 +23,9 @@ class PctWalker : public Walker {
     picks_.pass(point.step.raw, [&](int64_t value) {
       if (point.current) priorities_.at(point.current) = value;
     });
-    if (point.kind == ChoiceKind::Yielded) priorities_.at(point.current) = --lowest_;
+    yielded_ = yielded_ || point.kind == ChoiceKind::Yielded;
+    if (point.kind == ChoiceKind::Yielded && (!insists_ || is_withheld(point.current, options)))
+      priorities_.at(point.current) = --lowest_;
     size_t at = 0;
     const size_t chosen = picks_.choose(options.size(), [&](size_t i) -> int64_t& {
       at = priorities_.find(options[i].agent, at);
@@ -36,18 +40,25 @@ class PctWalker : public Walker {
   }
 
  private:
+  // By fairness: an agent insists no longer than that lets it.
+  static bool is_withheld(AgentId agent, std::span<const Option> options) {
+    return std::ranges::none_of(options, [&](const Option& option) { return option.agent == agent; });
+  }
+
   // The agent just chosen stays the highest until a priority or the set of enabled agents changes. Fairness
   // may give back what it withheld meanwhile, but only agents that yielded to others and are lower than
-  // these.
+  // these. Who insists is held to its loop by what fairness sees of it.
   uint32_t lease(const ChoicePoint& point) const {
     constexpr uint64_t kLongest = std::numeric_limits<uint32_t>::max();
-    if (!leases_) return 0;
+    if (!leases_ || (insists_ && yielded_)) return 0;
     if (!picks_.changes_left()) return kLongest;
     return static_cast<uint32_t>(std::min(picks_.changes[picks_.passed].step - point.step.raw - 1, kLongest));
   }
 
   PctPicks picks_;
   bool leases_;
+  bool insists_;
+  bool yielded_ = false;  // somebody
   AgentMap<int64_t> priorities_;
   int64_t lowest_ = 0;
 };
@@ -71,8 +82,11 @@ void Pct::prepare(Task& task) const {
 
 std::unique_ptr<Walker> Pct::walker(const Task& task) const {
   CHECK(task.parameters.size() == 2, "a task of another strategy");
+  // A draw of its own: what comes before the first yield does not depend on it.
+  const bool insists =
+      options_.insists && Rng(combine(options_.seed, hash_text("insists")), task.index).below(2) != 0;
   return std::make_unique<PctWalker>(Rng(options_.seed, task.index), options_.depth, task.parameters[0],
-                                     task.parameters[1] != 0);
+                                     task.parameters[1] != 0, insists);
 }
 
 void Pct::learn(const Task& task, const Execution& execution) {

@@ -9,9 +9,9 @@
 // yield, with choice points at all operations; under other choice policies a change waits for the next choice
 // point.
 //
-// Deviations: an agent that yields becomes the lowest of all, for liveness; the runner's fairness applies
-// then, too. Where k is not given, it is the largest number of steps seen so far, and the pilot has no change
-// points.
+// Deviations: an agent that yields becomes the lowest of all, for liveness, in every execution or, where
+// agents may insist, in every other one; the runner's fairness applies then, too. Where k is not given, it is
+// the largest number of steps seen so far, and the pilot has no change points.
 //
 // Cost: a sweep over the enabled agents at a choice point. Between change points a lease passes them unasked,
 // once the first epoch has shown that every step is a choice point: a lease counts choice points, a change
@@ -24,9 +24,10 @@ namespace slalom {
 
 struct PctOptions {
   uint64_t seed = 1;
-  uint32_t depth = 3;  // d, at least 1 and at most Pct::kMostDepth
-  uint64_t k = 0;      // steps of the target; 0: learned
-  uint64_t n = 0;      // its agents, for the guarantee only; 0: learned
+  uint32_t depth = 3;    // d, at least 1 and at most Pct::kMostDepth
+  uint64_t k = 0;        // steps of the target; 0: learned
+  uint64_t n = 0;        // its agents, for the guarantee only; 0: learned
+  bool insists = false;  // half of the executions keep the priority of an agent that yields
 };
 
 class Pct : public Sampler {

@@ -49,12 +49,12 @@ class ArmWalker : public Walker {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Strategy>> sampling_arms(uint64_t seed) {
+std::vector<std::unique_ptr<Strategy>> sampling_arms(uint64_t seed, bool insists) {
   std::vector<std::unique_ptr<Strategy>> arms;
   const auto arm_seed = [&] { return combine(seed, arms.size()); };
   arms.push_back(std::make_unique<Random>(RandomOptions{arm_seed()}));
   for (uint32_t depth = 1; depth <= 3; ++depth)
-    arms.push_back(std::make_unique<Pct>(PctOptions{arm_seed(), depth}));
+    arms.push_back(std::make_unique<Pct>(PctOptions{.seed = arm_seed(), .depth = depth, .insists = insists}));
   arms.push_back(std::make_unique<Pos>(PosOptions{arm_seed()}));
   arms.push_back(std::make_unique<Surw>(SurwOptions{arm_seed()}));
   return arms;

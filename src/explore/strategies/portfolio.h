@@ -25,7 +25,7 @@ struct PortfolioOptions {
 };
 
 // random, pct of depths 1 to 3, pos and surw.
-std::vector<std::unique_ptr<Strategy>> sampling_arms(uint64_t seed);
+std::vector<std::unique_ptr<Strategy>> sampling_arms(uint64_t seed, bool insists = false);
 
 class Portfolio : public Strategy {
  public:

@@ -9,11 +9,13 @@ namespace {
 
 using Schedules = DfsOptions::Schedules;
 
-Explored explore(const ToyBuilder& b, Schedules schedules, uint64_t max_steps, uint64_t limit = 0) {
+Explored explore(const ToyBuilder& b, Schedules schedules, uint64_t max_steps, uint64_t limit = 0,
+                 uint32_t insist = 0) {
   Dfs dfs({.bound = DfsOptions::Bound::None, .schedules = schedules});
   ExploreOptions options;
   options.inputs.max_steps = max_steps;
   options.schedules = limit;
+  options.insist = insist;
   return explore(toy_workers(built(b)), dfs, options);
 }
 
@@ -115,6 +117,70 @@ TEST(Fairness, AnErrorBehindYieldsIsFound) {
   b.shared("x", {.atomic = true});
   b.thread("a", "yield\nyield\nyield\nx = 1").thread("b", "assert x == 0");
   EXPECT_TRUE(kinds(explore(b, Schedules::Fair, 100).result).contains(BugKind::Assertion));
+}
+
+// Looks so many times whether the other one has come, and yields in between; then it relies on it.
+ToyBuilder gives_up_after(int looks) {
+  ToyBuilder b;
+  b.shared("x", {.atomic = true}).shared("y", {.atomic = true});
+  b.thread("looks", fmt::format("for i in 0..{} {{ r = x\nyield }}\nassert x == 1\ny = 1", looks));
+  b.thread("comes", "x = 1\ny = 2");
+  return b;
+}
+
+TEST(Fairness, WhatComesAfterManyYieldsIsFoundByInsisting) {
+  for (int looks : {3, 8, 20}) {
+    const Explored strict = explore(gives_up_after(looks), Schedules::Fair, 200);
+    EXPECT_TRUE(strict.result.found.empty());
+    EXPECT_EQ(strict.result.coverage.statement, "every fair schedule was executed");
+    const Explored insisting = explore(gives_up_after(looks), Schedules::Fair, 200, 0, 30);
+    EXPECT_EQ(kinds(insisting.result), std::set{BugKind::Assertion});
+    EXPECT_EQ(insisting.result.coverage.statement, "every fair schedule was executed");
+    EXPECT_LT(insisting.result.executions, 4 * strict.result.executions);
+  }
+  EXPECT_TRUE(explore(gives_up_after(20), Schedules::Fair, 200, 0, 10).result.found.empty()) << "too often";
+}
+
+// It is alone in the loop only: what follows has all its choices.
+TEST(Fairness, WhoInsistedCanBePreemptedAfterwards) {
+  const auto ends = [](Schedules schedules, uint32_t insist) {
+    Dfs dfs({.bound = DfsOptions::Bound::None, .schedules = schedules});
+    SearchOptions options;
+    options.explore.insist = insist;
+    ToyBuilder b;
+    b.shared("x", {.atomic = true}).shared("y", {.atomic = true}).shared("z", {.atomic = true});
+    b.thread("looks", "for i in 0..5 { r = x\nyield }\nz = x * 10 + y\nx = 2\ny = 2");
+    b.thread("comes", "x = 1\ny = 1\ny = 3");
+    return search(built(b), dfs, options).states;
+  };
+  const std::set<uint64_t> strict = ends(Schedules::Fair, 0), all = ends(Schedules::All, 0);
+  EXPECT_LT(strict.size(), all.size());
+  EXPECT_EQ(ends(Schedules::Fair, 30), all);
+}
+
+TEST(Fairness, WhoInsistsInVainGivesWay) {
+  const Explored strict = explore(spinner(), Schedules::Fair, 200);
+  const Explored insisting = explore(spinner(), Schedules::Fair, 200, 0, 30);
+  EXPECT_TRUE(insisting.result.coverage.exhausted);
+  EXPECT_EQ(insisting.result.truncated, 0u);
+  EXPECT_TRUE(insisting.result.found.empty());
+  EXPECT_GT(insisting.result.executions, strict.result.executions);
+  EXPECT_LT(insisting.result.executions, 3 * strict.result.executions);
+  uint64_t longest = 0;
+  for (const Trace& trace : insisting.traces) longest = std::max(longest, trace.steps);
+  EXPECT_GT(longest, 60u);  // two operations for each turn
+  EXPECT_LT(longest, 90u);  // once
+}
+
+TEST(Fairness, TheStatementIsAboutFairSchedulesOnlyIfOthersWereLeftOut) {
+  ToyBuilder b;
+  b.shared("x", {.atomic = true}).thread("a", "yield\nx = 1\nyield").thread("b", "x = 2");
+  EXPECT_EQ(explore(b, Schedules::Fair, 100).result.coverage.statement, "every schedule was executed");
+  Dfs dfs({.limit = 1});
+  ExploreOptions options;
+  options.inputs.max_steps = 100;
+  EXPECT_EQ(explore(toy_workers(built(spinner())), dfs, options).result.coverage.statement,
+            "every fair schedule with at most 1 preemption was executed");
 }
 
 // What is a failure under fairness is one without, with the same schedule.

@@ -137,20 +137,22 @@ TEST(SamplingPct, LeasesChangeNothing) {
                 .thread("c", "x = 7; x = 8; x = 9", {.start = false})),
       // Here fairness withholds options that come back while an agent runs.
       build(ToyBuilder().shared("x").thread("a", "for i in 0..4 { yield; x = i; x = id }", {.copies = 3}))};
-  for (const Program& program : programs) {
-    Pct pct({.seed = 2, .depth = 3, .k = 20});
+  for (const auto& [program, insist] : {std::pair(programs[0], 0u), {programs[1], 0u}, {programs[1], 3u}}) {
+    Pct pct({.seed = 2, .depth = 3, .k = 20, .insists = insist > 0});
     uint64_t compared = 0, saved = 0;
     ToyMachine machine(program);
     RunnerOptions asked_always;
+    asked_always.insist = insist;
     asked_always.recording = Recording::Choices;
     Runner runner(machine, nullptr, asked_always);
-    explore(pct, program, 1000, [&](const Task& task, const Execution& execution) {
+    const auto compare = [&](const Task& task, const Execution& execution) {
       const Execution again = runner.run(task, *pct.walker(task));
       EXPECT_EQ(execution.schedule, again.schedule) << "execution " << task.index;
       EXPECT_EQ(execution.agent_ops, again.agent_ops);
       ++compared;
       saved += again.choice_points - execution.choice_points;
-    });
+    };
+    explore(pct, program, 1000, compare, 1, insist);
     EXPECT_EQ(compared, 1000u);
     EXPECT_GT(saved, compared);  // leases were really used
   }
@@ -191,6 +193,27 @@ TEST(SamplingPct, AgentsThatYieldLetTheOthersGoOn) {
     EXPECT_LT(execution.steps, 30u);
     pct.end(task, execution);
   }
+}
+
+// The bug needs one agent to run alone through a loop that yields.
+TEST(SamplingPct, HalfOfTheExecutionsInsist) {
+  const Program program = build(ToyBuilder()
+                                    .shared("x", {.atomic = true})
+                                    .thread("looks", "for i in 0..10 { r = x; yield }; assert x == 1")
+                                    .thread("comes", "x = 1"));
+  const auto failures = [&](bool insists) {
+    Pct pct({.depth = 1, .insists = insists});
+    uint64_t failed = 0;
+    const auto count = [&](const Task&, const Execution& execution) {
+      failed += std::holds_alternative<Faulted>(execution.outcome);
+    };
+    explore(pct, program, 400, count, 1, 20);
+    return failed;
+  };
+  EXPECT_EQ(failures(false), 0u);
+  // One half of those in which it has the higher priority.
+  EXPECT_GT(failures(true), 70u);
+  EXPECT_LT(failures(true), 130u);
 }
 
 TEST(SamplingPct, LearnsTheLargestKAndCountsFromThere) {

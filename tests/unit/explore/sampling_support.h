@@ -61,10 +61,11 @@ inline WorkerFactory factory(Program program) {
 using OnExecution = std::function<void(const Task&, const Execution&)>;
 
 inline ExploreResult explore(Strategy& strategy, Program program, uint64_t schedules,
-                             OnExecution on_execution = {}, unsigned workers = 1) {
+                             OnExecution on_execution = {}, unsigned workers = 1, uint32_t insist = 0) {
   ExploreOptions options;
   options.schedules = schedules;
   options.workers = workers;
+  options.insist = insist;
   options.inputs.max_steps = 2000;
   Explorer explorer(strategy, factory(std::move(program)), options);
   explorer.on_execution = std::move(on_execution);

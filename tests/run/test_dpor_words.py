@@ -1,0 +1,71 @@
+"""Reduction on programs that sleep on words of memory: a futex's wait reads its word, so it depends on all who write there, whether
+it sleeps or not."""
+
+import random
+import subprocess
+import unittest
+
+from support import SLALOM, ProgramTest
+
+# Words at both halves of eight bytes: what an access touches is told in units of these. Whoever sleeps in vain is a deadlock.
+PROGRAM = r"""
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static _Alignas(8) _Atomic unsigned words[4];
+static unsigned seen[3];
+static void sleep_on(unsigned at, unsigned value) { syscall(SYS_futex, &words[at], FUTEX_WAIT, value, 0, 0, 0); }
+static void wake(unsigned at, unsigned most) { syscall(SYS_futex, &words[at], FUTEX_WAKE, most, 0, 0, 0); }
+static void move(unsigned from, unsigned to, unsigned value) { syscall(SYS_futex, &words[from], FUTEX_CMP_REQUEUE, 1, 9L, &words[to], value); }
+"""
+
+OPERATIONS = ("sleep_on({at}, {value});", "sleep_on({at}, {value});", "wake({at}, 1);", "wake({at}, 9);", "words[{at}] = {value};",
+              "words[{at}] = 1;", "seen[{thread}] += words[{at}];", "words[{at}] += 1;", "move({at}, {other}, {value});")
+
+
+def program(seed):
+    draw = random.Random(seed)
+    text = PROGRAM
+    for thread in range(3):
+        text += f"static void *work{thread}(void *unused) {{\n"
+        for _ in range(draw.randint(1, 2)):
+            at = draw.choice((0, 1))
+            text += "  " + draw.choice(OPERATIONS).format(at=at, other=1 - at, value=draw.choice((0, 0, 1)), thread=thread) + "\n"
+        text += "  return unused;\n}\n"
+    text += "int main(void) {\n  pthread_t threads[3];\n"
+    for thread in range(3):
+        text += f"  pthread_create(&threads[{thread}], 0, work{thread}, 0);\n"
+    text += "  for (int i = 0; i < 3; ++i) pthread_join(threads[i], 0);\n"
+    return text + "  return words[0] + 3 * words[1] + 9 * (seen[0] + 3 * seen[1] + 9 * seen[2]);\n}\n"
+
+
+class DporWords(ProgramTest):
+    def compile(self, text, name):
+        source = self.folder / (name + ".c")
+        source.write_text(text)
+        subprocess.run([SLALOM, "cc", "-std=c11", "-D_GNU_SOURCE", "-g", "-O1", source, "-o", self.folder / name], check=True)
+        return self.folder / name
+
+    def test_the_same_ends_and_deadlocks_as_plain_search(self):
+        options = ("--choices", "everywhere", "--keep-going", "--no-shrink", "--out", "")
+        deadlocks = 0
+        for seed in range(SEEDS):
+            text = program(seed)
+            with self.subTest(text):
+                binary = self.compile(text, "words")
+                every = self.run_json(binary, "--strategy", "dfs:bound=none,unfair,cache", *options)
+                reduced = self.run_json(binary, "--strategy", "dpor", *options)
+                self.assertTrue(every["exhausted"] and reduced["exhausted"])
+                found = [sorted(finding["title"] for finding in result["findings"]) for result in (reduced, every)]
+                self.assertEqual(*found)
+                self.assertEqual(reduced["classes"], every["classes"])
+                deadlocks += any("eadlock" in title for title in found[0])
+        self.assertGreater(deadlocks, SEEDS // 4)
+
+
+SEEDS = 25
+
+if __name__ == "__main__":
+    unittest.main()
