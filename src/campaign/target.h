@@ -45,6 +45,8 @@ struct Target {
   // A kernel's threads that it lets nobody pin to a CPU, so that when they run is up to the kernel; by name.
   std::vector<std::string> unpinned_threads;
   uint64_t serial_orders = 0;  // of whole system calls, with which results are compared
+  std::string
+      not_seen;  // what its executions do that slalom is not told, and how to change that; empty: nothing
   // What of its executions is not compared with what it should be, each with the reason, in words.
   std::vector<std::string> not_compared;
   // What its executions have met so far that slalom does not control, in words; null: nothing that it could

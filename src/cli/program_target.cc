@@ -65,6 +65,8 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
   target.yields = true;
   target.long_steps = kLongSteps;
   target.atomics = is_instrumented(program);
+  if (!target.atomics)
+    target.not_seen = "memory accesses, atomic or not (build it with slalom cc or slalom c++ to see them)";
   target.scope = scope_in_words(program);
   return target;
 }

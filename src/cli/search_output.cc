@@ -128,6 +128,7 @@ nlohmann::ordered_json search_json(const Target& target, const Job& job, const C
     json["communication_points"] = result.communication_points;
   }
   if (!target.unpinned_threads.empty()) json["unpinned_threads"] = target.unpinned_threads;
+  if (!target.not_seen.empty()) json["not_seen"] = target.not_seen;
   if (target.serial_orders > 0) json["serial_orders"] = target.serial_orders;
   if (!target.not_compared.empty()) json["not_compared"] = target.not_compared;
   if (target.uncontrolled) json["uncontrolled"] = target.uncontrolled();
@@ -163,6 +164,7 @@ std::string search_junit(const Target& target, const CampaignResult& result, boo
   }
   suite.output = fmt::format("{}\n{}: {}\n", plural(r.executions + r.truncated, "execution"),
                              r.coverage.exhausted ? "exhausted" : "covered", r.coverage.statement);
+  if (!target.not_seen.empty()) suite.output += "not seen: " + target.not_seen + "\n";
   for (const std::string& what : target.not_compared) suite.output += "not compared: " + what + "\n";
   for (const std::string& warning : warnings(target, r)) suite.output += "warning: " + warning + "\n";
   return junit_xml(suite);
@@ -198,6 +200,8 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
   if (r.truncated > 0)
     std::cout << wrap(fmt::format("not covered: what comes after {} steps", human_number(job.max_steps)),
                       width);
+  if (!target.not_seen.empty() && result.findings.empty())
+    std::cout << wrap("not seen: " + target.not_seen, width);
   if (target.serial_orders > 0)
     std::cout << wrap(fmt::format("compared: results with those of {} of whole system calls",
                                   plural(target.serial_orders, "serial order")),

@@ -104,6 +104,13 @@ class Accesses(ProgramTest):
             result = self.run_json(program, "--strategy", strategy, "--schedules", "200")
             self.assertIn("assertion", [finding["kind"] for finding in result["findings"]], strategy)
 
+    def test_accesses_that_are_not_seen_are_said(self):
+        racing = two_threads("static int counter;", "counter = counter + 1;", "")
+        for flags, not_seen in (([], True), (["-fsanitize=thread"], False)):
+            program = self.build(racing, "said", flags=flags)
+            self.assertEqual("not_seen" in self.run_json(program, "--out", ""), not_seen)
+            self.assertEqual("not seen: memory accesses" in self.slalom("run", "--out", "", "--", program).stdout, not_seen)
+
     def test_atomic_operations_are_choice_points(self):
         found = self.explore(ATOMIC, "atomic", "--strategy", "dfs:limit=2")
         self.assertEqual(results(found), {2, 3, 4})
