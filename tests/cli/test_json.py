@@ -84,6 +84,7 @@ class Promises(Case):
         subprocess.run(["gcc", missing, "-o", "missing"], cwd=self.directory, check=True)
         program = json.loads(self.expect(1, "run", "--json", "--", "./missing").stdout)  # whose calls can fail
         self.assertEqual(program.pop("uncontrolled"), [])
+        self.assertIn("memory accesses", program.pop("not_seen"))
         return [
             program,
             self.json(1, "explore", LOST_UPDATE),
