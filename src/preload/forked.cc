@@ -31,7 +31,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kSignalStack = 16 * kPage;
-constexpr size_t kDefaultStack = size_t{8} << 20;
+constinit size_t default_stack = size_t{8} << 20;
 
 // Lowest first: the stack of signal handlers, a page that nobody may touch, the thread's stack.
 void* map_stack(size_t size) {
@@ -63,18 +63,20 @@ int create_real(pthread_t* thread, const pthread_attr_t* attributes, void* argum
 }  // namespace
 
 int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& created) {
-  size_t size = kDefaultStack;
+  size_t size = default_stack, guard = kPage;
   void* stack = nullptr;
   if (wanted != nullptr) {
     pthread_attr_getstack(wanted, &stack, &size);
     // libc keeps the end of a stack: with a size alone that is null.
     if (reinterpret_cast<uintptr_t>(stack) + size == 0) stack = nullptr;
-    if (size == 0) size = kDefaultStack;
+    if (size == 0) size = default_stack;
+    pthread_attr_getguardsize(wanted, &guard);
   }
   if (stack == nullptr) {
     stack = map_stack(size);
     if (stack != nullptr)
       runtime().agent(index).signal_stack = static_cast<char*>(stack) - kPage - kSignalStack;
+    runtime().agent(index).guard = guard;
   }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -91,6 +93,10 @@ int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& create
 // What an execution would look up otherwise, each of them anew.
 void warm_up_threads() {
   create_real(nullptr, nullptr, nullptr);
+  pthread_attr_t usual;
+  if (pthread_getattr_default_np(&usual) != 0) return;
+  pthread_attr_getstacksize(&usual, &default_stack);
+  pthread_attr_destroy(&usual);
 }
 
 void use_signal_stack() {

@@ -81,6 +81,7 @@ struct Agent {
   void* result = nullptr;
   const void* object = nullptr;       // that `need` is about
   void* signal_stack = nullptr;       // on which handlers run
+  size_t guard = 0;                   // below its stack, as the program asked for it
   const void* base = nullptr;         // where the stack of the program's own functions begins
   pthread_mutex_t* relock = nullptr;  // of a wait on a condition variable: what it does when woken
   uint64_t deadline = kNever;         // of a wait with a time limit, in virtual nanoseconds

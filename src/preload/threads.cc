@@ -185,6 +185,17 @@ SLALOM_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
   }
   return create_agent(thread, attributes, start, argument, SLALOM_PLACE());
 }
+// libc knows the stack as one that it was given, and all threads as joinable.
+SLALOM_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
+  Runtime& rt = runtime();
+  const int result = SLALOM_REAL(pthread_getattr_np)(thread, attributes);
+  const uint32_t index = result == 0 && rt.controls() ? rt.find(thread) : kNobody;
+  if (index == kNobody || index == 0) return result;
+  const Agent& agent = rt.agent(index);
+  if (agent.guard != 0) pthread_attr_setguardsize(attributes, agent.guard);
+  pthread_attr_setdetachstate(attributes, agent.detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
+  return result;
+}
 SLALOM_EXPORT int pthread_join(pthread_t thread, void** result) {
   if (!runtime().controls()) return SLALOM_REAL(pthread_join)(thread, result);
   return join(thread, result, SLALOM_PLACE(), kNever, false);
