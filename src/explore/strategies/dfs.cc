@@ -203,8 +203,9 @@ Coverage Dfs::coverage() const {
   else if (coverage.completed)
     coverage.statement = fmt::format("every {} with at most {} was executed", which, coverage.in_words());
   else
-    coverage.statement =
-        fmt::format("about {:.2g} % of the schedules were executed", 100 * std::min(1.0, explored_));
+    coverage.statement = explored_ < 1e-5 ? "less than 0.001 % of the schedules were executed"
+                                          : fmt::format("about {:.2g} % of the schedules were executed",
+                                                        100 * std::min(1.0, explored_));
   return coverage;
 }
 

@@ -110,6 +110,7 @@ Coverage Pct::coverage() const {
   const double hit = 1 / (static_cast<double>(n) * std::pow(static_cast<double>(k_), options_.depth - 1));
   const double missed =
       hit >= 1 ? 0 : std::max(1e-9, std::exp(static_cast<double>(counted_) * std::log1p(-hit)));
+  coverage.missed = missed;
   coverage.statement = fmt::format(
       "{}: {} executions; a bug of depth {}{} that needs at most {} agents and {} steps was missed with "
       "probability at most "

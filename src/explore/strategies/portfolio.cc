@@ -154,8 +154,20 @@ void Portfolio::end(const Task& task, const Execution& execution) {
   arm.strategy->end(unwrap(task), execution);
 }
 
+// Who samples says much the same as all others who do: the one that knows most speaks for them. The
+// guarantees of pct differ with its depth, and many promise nothing.
 Coverage Portfolio::coverage() const {
   if (exhausted_) return arms_[exhausted_by_].strategy->coverage();
+  constexpr double kWorthSaying = 0.5;
+  const auto promises = [](const Arm& arm) {
+    return dynamic_cast<const Pct*>(arm.strategy.get()) != nullptr;
+  };
+  const auto samples = [&](const Arm& arm) {
+    return dynamic_cast<const Sampler*>(arm.strategy.get()) != nullptr && !promises(arm);
+  };
+  const Arm* speaker = nullptr;
+  for (const Arm& arm : arms_)
+    if (samples(arm) && (speaker == nullptr || arm.executions > speaker->executions)) speaker = &arm;
   Coverage coverage;
   std::string shares, statements;
   for (const Arm& arm : arms_) {
@@ -168,15 +180,17 @@ Coverage Portfolio::coverage() const {
     }
     shares += fmt::format("{}{} by {}", shares.empty() ? "" : ", ", with_commas(arm.executions),
                           arm.strategy->name());
-    if (of_arm.statement.empty()) continue;
+    const bool worth_saying = promises(arm) || samples(arm) ? of_arm.missed < kWorthSaying : true;
+    if (of_arm.statement.empty() || !worth_saying || (samples(arm) && &arm != speaker)) continue;
     // One sentence after the other; those that do not say whose they are, are told apart.
     const std::string& said = of_arm.statement;
     statements +=
         fmt::format("{} {}{}", statements.empty() || statements.back() != '.' ? "." : "",
                     said.starts_with(arm.strategy->name()) ? "" : arm.strategy->name() + ": ", said);
   }
-  coverage.statement = fmt::format("portfolio: {} different interleavings in {} executions, {}{}",
-                                   with_commas(classes_.size()), with_commas(next_), shares, statements);
+  coverage.statement = fmt::format(
+      "portfolio: {} different {} in {} executions, {}{}", with_commas(classes_.size()),
+      classes_.size() == 1 ? "interleaving" : "interleavings", with_commas(next_), shares, statements);
   return coverage;
 }
 

@@ -23,6 +23,7 @@ void Sampler::end(const Task& task, const Execution& execution) {
 
 Coverage Sampler::coverage() const {
   Coverage coverage;
+  coverage.missed = complete_ < 3 ? 1 : 0.05;
   coverage.statement =
       complete_ < 3 ? fmt::format("{}: too few executions to say anything.", name())
                     // (1 - 3/N)^N <= e^-3 < 5 %

@@ -130,5 +130,23 @@ TEST(SamplingPortfolio, ABoundedArmCoversItsBoundAndTheOthersGoOn) {
   EXPECT_NE(result.coverage.statement.find("200 executions"), std::string::npos);
 }
 
+// Each arm has its share; of those who sample one speaks, and of the guarantees those that say something.
+TEST(SamplingPortfolio, SaysOnceWhatSamplingMissed) {
+  const Program program =
+      build(ToyBuilder().shared("x").thread("a", "for i in 0..20 { x = i }", {.copies = 3}));
+  Portfolio portfolio(sampling_arms(1));
+  const std::string statement = explore(portfolio, program, 600).coverage.statement;
+  const auto count = [&](std::string_view words) {
+    size_t found = 0;
+    for (size_t at = statement.find(words); at != std::string::npos; at = statement.find(words, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count(" by "), sampling_arms(1).size());
+  EXPECT_EQ(count("What is rarer is not covered"), 1u);
+  EXPECT_EQ(count("pct depth 1: "), 1u);
+  EXPECT_EQ(count("pct depth 3: "), 0u);  // 3 agents and 60 steps: one in 10,800 executions
+}
+
 }  // namespace
 }  // namespace slalom::sampling
