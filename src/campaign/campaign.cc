@@ -269,11 +269,12 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   }
   std::string& statement = result.explored.coverage.statement;
   if (!target.scope.empty()) statement += fmt::format(", of those in {} and what they call", target.scope);
-  if (target.learns && !statement.ends_with('.')) statement += '.';
   if (target.learns) {
     result.communication_points = job.policy.places.size() + result.explored.learned.size();
-    statement += fmt::format(" Switches at {} instructions by which the flows were seen to communicate.",
-                             with_commas(result.communication_points));
+    if (result.communication_points > 0)
+      statement += fmt::format("{} Switches at {} by which they were seen to communicate.",
+                               statement.ends_with('.') ? "" : ".",
+                               plural(result.communication_points, "instruction"));
   }
 
   std::vector<const Found*> order;
