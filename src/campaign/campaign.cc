@@ -272,9 +272,10 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   if (target.learns) {
     result.communication_points = job.policy.places.size() + result.explored.learned.size();
     if (result.communication_points > 0)
-      statement += fmt::format("{} Switches at {} by which they were seen to communicate.",
-                               statement.ends_with('.') ? "" : ".",
-                               plural(result.communication_points, "instruction"));
+      statement +=
+          fmt::format("{} Switches at {} by which {} were seen to communicate.",
+                      statement.ends_with('.') ? "" : ".", plural(result.communication_points, "instruction"),
+                      target.id.kind == "kernel" ? "the flows" : "threads");
   }
 
   std::vector<const Found*> order;
