@@ -59,6 +59,7 @@ void HeapDetector::on_end(const Outcome&) {
 }
 
 void LeakDetector::on_event(const Event& event) {
+  if (event.op == OpKind::Alloc && event.state != 0) return;  // not for the program to free
   if (event.op == OpKind::Alloc) state_.objects[event.object.raw] = {Site::of(event), false};
   if (event.op == OpKind::Free) state_.objects[event.object.raw].freed = true;
 }

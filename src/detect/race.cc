@@ -231,11 +231,13 @@ bool RaceDetector::synchronise(const Event& event, uint32_t agent) {
       return true;
     case OpKind::SemWait:
     case OpKind::Join:
+    case OpKind::Acquire:
       acquire(agent, state_.released, object);
       return true;
     case OpKind::SemPost:
     case OpKind::Exit:
     case OpKind::TimerArm:
+    case OpKind::Release:
       release(agent, state_.released, object);
       return true;
     case OpKind::BarrierArrive:

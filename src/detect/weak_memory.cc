@@ -239,6 +239,7 @@ void WeakMemoryDetector::on_event(const Event& event) {
     case OpKind::Fail:
     case OpKind::GoOn:
     case OpKind::Console:
+    case OpKind::Claim:
       return;
     default:
       return meet(agent, event.object);

@@ -83,6 +83,10 @@ bool Runtime::available(uint32_t index) const {
       const uint32_t owner = pi_owner(agent.object);
       return owner == kNobody || (owner < agent_count() && ended(owner));
     }
+    case Need::OwnedLock:
+      return pi_owner(agent.object) == kNobody;
+    case Need::WordChange:
+      return *static_cast<const volatile uint32_t*>(agent.object) != agent.count;
     case Need::Handler:
     case Need::Sleep:
     case Need::Timer:
@@ -171,7 +175,7 @@ void Runtime::list_holders() {
       for (uint32_t h = 0; h < read_hold_count_; ++h)
         if (object_id(read_holds_[h].lock) == slot(i).object) add(i, read_holds_[h].agent);
     if (agent.need == Need::AgentEnd) add(i, agent.target);
-    if (agent.need == Need::PiLock) add(i, pi_owner(agent.object));
+    if (agent.need == Need::PiLock || agent.need == Need::OwnedLock) add(i, pi_owner(agent.object));
   }
 }
 

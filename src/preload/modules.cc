@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "preload/inline_calls.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
 
@@ -58,6 +59,7 @@ Module find_new() {
       [](dl_phdr_info* info, size_t, void* data) {
         const Range range = range_of(*info);
         if (is_known(range.begin)) return 0;
+        take_inline_calls(*info);
         *static_cast<Module*>(data) = {range, info->dlpi_name};
         return 1;
       },

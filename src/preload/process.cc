@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "preload/fault_words.h"
+#include "preload/inline_calls.h"
 #include "preload/kernel_waits.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
@@ -84,6 +85,7 @@ int zygote_main(int argc, char** argv, char** environment) {
   real_exit();
   watch_signals();
   rt.find_allocator();
+  take_all_inline_calls();
   rt.serve();
   clear_stack();  // else the first execution would find another one than the next
   const int status = run_main(target_main, argc, argv, environment);

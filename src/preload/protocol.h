@@ -21,7 +21,7 @@
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 9;
+inline constexpr uint32_t kVersion = 10;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
@@ -41,6 +41,7 @@ inline constexpr uint32_t kPathBytes = 1024;
 inline constexpr uint32_t kMostKept = 1 << 12;
 inline constexpr uint64_t kMostKeptBytes = 16 << 20;
 inline constexpr uint32_t kNobody = UINT32_MAX;
+inline constexpr int kProcessors = 4;  // as far as the program can see
 // Objects that are no memory: channels of the program to itself (pipes and the like), by their order of
 // creation. Above all addresses, below agents.
 inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
@@ -50,6 +51,11 @@ inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
 inline constexpr uint64_t kFileObjects = kTimerObjects + (uint64_t{1} << 32);
 inline constexpr uint64_t kSemaphoreObjects = kFileObjects + (uint64_t{1} << 32);
 inline constexpr uint64_t kQueueObjects = kSemaphoreObjects + (uint64_t{1} << 32);
+// What OpenMP's library has for its teams: a kind of them in the bits above kOpenMpBits, and a hash of whose
+// it is.
+inline constexpr uint64_t kOpenMpObjects = kChannelObjects + (uint64_t{1} << 44);
+inline constexpr int kOpenMpBits = 40;
+enum class OpenMpObject : uint32_t { Team, Barrier, Loop, Ordered, Tasks, Critical, Atomic, Cancellation };
 inline constexpr uint64_t kChildObject = kTimerObjects - 1;    // processes that the program has started
 inline constexpr uint64_t kHandlerObject = kTimerObjects - 2;  // what is done with signals that come
 inline constexpr int kDescriptor = 3;  // of the Channel, in a target that has this environment variable
@@ -88,6 +94,7 @@ enum class Uncontrolled : uint32_t {
   Errors = 1024,      // more than are kept
   Namespace = 2048,   // of a module, with a libc of its own
   Threads = 4096,     // more than there is room for
+  OpenMp = 8192,      // what is not modelled of it
 };
 
 // Does the target wait for something outside of its threads, rather than for its turn?

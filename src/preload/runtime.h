@@ -38,6 +38,8 @@ enum class Need : uint8_t {
   Timer,        // its time comes
   Sleep,        // nothing, but a handler ends it
   PiLock,       // a futex that is a lock and names its owner
+  OwnedLock,    // the same, that is no futex
+  WordChange,   // a word has no longer the value that it had
   Kernel,       // what the kernel says when it is asked
   Wakeup,
 };
@@ -82,6 +84,7 @@ struct Agent {
   const void* object = nullptr;       // that `need` is about
   void* signal_stack = nullptr;       // on which handlers run
   size_t guard = 0;                   // below its stack, as the program asked for it
+  uint64_t team_entry = 0;            // what threads that it starts for a team of OpenMP's are to execute
   const void* base = nullptr;         // where the stack of the program's own functions begins
   pthread_mutex_t* relock = nullptr;  // of a wait on a condition variable: what it does when woken
   uint64_t deadline = kNever;         // of a wait with a time limit, in virtual nanoseconds
@@ -89,7 +92,7 @@ struct Agent {
   uint64_t signals = 0;                           // sent to it while it waited for them
   uint64_t arrived = 0;                           // sent to it for its handlers
   uint64_t blocked = 0;                           // signals that it does not take now
-  uint32_t count = 0;                             // of descriptors that `object` points to
+  uint32_t count = 0;                             // of descriptors that `object` points to; or a word's value
   uint32_t bits = 0;                              // of a wait on a futex
   uint32_t target = kNobody;                      // who is joined
   uint32_t spawned = 0;

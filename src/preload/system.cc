@@ -36,8 +36,6 @@ extern "C" int pidfd_open(pid_t, unsigned) noexcept;  // sys/pidfd.h forgets to 
 namespace slalom::preload {
 namespace {
 
-constexpr int kProcessors = 4;
-
 // The kernel's own asynchronous input and output.
 bool is_kernel_io(long number) {
   for (long call : {SYS_io_setup, SYS_io_submit, SYS_io_getevents, SYS_io_pgetevents, SYS_io_cancel,
@@ -316,6 +314,13 @@ SLALOM_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_
 }
 SLALOM_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t* set) noexcept {
   return runtime().connected() ? 0 : SLALOM_REAL(pthread_setaffinity_np)(thread, size, set);
+}
+// How many threads OpenMP takes depends on it, if asked to (OMP_DYNAMIC).
+SLALOM_EXPORT int getloadavg(double* loads, int count) noexcept {
+  if (!runtime().connected()) return SLALOM_REAL(getloadavg)(loads, count);
+  const int known = count < 3 ? count : 3;
+  for (int i = 0; i < known; ++i) loads[i] = 0;
+  return known;
 }
 SLALOM_EXPORT int sched_getcpu() noexcept {
   return runtime().connected() ? 0 : SLALOM_REAL(sched_getcpu)();

@@ -56,10 +56,18 @@ void end_thread(void*) {
   finish_agent();
 }
 
-// The user's function: std::thread keeps it in an object, behind a function of the library.
+// Is it OpenMP's library that starts a thread, for a team? It detaches them, but only when they end.
+bool is_of_team(void* (*start)(void*)) {
+  Runtime& rt = runtime();
+  return rt.me().team_entry != 0 && !rt.is_user_code(reinterpret_cast<uint64_t>(start));
+}
+
+// The user's function: std::thread keeps it in an object, behind a function of the library; OpenMP hands it
+// to threads of its own.
 uint64_t entry_of(void* (*start)(void*), void* argument) {
   Runtime& rt = runtime();
   const auto direct = reinterpret_cast<uint64_t>(start);
+  if (is_of_team(start)) return rt.me().team_entry;
   if (rt.is_user_code(direct) || argument == nullptr || reinterpret_cast<uintptr_t>(argument) % 8 != 0)
     return direct;
   const auto* words = static_cast<const uint64_t*>(argument);
@@ -126,7 +134,7 @@ int create_agent(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)
   agent.argument = argument;
   int detached = PTHREAD_CREATE_JOINABLE;
   if (wanted != nullptr) pthread_attr_getdetachstate(wanted, &detached);
-  agent.detached = detached == PTHREAD_CREATE_DETACHED;
+  agent.detached = detached == PTHREAD_CREATE_DETACHED || is_of_team(start);
   sigset_t mask;
   if (wanted != nullptr && pthread_attr_getsigmask_np(wanted, &mask) == 0) agent.blocked = bits_of(&mask);
   pthread_t created{};

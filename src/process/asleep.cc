@@ -89,7 +89,8 @@ std::string module_of(pid_t process, const std::string& call) {
   return {};
 }
 
-// OpenMP's library, for one, does not ask libc to wait: nobody can take its place.
+// Some libraries do not ask libc to wait, as libgomp does (preload/inline_calls.h): nobody can take its
+// place.
 std::string futex_in_words(const char* of_libc, const std::string& module) {
   if (module.empty() || module.starts_with("libc.") || module.starts_with("libc-") ||
       module.starts_with("ld-"))

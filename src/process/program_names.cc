@@ -222,6 +222,40 @@ std::string ProgramNames::agent(AgentId id) const {
   return fmt::format("{}@{}", role(id), path);
 }
 
+namespace {
+
+std::string openmp_object(uint64_t number) {
+  using preload::OpenMpObject;
+  switch (static_cast<OpenMpObject>(number >> preload::kOpenMpBits)) {
+    case OpenMpObject::Team:
+      return "team";
+    case OpenMpObject::Barrier:
+      return "barrier";
+    case OpenMpObject::Loop:
+      return "loop";
+    case OpenMpObject::Ordered:
+      return "ordered";
+    case OpenMpObject::Tasks:
+      return "tasks";
+    case OpenMpObject::Critical:
+      return "critical";
+    case OpenMpObject::Atomic:
+      return "atomic";
+    case OpenMpObject::Cancellation:
+      return "cancellation";
+  }
+  return "team";
+}
+
+// "critical(name)", of the variable that the compiler makes for it.
+std::string variable_name(const std::string& symbol) {
+  constexpr std::string_view kCritical = ".gomp_critical_user_";
+  return symbol.starts_with(kCritical) ? fmt::format("critical({})", symbol.substr(kCritical.size()))
+                                       : demangle(symbol);
+}
+
+}  // namespace
+
 std::string ProgramNames::object(ObjectId id) const {
   if (id.raw == 0) return {};
   if (const AgentId thread{id.raw}; (id.raw >> 56) != 0) {
@@ -230,6 +264,7 @@ std::string ProgramNames::object(ObjectId id) const {
   }
   if (id.raw == preload::kSignalObject) return "signals";
   if (id.raw == preload::kChildObject) return "child processes";
+  if (id.raw >= preload::kOpenMpObjects) return openmp_object(id.raw - preload::kOpenMpObjects);
   if (id.raw >= preload::kQueueObjects) return fmt::format("queue#{}", id.raw - preload::kQueueObjects);
   if (id.raw >= preload::kSemaphoreObjects)
     return fmt::format("semaphores#{}", id.raw - preload::kSemaphoreObjects);
@@ -238,7 +273,7 @@ std::string ProgramNames::object(ObjectId id) const {
   if (id.raw >= preload::kChannelObjects) return fmt::format("channel#{}", id.raw - preload::kChannelObjects);
   std::lock_guard lock(mutex_);
   if (const Symbol* symbol = find(id.raw)) {
-    const std::string name = demangle(symbol->name);
+    const std::string name = variable_name(symbol->name);
     return id.raw == symbol->address ? name : fmt::format("{}+{}", name, id.raw - symbol->address);
   }
   constexpr uint64_t kMainStack = 0x7ff000000000;

@@ -43,6 +43,10 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
       "more threads were started in one execution than slalom can control (1,024): pthread_create() gave "
       "EAGAIN "
       "for the others");
+  add(Uncontrolled::OpenMp,
+      "the program uses what slalom does not know of OpenMP (detached tasks, more than 256 kinds of tasks, "
+      "more "
+      "iterations that wait for each other than 16,384): what it reports there may be wrong");
   add(Uncontrolled::Signal, "signals come from outside of the program: when they do is not controlled");
   return words;
 }

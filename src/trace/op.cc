@@ -59,6 +59,9 @@ constexpr std::array<OpFacts, kOpKinds> kFacts = {{
     {"system call returns", Effect::None},
     {"thread switch", Effect::None},
     {"console", Effect::None},
+    {"release", Effect::Write},
+    {"acquire", Effect::Read},
+    {"claim", Effect::Write},
 }};
 
 }  // namespace
@@ -81,6 +84,7 @@ bool may_block(OpKind kind) {
     case OpKind::CpuUse:
     case OpKind::TimerFire:
     case OpKind::IrqTake:
+    case OpKind::Acquire:
       return true;
     default:
       return false;
@@ -101,6 +105,7 @@ bool can_run(OpKind kind, uint64_t state) {
     case OpKind::Join:
       return state == 1;
     case OpKind::IrqEnter:
+    case OpKind::Acquire:
       return state == 0;
     case OpKind::CpuUse:
       return state != 2;
@@ -138,6 +143,7 @@ uint64_t state_after(OpKind kind, uint64_t state) {
     case OpKind::IrqEnter:
       return 2;
     case OpKind::IrqExit:
+    case OpKind::Release:
       return 0;
     case OpKind::IrqMask:
       return 1;

@@ -5,7 +5,8 @@
 //   mutex        0 free, 1 held                  semaphore   the count
 //   rwlock       readers << 1 | writer           agent       0 running, 1 ended
 //   cpu          0 open, 1 masked, 2 in handler  timer       0 idle, 1 armed, 2 fired
-//   interrupt    how many times it is pending    everything else: 0
+//   interrupt    how many times it is pending    to acquire  1 not yet, 0 released
+//   everything else: 0
 //
 // Adding a kind: extend the table in op.cc; the compiler finds the rest.
 #pragma once
@@ -77,8 +78,12 @@ enum class OpKind : uint8_t {
   SyscallExit,   // the value is its result
   ThreadSwitch,  // the object is the thread that runs now
   Console,       // a line of text
+  // what threads of a team do for each other (preload/openmp.h)
+  Release,  // what was before comes before the Acquire
+  Acquire,  // of what was released; it waits for that
+  Claim,    // takes what the next one cannot have; orders nothing
 };
-inline constexpr int kOpKinds = static_cast<int>(OpKind::Console) + 1;
+inline constexpr int kOpKinds = static_cast<int>(OpKind::Claim) + 1;
 
 std::string_view name(OpKind kind);  // "load", "lock", ...
 

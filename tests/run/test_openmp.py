@@ -1,0 +1,366 @@
+"""OpenMP, as gcc compiles it: its regions, loops, locks and tasks are controlled, what is wrong with them is found and
+replays, and what is right with them is never reported."""
+
+import json
+import os
+import re
+import unittest
+
+from support import ProgramTest
+
+TWO = {"OMP_NUM_THREADS": "2"}
+
+# A sum, in one of several ways.
+SUM = r"""
+#include <assert.h>
+#include <omp.h>
+int main(void) {
+  int sum = 0;
+  omp_lock_t lock;
+  omp_init_lock(&lock);
+  #pragma omp parallel for LOOP
+  for (int i = 1; i <= 4; ++i) {
+    EACH
+    sum += i;
+    AFTER
+  }
+  omp_destroy_lock(&lock);
+  assert(sum == 10);
+  return 0;
+}
+"""
+WAYS = {
+    "reduction": ("-DLOOP=reduction(+ : sum)", "-DEACH=", "-DAFTER="),
+    "critical": ("-DLOOP=", '-DEACH=_Pragma("omp critical")', "-DAFTER="),
+    "atomic": ("-DLOOP=", '-DEACH=_Pragma("omp atomic")', "-DAFTER="),
+    "lock": ("-DLOOP=", "-DEACH=omp_set_lock(&lock);", "-DAFTER=omp_unset_lock(&lock);"),
+    "dynamic": ("-DLOOP=schedule(dynamic) reduction(+ : sum)", "-DEACH=", "-DAFTER="),
+}
+RACY = ("-DLOOP=", "-DEACH=", "-DAFTER=")
+
+# Two sections that take two critical sections in opposite order.
+ABBA = r"""
+static int a, b;
+int main(void) {
+  #pragma omp parallel sections
+  {
+    #pragma omp section
+    {
+      #pragma omp critical(first)
+      {
+        ++a;
+        #pragma omp critical(second)
+        ++b;
+      }
+    }
+    #pragma omp section
+    {
+      #pragma omp critical(OUTER)
+      {
+        ++b;
+        #pragma omp critical(INNER)
+        ++a;
+      }
+    }
+  }
+  return 0;
+}
+"""
+
+# Everything that has an order, used as it is meant to be.
+CORRECT = r"""
+#include <assert.h>
+#include <omp.h>
+static int fib(int n) {
+  int a, b;
+  if (n < 2) return n;
+  #pragma omp task shared(a)
+  a = fib(n - 1);
+  #pragma omp task shared(b)
+  b = fib(n - 2);
+  #pragma omp taskwait
+  return a + b;
+}
+static void loops(void) {
+  int data[8] = {0}, sum = 0;
+  #pragma omp parallel for
+  for (int i = 0; i < 8; ++i) data[i] = i;
+  #pragma omp parallel for reduction(+ : sum) schedule(dynamic, 3)
+  for (int i = 0; i < 8; ++i) sum += data[i];
+  #pragma omp parallel for reduction(+ : sum) schedule(guided)
+  for (unsigned long long i = 0; i < 8; ++i) sum += data[i];
+  #pragma omp parallel for reduction(+ : sum) schedule(runtime)
+  for (int i = 0; i < 8; ++i) sum += data[i];
+  assert(sum == 84);
+}
+static void teams(void) {
+  int each[2] = {0}, total = 0, once = 0, one = 0, other = 0, order[4], next = 0, locked = 0, nested = 0, unnamed = 0, named = 0;
+  double halves = 0;
+  omp_lock_t lock;
+  omp_nest_lock_t nest;
+  omp_init_lock(&lock);
+  omp_init_nest_lock(&nest);
+  #pragma omp parallel reduction(+ : total, halves)
+  {
+    const int me = omp_get_thread_num();
+    assert(omp_get_num_threads() == 2);
+    each[me] = me + 1;
+    #pragma omp barrier
+    total += each[1 - me];
+    halves += 0.5;
+    #pragma omp single
+    once = 7;
+    assert(once == 7);
+    #pragma omp sections
+    {
+      #pragma omp section
+      one = once + 1;
+      #pragma omp section
+      other = once;
+    }
+    assert(one == 8 && other == 7);
+    #pragma omp for ordered schedule(dynamic)
+    for (int i = 0; i < 4; ++i) {
+      #pragma omp ordered
+      order[next++] = i;
+    }
+    if (omp_test_lock(&lock)) omp_unset_lock(&lock);
+    omp_set_lock(&lock);
+    ++locked;
+    omp_unset_lock(&lock);
+    omp_set_nest_lock(&nest);
+    assert(omp_test_nest_lock(&nest) == 2);
+    ++nested;
+    omp_unset_nest_lock(&nest);
+    omp_unset_nest_lock(&nest);
+    #pragma omp critical
+    ++unnamed;
+    #pragma omp critical(named)
+    ++named;
+    int mine;
+    #pragma omp single copyprivate(mine)
+    mine = 3;
+    assert(mine == 3);
+  }
+  assert(total == 3 && halves == 1 && next == 4 && order[0] == 0 && order[3] == 3);
+  assert(locked == 2 && nested == 2 && unnamed == 2 && named == 2);
+  omp_destroy_lock(&lock);
+  omp_destroy_nest_lock(&nest);
+}
+static void tasks(void) {
+  int fibonacci = 0, made[3], x = 0, y = 0, sum = 0;
+  #pragma omp parallel
+  #pragma omp single
+  {
+    fibonacci = fib(3);
+    #pragma omp taskgroup
+    {
+      for (int i = 0; i < 3; ++i)
+        #pragma omp task
+        made[i] = i;
+    }
+    assert(made[2] == 2);
+    #pragma omp task depend(out : x)
+    x = 1;
+    #pragma omp task depend(in : x) depend(out : y)
+    y = x + 1;
+    #pragma omp taskwait depend(in : y)
+    assert(y == 2);
+    #pragma omp taskloop reduction(+ : sum)
+    for (int i = 0; i < 3; ++i) sum += made[i];
+    assert(sum == 3);
+    #pragma omp task
+    x = 5;
+  }
+  assert(fibonacci == 2 && x == 5);
+}
+static void in_each_other(void) {
+  int inner[2] = {0};
+  omp_set_max_active_levels(2);
+  #pragma omp parallel num_threads(2)
+  {
+    int mine = 0;
+    #pragma omp parallel num_threads(2) reduction(+ : mine)
+    mine += 1;
+    inner[omp_get_thread_num()] = mine;
+  }
+  assert(inner[0] == 2 && inner[1] == 2);
+}
+int main(void) {
+  WHAT();
+  return 0;
+}
+"""
+
+# Which thread got which iteration, as one number on standard error.
+ORDERS = r"""
+#include <omp.h>
+#include <stdio.h>
+int main(void) {
+  int who = 0;
+  #pragma omp parallel for schedule(dynamic)
+  for (int i = 0; i < 3; ++i) {
+    const int bit = omp_get_thread_num() << i;
+    #pragma omp atomic
+    who |= bit;
+  }
+  if (who == WANTED) return 1;
+  return 0;
+}
+"""
+
+# A barrier that one of the threads never comes to.
+ALONE = r"""
+#include <omp.h>
+static void wait(void) {
+  #pragma omp barrier
+}
+int main(void) {
+  #pragma omp parallel
+  if (omp_get_thread_num() == 0) wait();
+  #pragma omp parallel
+  wait();
+  return 0;
+}
+"""
+
+# A task that its parent does not wait for.
+TASK = r"""
+#include <assert.h>
+int main(void) {
+  int x = 0, seen = 0;
+  #pragma omp parallel
+  #pragma omp single
+  {
+    #pragma omp task shared(x)
+    x = 1;
+    WAIT
+    seen = x;
+  }
+  assert(seen == 1);
+  return 0;
+}
+"""
+
+# The program handles the signals that stand for instructions that are none.
+HANDLER = r"""
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+static volatile int count;
+static void skip(int signal, siginfo_t *info, void *data) {
+  extern void jump_over(void *);
+  jump_over(data);
+  ++count;
+}
+#include <ucontext.h>
+void jump_over(void *data) { ((ucontext_t *)data)->uc_mcontext.gregs[REG_RIP] += 2; }
+int main(void) {
+  struct sigaction action = {0};
+  action.sa_sigaction = skip;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGILL, &action, 0);
+  int sum = 0;
+  #pragma omp parallel reduction(+ : sum)
+  {
+    __asm__ volatile("ud2");
+    #pragma omp barrier
+    sum += 1;
+  }
+  assert(sum == 2 && count == 2);
+  return 0;
+}
+"""
+
+THREADS = r"""
+#include <omp.h>
+int main(void) {
+  int count = 0;
+  #pragma omp parallel reduction(+ : count)
+  count += 1;
+  return count == WANTED && omp_get_num_procs() == 4 ? 0 : 1;
+}
+"""
+
+
+class OpenMp(ProgramTest):
+    def setUp(self):
+        self.environment = dict(os.environ)
+        os.environ.update(TWO)
+
+    def tearDown(self):
+        os.environ.clear()
+        os.environ.update(self.environment)
+
+    def program(self, text, *flags, seen=False):
+        return self.build(text, flags=["-fopenmp", *flags, *(["-fsanitize=thread"] if seen else [])])
+
+    def search(self, program, *options):
+        result = self.run_json(program, "--out", "", "--no-shrink", *options)
+        self.assertEqual(result["uncontrolled"], [])
+        self.assertEqual(result["trouble"], [])
+        return result
+
+    def test_lost_update(self):
+        program = self.program(SUM, *RACY, seen=True)
+        result = self.run_json(program, "--strategy", "random", "--seed", 1, "--keep-going", "--schedules", 300)
+        kinds = {finding["kind"]: finding for finding in result["findings"]}
+        self.assertEqual(set(kinds), {"assertion", "data-race"})
+        self.assertIn("sum == 10", kinds["assertion"]["title"])
+        self.assertIn("data race on", kinds["data-race"]["title"])
+        for finding in kinds.values():
+            self.assertIn("the same in 20 of 20", self.slalom("replay", finding["capsule"], "--times", 20).stdout)
+
+    def test_its_fixed_twins(self):
+        for name, flags in WAYS.items():
+            for seen in (False, True):
+                with self.subTest(name, seen=seen):
+                    program = self.program(SUM, *flags, seen=seen)
+                    self.assertEqual(self.search(program, "--schedules", 300)["findings"], [])
+
+    def test_deadlock_of_critical_sections(self):
+        fixed = self.program(ABBA, "-DOUTER=first", "-DINNER=second")
+        result = self.search(fixed, "--strategy", "dfs", "--schedules", 5000)
+        self.assertEqual(result["findings"], [])
+        self.assertTrue(result["exhausted"])
+        finding = self.deadlocks(self.program(ABBA, "-DOUTER=second", "-DINNER=first"))
+        self.assertIn("critical(first)", finding["title"])
+        self.assertIn("critical(second)", finding["title"])
+
+    def test_no_false_race(self):
+        for part in ("loops", "teams", "tasks", "in_each_other"):
+            for strategy in ("random", "pct", "pos"):
+                with self.subTest(part, strategy=strategy):
+                    program = self.program(CORRECT, f"-DWHAT={part}", seen=True)
+                    result = self.search(program, "--strategy", strategy, "--schedules", 60, "--run-twice")
+                    self.assertEqual(result["findings"], [])
+
+    def test_all_orders_of_a_dynamic_loop(self):
+        for wanted in range(8):
+            program = self.program(ORDERS, f"-DWANTED={wanted}")
+            [finding] = self.search(program, "--strategy", "dfs")["findings"]
+            self.assertIn("exit", finding["title"])
+        never = self.search(self.program(ORDERS, "-DWANTED=8"), "--strategy", "dfs", "--schedules", 20000)
+        self.assertEqual(never["findings"], [])
+        self.assertTrue(never["exhausted"])
+
+    def test_barrier_that_is_not_met(self):
+        finding = self.deadlocks(self.program(ALONE))
+        self.assertIn("barrier", finding["title"])
+
+    def test_task_that_is_not_waited_for(self):
+        self.assertEqual(self.search(self.program(TASK, '-DWAIT=_Pragma("omp taskwait")', seen=True))["findings"], [])
+        result = self.search(self.program(TASK, "-DWAIT=", seen=True), "--keep-going", "--schedules", 300)
+        self.assertEqual({finding["kind"] for finding in result["findings"]}, {"assertion", "data-race"})
+
+    def test_handler_of_the_program(self):
+        self.assertEqual(self.search(self.program(HANDLER), "--schedules", 100)["findings"], [])
+
+    def test_number_of_threads(self):
+        self.assertEqual(self.search(self.program(THREADS, "-DWANTED=2"), "--schedules", 5)["findings"], [])
+        del os.environ["OMP_NUM_THREADS"]
+        self.assertEqual(self.search(self.program(THREADS, "-DWANTED=4"), "--schedules", 5)["findings"], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
