@@ -85,8 +85,6 @@ bool Runtime::available(uint32_t index) const {
     }
     case Need::OwnedLock:
       return pi_owner(agent.object) == kNobody;
-    case Need::WordChange:
-      return *static_cast<const volatile uint32_t*>(agent.object) != agent.count;
     case Need::Handler:
     case Need::Sleep:
     case Need::Timer:

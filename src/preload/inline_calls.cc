@@ -9,8 +9,8 @@
 // instruction would need a signal, which is the program's, and cost more. Where a libgomp is built otherwise
 // nothing is replaced; a thread that waits in it is then found asleep (process/asleep.h).
 //
-// All waits of libgomp are loops around "until that word changes". So they are modelled: a thread can go on
-// as soon as the word has another value, and waking is none of its business, but orders who goes on after it.
+// Other than for futexes that a program uses itself, a wait is no operation on its word: what it means is told where
+// the program calls libgomp (preload/openmp.h). All waits are loops, so that all who wait are woken.
 #include "preload/inline_calls.h"
 
 #include <errno.h>
@@ -114,7 +114,6 @@ slalom_inline_call:
 namespace slalom::preload {
 
 constinit thread_local uint64_t inline_wait_object = 0;
-constinit thread_local uint64_t inline_wait_end = 0;
 
 namespace {
 
@@ -174,14 +173,22 @@ void take_calls(unsigned char* begin, unsigned char* end) {
   protect(begin, end, PROT_READ | PROT_EXEC);
 }
 
-long wait_for_change(const uint32_t* word, uint32_t value, uint64_t pc) {
-  Runtime& rt = runtime();
+long wait(const uint32_t* word, uint32_t value, uint64_t pc) {
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) return -EAGAIN;
-  const uint64_t object = inline_wait_object != 0 ? inline_wait_object : object_id(word);
-  openmp_arrive(OpKind::Acquire, object, pc, Need::WordChange, word, value);
-  rt.tell(OpKind::Acquire, object_id(word));
+  Runtime& rt = runtime();
+  rt.me().woken = rt.me().left = false;
+  openmp_arrive(OpKind::Acquire, inline_wait_object != 0 ? inline_wait_object : object_id(word), pc,
+                Need::Wakeup, word);
+  openmp_waited();
   rt.retire();
-  inline_wait_end = rt.slot(rt.self()).ops;
+  return 0;
+}
+
+long wake(const uint32_t* word) {
+  Runtime& rt = runtime();
+  for (uint32_t i = 0; i < rt.agent_count(); ++i)
+    if (!rt.ended(i) && rt.agent(i).need == Need::Wakeup && rt.agent(i).object == word)
+      rt.wake(i, object_id(word), openmp_has_tasks());
   return 0;
 }
 
@@ -218,8 +225,8 @@ extern "C" __attribute__((used)) long slalom_make_inline_call(long number, const
     return raw_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   const auto* word = reinterpret_cast<const uint32_t*>(a[0]);
   const long command = a[1] & FUTEX_CMD_MASK;
-  if (command == FUTEX_WAKE) return runtime().tell(OpKind::Release, object_id(word), 1), 0;
+  if (command == FUTEX_WAKE) return wake(word);
   if (command == FUTEX_WAIT && a[3] == 0)
-    return wait_for_change(word, static_cast<uint32_t>(a[2]), runtime().place(from, stack));
+    return wait(word, static_cast<uint32_t>(a[2]), runtime().place(from, stack));
   return futex(a, runtime().place(from, stack));
 }

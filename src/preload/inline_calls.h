@@ -13,7 +13,5 @@ void take_all_inline_calls();  // of all that are loaded
 // What waits that such a call makes are about, for reports: the running thread sets it around what it calls.
 // 0: the word of memory itself.
 extern constinit thread_local uint64_t inline_wait_object;
-// The running agent's count of operations when it last came back from such a wait.
-extern constinit thread_local uint64_t inline_wait_end;
 
 }  // namespace slalom::preload

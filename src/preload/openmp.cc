@@ -17,6 +17,9 @@ namespace slalom::preload {
 namespace {
 
 constinit thread_local OpenMpState here = {};
+// The thread's count of operations when it last came back from a wait in libgomp.
+constinit thread_local uint64_t waited_until = 0;
+constinit bool has_tasks = false;
 
 uint64_t barrier_of(const Team& team, uint32_t number) {
   return openmp_object(OpenMpObject::Barrier, combine(team.id, team.barriers, number));
@@ -33,6 +36,7 @@ uint64_t end_of(uint64_t team, uint32_t number) {
 void arrive_at_barrier(uint64_t pc) {
   runtime().set_place(pc);
   if (here.team.size > 1) openmp_release(barrier_of(here.team, here.team.number));
+  look_for_task();
 }
 
 void leave_barrier(uint64_t pc) {
@@ -76,7 +80,6 @@ struct Region {
 
 void run_region(void* argument) {
   auto& region = *static_cast<Region*>(argument);
-  const OpenMpState before = here;
   const auto number = static_cast<uint32_t>(SLALOM_OPENMP(omp_get_thread_num)());
   const auto size = static_cast<uint32_t>(SLALOM_OPENMP(omp_get_num_threads)());
   here = {.team = {.id = region.team, .loop = combine(region.team, 0), .number = number, .size = size},
@@ -90,8 +93,9 @@ void run_region(void* argument) {
   if (number == 0) region.size = size;
   if (number == 0) region.barriers = here.team.barriers;
   if (number != 0) openmp_release(end_of(region.team, number));
+  if (number != 0) inline_wait_object = start_of(region.team);
+  look_for_task();
   runtime().me().team_entry = entry;
-  here = before;
 }
 
 // `start` has libgomp execute the first argument with the second one in a team.
@@ -108,15 +112,17 @@ auto in_team(void (*function)(void*), void* data, bool reduces, uint64_t pc, Sta
   struct End {
     const Region& region;
     uint64_t entry;
+    OpenMpState before;
     ~End() {
       runtime().me().team_entry = entry;
+      here = before;
       if (region.size <= 1) return;
       openmp_step(OpKind::Acquire, end_of(region.team, 1), region.pc);
       for (uint32_t i = 1; i < region.size; ++i) openmp_acquire(end_of(region.team, i));
       openmp_acquire(tasks_until(region.team, region.barriers));
       runtime().retire();
     }
-  } const end{region, entry};
+  } const end{region, entry, here};
   const WaitsFor team(start_of(region.team));
   return start(run_region, static_cast<void*>(&region));
 }
@@ -127,17 +133,34 @@ OpenMpState& openmp_state() {
   return here;
 }
 
-[[gnu::noinline]] bool openmp_arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at,
-                                     uint32_t value) {
+[[gnu::noinline]] void openmp_arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at) {
   constexpr size_t kOutOfTheWay = 4096;
   const void* room = __builtin_alloca(kOutOfTheWay);
   asm volatile("" ::"r"(room));
-  return runtime().arrive(op, object, pc, need, at, kNever, value);
+  runtime().arrive(op, object, pc, need, at);
+}
+
+void openmp_waited() {
+  Runtime& rt = runtime();
+  look_for_task();
+  waited_until = has_tasks ? 0 : rt.slot(rt.self()).ops + 1;
+}
+
+void look_for_task() {
+  // As if in vain: of what it finds it tells itself.
+  if (has_tasks) runtime().tell(OpKind::TryLock, openmp_object(OpenMpObject::Tasks, here.team.id), 1, 0);
+}
+
+bool openmp_has_tasks() {
+  return has_tasks;
+}
+void openmp_adds_task() {
+  has_tasks = true;
 }
 
 void openmp_step(OpKind op, uint64_t object, uint64_t pc) {
   Runtime& rt = runtime();
-  if (rt.slot(rt.self()).ops == inline_wait_end)
+  if (rt.slot(rt.self()).ops == waited_until)
     rt.set_place(pc);
   else
     openmp_arrive(op, object, pc);

@@ -43,8 +43,8 @@ inline uint64_t openmp_object(OpenMpObject kind, uint64_t path) {
 
 // Runtime::arrive(), further down the stack: what that leaves there is another thing in a replay, and
 // functions of the program come to where libgomp's have been.
-bool openmp_arrive(OpKind op, uint64_t object, uint64_t pc, Need need = Need::Nothing,
-                   const void* at = nullptr, uint32_t value = 0);
+void openmp_arrive(OpKind op, uint64_t object, uint64_t pc, Need need = Need::Nothing,
+                   const void* at = nullptr);
 // A step of its own, before which others may come; unless the thread has just come back from a wait. The
 // caller tells what it did, and retires.
 void openmp_step(OpKind op, uint64_t object, uint64_t pc);
@@ -60,6 +60,13 @@ inline void openmp_acquire(uint64_t object) {
 void arrive_at_barrier(uint64_t pc);
 void leave_barrier(uint64_t pc);
 uint64_t openmp_barrier();  // which that is
+// The running thread has waited in libgomp, and has its turn again: what that means is told by whoever called
+// libgomp, unless it finds a task there.
+void openmp_waited();
+// It looks whether there is a task that it could execute.
+void look_for_task();
+bool openmp_has_tasks();
+void openmp_adds_task();
 // Of the tasks that the team had until its barrier of that number.
 inline uint64_t tasks_until(uint64_t team, uint32_t barrier) {
   return openmp_object(OpenMpObject::Tasks, combine(team, barrier, 1));

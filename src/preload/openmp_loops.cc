@@ -23,11 +23,39 @@ void touch_cancellation(uint64_t pc, uint64_t) {
   openmp_claim(openmp_object(OpenMpObject::Cancellation, team().id), pc);
 }
 
+// The parts of a loop that are executed one after the other, by their number: each comes after the one before. Which
+// number that is, is kept for so many loops at a time.
+struct OrderedParts {
+  uint64_t loop;
+  uint64_t done;
+  uint64_t turns;  // how often a thread has left its turn to the next one
+};
+constinit OrderedParts ordered_parts[256] = {};
+
+OrderedParts& ordered_in(uint64_t loop) {
+  OrderedParts& parts = ordered_parts[loop % 256];
+  if (parts.loop != loop) parts = {loop, 0, 0};
+  return parts;
+}
 uint64_t ordered_part() {
-  return openmp_object(OpenMpObject::Ordered, team().loop);
+  const OrderedParts& parts = ordered_in(team().loop);
+  return openmp_object(OpenMpObject::Ordered, combine(parts.loop, parts.done));
+}
+// libgomp lets the next thread go on not at the end of such a part, but when the thread takes the next piece of the
+// loop. That orders nothing, as far as OpenMP is concerned: it is just that the next one cannot come before it.
+constexpr uint64_t kNotYet = 2;  // for CpuUse
+uint64_t turn(const OrderedParts& parts) {
+  return openmp_object(OpenMpObject::Ordered, combine(parts.loop, parts.turns, 1));
+}
+void take_next_in_order(uint64_t pc, uint64_t first) {
+  take_next(pc, first);
+  OrderedParts& parts = ordered_in(team().loop);
+  ++parts.turns;
+  runtime().tell(OpKind::Claim, turn(parts), kNotYet);
 }
 void end_ordered(uint64_t pc, uint64_t) {
   runtime().set_place(pc);
+  ++ordered_in(team().loop).done;
   openmp_release(ordered_part());
 }
 
@@ -120,6 +148,7 @@ SLALOM_EXPORT void GOMP_ordered_start() {
     real();
   }
   openmp_step(OpKind::Acquire, ordered_part(), pc);
+  runtime().tell(OpKind::CpuUse, turn(ordered_in(team().loop)));
   openmp_acquire(ordered_part());
   runtime().retire();
 }
@@ -167,6 +196,11 @@ WAITING_LOOP(ull_, unsigned long long)
   SLALOM_BEFORE(GOMP_loop_##kind##_next, take_next)       \
   SLALOM_BEFORE(GOMP_loop_ull_##kind##_start, begin_loop) \
   SLALOM_BEFORE(GOMP_loop_ull_##kind##_next, take_next)
+#define ORDERED_LOOP_OF(kind)                                  \
+  SLALOM_BEFORE(GOMP_loop_##kind##_start, begin_loop)          \
+  SLALOM_BEFORE(GOMP_loop_##kind##_next, take_next_in_order)   \
+  SLALOM_BEFORE(GOMP_loop_ull_##kind##_start, begin_loop)      \
+  SLALOM_BEFORE(GOMP_loop_ull_##kind##_next, take_next_in_order)
 #define LOOP_START(kind)                             \
   SLALOM_BEFORE(GOMP_loop_##kind##start, begin_loop) \
   SLALOM_BEFORE(GOMP_loop_ull_##kind##start, begin_loop)
@@ -180,10 +214,10 @@ LOOP_OF(nonmonotonic_dynamic)
 LOOP_OF(nonmonotonic_guided)
 LOOP_OF(nonmonotonic_runtime)
 LOOP_OF(maybe_nonmonotonic_runtime)
-LOOP_OF(ordered_static)
-LOOP_OF(ordered_dynamic)
-LOOP_OF(ordered_guided)
-LOOP_OF(ordered_runtime)
+ORDERED_LOOP_OF(ordered_static)
+ORDERED_LOOP_OF(ordered_dynamic)
+ORDERED_LOOP_OF(ordered_guided)
+ORDERED_LOOP_OF(ordered_runtime)
 LOOP_START()
 LOOP_START(ordered_)
 WAITING_START(doacross_)

@@ -64,15 +64,16 @@ void put_origin(void* data, uint64_t data_size) {
     memcpy(at + sizeof(Origin), creating_with->addresses, creating_with->count() * sizeof(void*));
 }
 
+// It was taken from those of the team, and what it comes after has been, when the thread had its turn.
 void begin_task(const Origin& origin, void* const* addresses, uint64_t pc) {
-  // It was taken from those of the team when the thread had its turn.
-  runtime().tell(OpKind::Claim, openmp_object(OpenMpObject::Tasks, origin.team));
-  openmp_step(OpKind::Acquire, task_object(origin.id), pc);
   openmp_acquire(task_object(origin.id));
   for (uint32_t i = 0; i < origin.writes + origin.reads; ++i) {
     openmp_acquire(dependence(origin.parent, addresses[i], false));
     if (i < origin.writes) openmp_acquire(dependence(origin.parent, addresses[i], true));
   }
+  runtime().tell(OpKind::Claim, openmp_object(OpenMpObject::Tasks, origin.team));
+  openmp_step(OpKind::GoOn, 0, pc);
+  runtime().tell(OpKind::GoOn, 0);
   runtime().retire();
 }
 
@@ -82,6 +83,7 @@ void end_task(const Origin& origin, void* const* addresses) {
   openmp_release(children_of(origin.parent));
   if (origin.group != 0) openmp_release(task_object(origin.group));
   openmp_release(tasks_until(origin.team, origin.barrier));
+  look_for_task();
 }
 
 void run_task(const Kind& kind, void* data) {
@@ -192,8 +194,11 @@ void create_tasks(Kind kind, void* data, long alignment, void** depends, uint64_
                       here.team.barriers,
                       with.writes,
                       with.reads};
+  openmp_adds_task();
   openmp_claim(openmp_object(OpenMpObject::Tasks, here.team.id), pc);
   openmp_release(task_object(origin.id));
+  // What a thread that looks for tasks does next is decided by what it finds.
+  rt.tell(OpKind::Choose, openmp_object(OpenMpObject::Tasks, here.team.id));
   if (thunk == nullptr || (with.count() == 0 && depends != nullptr)) {
     rt.note_uncontrolled(Uncontrolled::OpenMp);
     return create(kind.function, data, kind.copy, static_cast<long>(kind.data_size), alignment);

@@ -176,8 +176,8 @@ bool Runtime::park(OpKind op, const void* at, uint64_t pc, uint64_t deadline) {
   return agent.woken;
 }
 
-void Runtime::wake(uint32_t other, uint64_t object) {
-  tell(OpKind::Wake, object, 0, 0, other);
+void Runtime::wake(uint32_t other, uint64_t object, bool told) {
+  if (told) tell(OpKind::Wake, object, 0, 0, other);
   if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(other)));  // it might have left, with a signal
   unseen_ = true;
   Agent& agent = agents_[other];

@@ -39,7 +39,6 @@ enum class Need : uint8_t {
   Sleep,        // nothing, but a handler ends it
   PiLock,       // a futex that is a lock and names its owner
   OwnedLock,    // the same, that is no futex
-  WordChange,   // a word has no longer the value that it had
   Kernel,       // what the kernel says when it is asked
   Wakeup,
 };
@@ -92,7 +91,7 @@ struct Agent {
   uint64_t signals = 0;                           // sent to it while it waited for them
   uint64_t arrived = 0;                           // sent to it for its handlers
   uint64_t blocked = 0;                           // signals that it does not take now
-  uint32_t count = 0;                             // of descriptors that `object` points to; or a word's value
+  uint32_t count = 0;                             // of descriptors that `object` points to
   uint32_t bits = 0;                              // of a wait on a futex
   uint32_t target = kNobody;                      // who is joined
   uint32_t spawned = 0;
@@ -149,8 +148,9 @@ class Runtime {
   // The agent has begun to wait for others to complete its operation. True: they did.
   bool park(OpKind op, const void* at, uint64_t pc, uint64_t deadline);
   bool may_wake_alone() const { return agents_[self()].spurious < channel_->spurious; }
-  // Ends the wait of another agent, which then does `relock`, or just goes on.
-  void wake(uint32_t other, uint64_t object);
+  // Ends the wait of another agent, which then does `relock`, or just goes on. Not told: where what follows says
+  // enough about what comes after what.
+  void wake(uint32_t other, uint64_t object, bool told = true);
   void move(uint32_t other, const void* to);  // it waits on, but on another object
   void may_stop_waiting(uint32_t other);      // if it is not woken before: a signal was sent to it
   uint32_t ask(uint32_t arity);               // a value below arity: the search chooses

@@ -120,8 +120,9 @@ void Dpor::take_in_ready() {
 }
 
 bool Dpor::has_values() const {
+  const auto chooses = [](const Touch& touch) { return touch.op == OpKind::Choose; };
   for (size_t i = 0; i < order_.size(); ++i)
-    if (!order_[i].values.empty()) return true;
+    if (!order_[i].values.empty() || std::ranges::any_of(order_.touches(i), chooses)) return true;
   return false;
 }
 
