@@ -9,8 +9,9 @@
 // instruction would need a signal, which is the program's, and cost more. Where a libgomp is built otherwise
 // nothing is replaced; a thread that waits in it is then found asleep (process/asleep.h).
 //
-// Other than for futexes that a program uses itself, a wait is no operation on its word: what it means is told where
-// the program calls libgomp (preload/openmp.h). All waits are loops, so that all who wait are woken.
+// Other than for futexes that a program uses itself, a wait is no operation on its word: what it means is
+// told where the program calls libgomp (preload/openmp.h). All waits are loops, so that all who wait are
+// woken.
 #include "preload/inline_calls.h"
 
 #include <errno.h>

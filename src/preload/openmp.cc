@@ -147,8 +147,10 @@ void openmp_waited() {
 }
 
 void look_for_task() {
-  // As if in vain: of what it finds it tells itself.
-  if (has_tasks) runtime().tell(OpKind::TryLock, openmp_object(OpenMpObject::Tasks, here.team.id), 1, 0);
+  // As if in vain: what it finds is told when it begins.
+  if (has_tasks)
+    runtime().tell(OpKind::TryLock, openmp_object(OpenMpObject::Tasks, here.team.id), 1, 0, kNobody,
+                   "looks for one");
 }
 
 bool openmp_has_tasks() {

@@ -23,8 +23,8 @@ void touch_cancellation(uint64_t pc, uint64_t) {
   openmp_claim(openmp_object(OpenMpObject::Cancellation, team().id), pc);
 }
 
-// The parts of a loop that are executed one after the other, by their number: each comes after the one before. Which
-// number that is, is kept for so many loops at a time.
+// The parts of a loop that are executed one after the other, by their number: each comes after the one
+// before. Which number that is, is kept for so many loops at a time.
 struct OrderedParts {
   uint64_t loop;
   uint64_t done;
@@ -41,8 +41,9 @@ uint64_t ordered_part() {
   const OrderedParts& parts = ordered_in(team().loop);
   return openmp_object(OpenMpObject::Ordered, combine(parts.loop, parts.done));
 }
-// libgomp lets the next thread go on not at the end of such a part, but when the thread takes the next piece of the
-// loop. That orders nothing, as far as OpenMP is concerned: it is just that the next one cannot come before it.
+// libgomp lets the next thread go on not at the end of such a part, but when the thread takes the next piece
+// of the loop. That orders nothing, as far as OpenMP is concerned: it is just that the next one cannot come
+// before it.
 constexpr uint64_t kNotYet = 2;  // for CpuUse
 uint64_t turn(const OrderedParts& parts) {
   return openmp_object(OpenMpObject::Ordered, combine(parts.loop, parts.turns, 1));
@@ -196,10 +197,10 @@ WAITING_LOOP(ull_, unsigned long long)
   SLALOM_BEFORE(GOMP_loop_##kind##_next, take_next)       \
   SLALOM_BEFORE(GOMP_loop_ull_##kind##_start, begin_loop) \
   SLALOM_BEFORE(GOMP_loop_ull_##kind##_next, take_next)
-#define ORDERED_LOOP_OF(kind)                                  \
-  SLALOM_BEFORE(GOMP_loop_##kind##_start, begin_loop)          \
-  SLALOM_BEFORE(GOMP_loop_##kind##_next, take_next_in_order)   \
-  SLALOM_BEFORE(GOMP_loop_ull_##kind##_start, begin_loop)      \
+#define ORDERED_LOOP_OF(kind)                                \
+  SLALOM_BEFORE(GOMP_loop_##kind##_start, begin_loop)        \
+  SLALOM_BEFORE(GOMP_loop_##kind##_next, take_next_in_order) \
+  SLALOM_BEFORE(GOMP_loop_ull_##kind##_start, begin_loop)    \
   SLALOM_BEFORE(GOMP_loop_ull_##kind##_next, take_next_in_order)
 #define LOOP_START(kind)                             \
   SLALOM_BEFORE(GOMP_loop_##kind##start, begin_loop) \

@@ -148,8 +148,8 @@ class Runtime {
   // The agent has begun to wait for others to complete its operation. True: they did.
   bool park(OpKind op, const void* at, uint64_t pc, uint64_t deadline);
   bool may_wake_alone() const { return agents_[self()].spurious < channel_->spurious; }
-  // Ends the wait of another agent, which then does `relock`, or just goes on. Not told: where what follows says
-  // enough about what comes after what.
+  // Ends the wait of another agent, which then does `relock`, or just goes on. Not told: where what follows
+  // says enough about what comes after what.
   void wake(uint32_t other, uint64_t object, bool told = true);
   void move(uint32_t other, const void* to);  // it waits on, but on another object
   void may_stop_waiting(uint32_t other);      // if it is not woken before: a signal was sent to it

@@ -1,9 +1,7 @@
 """OpenMP, as gcc compiles it: its regions, loops, locks and tasks are controlled, what is wrong with them is found and
 replays, and what is right with them is never reported."""
 
-import json
 import os
-import re
 import unittest
 
 from support import ProgramTest
@@ -224,6 +222,84 @@ int main(void) {
 }
 """
 
+# What nothing orders, and what orders it: an iteration that needs the one before, whoever has taken that; what others
+# do before they come to a barrier; tasks.
+UNORDERED = {
+    "loop": ("""
+  int all[4] = {0};
+  #pragma omp parallel for schedule(dynamic)
+  for (int i = 1; i < 4; ++i) all[i] = all[NEEDED] + 1;""", "#define NEEDED i", "#define NEEDED i - 1"),
+    "nowait": ("""
+  int all[2] = {0}, sum = 0;
+  #pragma omp parallel reduction(+ : sum)
+  {
+    NEXT
+    for (int i = 0; i < 2; ++i) all[i] = 1;
+    sum += all[0] + all[1];
+  }""", '#define NEXT _Pragma("omp for")', '#define NEXT _Pragma("omp for nowait")'),
+    "master": ("""
+  int x = 0, sum = 0;
+  #pragma omp parallel reduction(+ : sum)
+  {
+    #pragma omp master
+    x = 1;
+    WAIT
+    sum += x;
+  }""", '#define WAIT _Pragma("omp barrier")', "#define WAIT"),
+    "ordered": ("""
+  int last = 0;
+  #pragma omp parallel for ordered schedule(dynamic)
+  for (int i = 0; i < 3; ++i) {
+    int mine = i;
+    IN_ORDER
+    last = mine;
+  }""", '#define IN_ORDER _Pragma("omp ordered")', "#define IN_ORDER"),
+    "source": ("""
+  int all[4] = {0};
+  #pragma omp parallel for ordered(1) schedule(dynamic)
+  for (int i = 1; i < 4; ++i) {
+    WAIT
+    all[i] = all[i - 1] + 1;
+    #pragma omp ordered depend(source)
+  }""", '#define WAIT _Pragma("omp ordered depend(sink : i - 1)")', "#define WAIT"),
+    "tasks": ("""
+  int x = 0;
+  #pragma omp parallel
+  #pragma omp single
+  {
+    #pragma omp task FIRST
+    x = 1;
+    #pragma omp task SECOND
+    x = x + 1;
+  }""", "#define FIRST depend(out : x)\n#define SECOND depend(inout : x)", "#define FIRST\n#define SECOND"),
+    "group": ("""
+  int x = 0, y = 0;
+  #pragma omp parallel
+  #pragma omp single
+  {
+    GROUP
+    {
+      #pragma omp task
+      {
+        #pragma omp task
+        x = 1;
+      }
+    }
+    y = x;
+  }
+  (void)y;""", '#define GROUP _Pragma("omp taskgroup")', "#define GROUP"),
+    "locks": ("""
+  int x = 0;
+  #pragma omp parallel
+  if (omp_get_thread_num() == 0) {
+    #pragma omp critical(one)
+    ++x;
+  } else {
+    #pragma omp critical(OTHER)
+    ++x;
+  }""", "#define OTHER one", "#define OTHER two"),
+}
+
 # A task that its parent does not wait for.
 TASK = r"""
 #include <assert.h>
@@ -239,6 +315,116 @@ int main(void) {
   }
   assert(seen == 1);
   return 0;
+}
+"""
+
+# As many classes as there are orders that the program can tell apart, and no more.
+CLASSES = {
+    "critical": ("""
+  #pragma omp parallel
+  {
+    #pragma omp critical
+    ++x;
+  }""", 2),
+    "barrier": ("""
+  #pragma omp parallel
+  {
+    #pragma omp barrier
+  }""", 1),
+    "twice": ("""
+  for (int i = 0; i < 2; ++i) {
+    #pragma omp parallel
+    {
+      #pragma omp critical
+      ++x;
+    }
+  }""", 4),
+    "single": ("""
+  #pragma omp parallel
+  {
+    #pragma omp single
+    ++x;
+  }""", 2),
+    # Three iterations, by one thread or the other; and who of both is the last to find that there is nothing left.
+    "dynamic": ("""
+  #pragma omp parallel for schedule(dynamic)
+  for (int i = 0; i < 3; ++i) ;""", 16),
+    "sections": ("""
+  #pragma omp parallel sections
+  {
+    #pragma omp section
+    ++x;
+    #pragma omp section
+    ++y;
+  }""", 8),
+    "ordered": ("""
+  #pragma omp parallel for ordered schedule(dynamic)
+  for (int i = 0; i < 3; ++i) {
+    #pragma omp ordered
+    ++x;
+  }""", 8),
+}
+
+# Who did what in which order, added to a file by each execution.
+TASKS = r"""
+#include <fcntl.h>
+#include <omp.h>
+#include <unistd.h>
+static char all[64];
+static int count;
+static void note(char what) {
+  #pragma omp critical(notes)
+  {
+    all[count++] = what;
+    all[count++] = '0' + omp_get_thread_num();
+  }
+}
+int main(void) {
+  #pragma omp parallel
+  #pragma omp single
+  {
+    #pragma omp task
+    note('a');
+    note('b');
+    #pragma omp taskwait
+    note('c');
+  }
+  all[count++] = '\n';
+  int file = open(OUTCOMES, O_WRONLY | O_APPEND | O_CREAT, 0666);
+  return write(file, all, count) != count;
+}
+"""
+
+NOT_ITS_OWN = r"""
+#include <omp.h>
+int main(void) {
+  omp_lock_t lock;
+  omp_init_lock(&lock);
+  omp_set_lock(&lock);
+  #pragma omp parallel
+  if (omp_get_thread_num() == 1) omp_unset_lock(&lock);
+  return 0;
+}
+"""
+
+MODULE = r"""
+int work(void) {
+  int sum = 0;
+  #pragma omp parallel reduction(+ : sum)
+  {
+    #pragma omp barrier
+    sum += 1;
+  }
+  return sum;
+}
+"""
+LOADS = r"""
+#include <dlfcn.h>
+int main(void) {
+  void *module = dlopen("./module.so", RTLD_NOW | RTLD_LOCAL);
+  if (module == 0) return 2;
+  int (*work)(void) = (int (*)(void))dlsym(module, "work");
+  return work() != 2 || work() != 2;
 }
 """
 
@@ -335,6 +521,14 @@ class OpenMp(ProgramTest):
                     result = self.search(program, "--strategy", strategy, "--schedules", 60, "--run-twice")
                     self.assertEqual(result["findings"], [])
 
+    def test_what_nothing_orders(self):
+        for name, (body, fixed, broken) in UNORDERED.items():
+            for define, kinds in ((fixed, set()), (broken, {"data-race"})):
+                with self.subTest(name, kinds=kinds):
+                    text = f"#include <omp.h>\n{define}\nint main(void) {{{body}\n  return 0;\n}}\n"
+                    result = self.search(self.program(text, seen=True), "--strategy", "random", "--schedules", 100)
+                    self.assertEqual({finding["kind"] for finding in result["findings"]}, kinds)
+
     def test_all_orders_of_a_dynamic_loop(self):
         for wanted in range(8):
             program = self.program(ORDERS, f"-DWANTED={wanted}")
@@ -343,6 +537,33 @@ class OpenMp(ProgramTest):
         never = self.search(self.program(ORDERS, "-DWANTED=8"), "--strategy", "dfs", "--schedules", 20000)
         self.assertEqual(never["findings"], [])
         self.assertTrue(never["exhausted"])
+
+    def test_classes(self):
+        for name, (body, count) in CLASSES.items():
+            for strategy in ("dfs", "dpor"):
+                with self.subTest(name, strategy=strategy):
+                    program = self.program(f"int main(void) {{\n  static int x, y;{body}\n  return x + y < 0;\n}}\n")
+                    result = self.search(program, "--strategy", strategy, "--choices", "everywhere")
+                    self.assertTrue(result["exhausted"])
+                    self.assertEqual(result["classes"], count)
+
+    def test_who_takes_a_task(self):
+        outcomes = {}
+        for strategy in ("dfs", "dpor"):
+            file = self.folder / f"outcomes-{strategy}"
+            program = self.program(TASKS, f'-DOUTCOMES="{file}"')
+            self.assertTrue(self.search(program, "--strategy", strategy, "--choices", "everywhere", "--workers", 1)["exhausted"])
+            outcomes[strategy] = set(file.read_text().split())
+        self.assertEqual(outcomes["dfs"], {"b0a0c0", "b0a1c0", "a1b0c0", "b1a1c1", "b1a0c1", "a0b1c1"})
+        self.assertEqual(outcomes["dpor"], outcomes["dfs"])
+
+    def test_lock_of_another_thread(self):
+        [finding] = self.search(self.program(NOT_ITS_OWN))["findings"]
+        self.assertIn("unlock of an OpenMP lock that another thread has set", finding["title"])
+
+    def test_module_that_brings_it_along(self):
+        self.build(MODULE, name="module.so", flags=["-fopenmp", "-fPIC", "-shared"])
+        self.assertEqual(self.search(self.build(LOADS), "--schedules", 50)["findings"], [])
 
     def test_barrier_that_is_not_met(self):
         finding = self.deadlocks(self.program(ALONE))
