@@ -45,8 +45,8 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
       "for the others");
   add(Uncontrolled::OpenMp,
       "the program uses what slalom does not know of OpenMP (detached tasks, more than 256 kinds of tasks, "
-      "more "
-      "iterations that wait for each other than 16,384): what it reports there may be wrong");
+      "more than 16,384 iterations that wait for each other, or 8 counters of one): what is reported there "
+      "may be wrong");
   add(Uncontrolled::Signal, "signals come from outside of the program: when they do is not controlled");
   return words;
 }

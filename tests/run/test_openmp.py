@@ -395,6 +395,22 @@ int main(void) {
 }
 """
 
+DETACHED = r"""
+#include <omp.h>
+static int done;
+int main(void) {
+  #pragma omp parallel
+  #pragma omp single
+  {
+    omp_event_handle_t event;
+    #pragma omp task detach(event)
+    done = 1;
+    omp_fulfill_event(event);
+  }
+  return !done;
+}
+"""
+
 NOT_ITS_OWN = r"""
 #include <omp.h>
 int main(void) {
@@ -560,6 +576,11 @@ class OpenMp(ProgramTest):
     def test_lock_of_another_thread(self):
         [finding] = self.search(self.program(NOT_ITS_OWN))["findings"]
         self.assertIn("unlock of an OpenMP lock that another thread has set", finding["title"])
+
+    def test_what_is_not_known_is_named(self):
+        result = self.run_json(self.program(DETACHED), "--out", "", "--schedules", 20)
+        self.assertEqual(result["findings"], [])
+        self.assertIn("what slalom does not know of OpenMP (detached tasks", " ".join(result["uncontrolled"]))
 
     def test_module_that_brings_it_along(self):
         self.build(MODULE, name="module.so", flags=["-fopenmp", "-fPIC", "-shared"])

@@ -109,6 +109,7 @@ TEST(Leak, OnlyWhenAskedAndOnlyAfterANormalEnd) {
   Script s;
   for (int i = 0; i < 3; ++i) s.event(OpKind::Alloc, "a", fmt::format("heap(a,{})", i), "a:1", {0, "", 4});
   s.event(OpKind::Free, "a", "heap(a,1)", "a:2", {1, "", 0});
+  s.event(OpKind::Alloc, "a", "heap(a,4)", "a:3", {1, "", 4});  // a library's own
   s.end(Exited{});
   EXPECT_EQ(s.titles("default"), Titles{});
   const auto verdicts = s.verdicts("leak");

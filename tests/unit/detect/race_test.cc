@@ -91,6 +91,9 @@ TEST(Race, ReadersDoNotOrderEachOther) {
 TEST(Race, OtherOrders) {
   EXPECT_EQ(around({}, event(OpKind::SemPost, "a", "s"), event(OpKind::SemWait, "b", "s")), Titles{});
   EXPECT_EQ(around({}, event(OpKind::SemWait, "a", "s"), event(OpKind::SemPost, "b", "s")), kRaceOnX);
+  EXPECT_EQ(around({}, event(OpKind::Release, "a", "s"), event(OpKind::Acquire, "b", "s")), Titles{});
+  EXPECT_EQ(around({}, event(OpKind::Acquire, "a", "s"), event(OpKind::Release, "b", "s")), kRaceOnX);
+  EXPECT_EQ(around({}, event(OpKind::Claim, "a", "s"), event(OpKind::Claim, "b", "s")), kRaceOnX);
   EXPECT_EQ(around({}, event(OpKind::Spawn, "a", "agent b", {0, "b", 0}), {}), Titles{});
   EXPECT_EQ(around(event(OpKind::Spawn, "a", "agent b", {0, "b", 0}), {}, {}), kRaceOnX);
   EXPECT_EQ(around({}, event(OpKind::Exit, "a", "agent a"), event(OpKind::Join, "b", "agent a", {1, "a", 0})),

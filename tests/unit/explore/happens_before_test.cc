@@ -153,6 +153,16 @@ TEST(HappensBefore, ASemaphoreIsTakenOnlyWhereThereIsOne) {
   EXPECT_EQ(two.races(), "0-2");
 }
 
+TEST(HappensBefore, WhatIsAcquiredWasReleasedBefore) {
+  Written w;
+  w.step(kA, OpKind::Release, kM, 1).step(kB, OpKind::Acquire, kM, 0);
+  EXPECT_TRUE(w.order().before(0, 1));
+  EXPECT_EQ(w.races(), "");
+  Written claimed;
+  claimed.step(kA, OpKind::Claim, kM).step(kB, OpKind::Claim, kM);
+  EXPECT_EQ(claimed.races(), "0-1");
+}
+
 TEST(HappensBefore, SpawnAndJoinOrderAndAreNotReversed) {
   Written w;
   const ObjectId thread_b{40};
