@@ -105,11 +105,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// What OpenMP's library would make of the machine it is on: how many threads it takes, and how long they
-// look whether there is something to do before they wait. Unless the user has said it.
-void add_openmp(std::vector<std::string>& environment) {
+// What libraries would make of the machine they are on: how many threads OpenMP's takes, and how long they
+// look whether there is something to do before they wait; and random numbers that Qt takes from the
+// processor, where nobody can control them. Unless the user has said it.
+void add_settings(std::vector<std::string>& environment) {
   for (const std::string& setting :
-       {fmt::format("OMP_NUM_THREADS={}", preload::kProcessors), std::string("GOMP_SPINCOUNT=0")}) {
+       {fmt::format("OMP_NUM_THREADS={}", preload::kProcessors), std::string("GOMP_SPINCOUNT=0"),
+        std::string("QT_NO_CPU_FEATURE=rdrnd")}) {
     const std::string name = setting.substr(0, setting.find('=') + 1);
     if (std::ranges::none_of(environment, [&](const std::string& one) { return one.starts_with(name); }))
       environment.push_back(setting);
@@ -192,7 +194,7 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   channel_->version = preload::kVersion;
 
   std::vector<std::string> arguments = program.arguments, environment = inherited_environment();
-  add_openmp(environment);
+  add_settings(environment);
   environment.push_back("LD_PRELOAD=" + options.library);
   environment.push_back("LD_BIND_NOW=1");  // once, rather than in every execution
   environment.push_back(fmt::format("{}=1", preload::kVariable));
