@@ -46,6 +46,8 @@ inline constexpr int kProcessors = 4;  // as far as the program can see
 // creation. Above all addresses, below agents.
 inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
 inline constexpr uint64_t kSignalObject = kChannelObjects;  // the process's signals; channels count from 1
+// The gate of a reader-writer lock (preload/locks.h): the lock's address with this bit, which no address has.
+inline constexpr uint64_t kGateBit = kChannelObjects >> 1;
 inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
 // Locks of files, sets of System V semaphores and message queues of both kinds, by their order of first use.
 inline constexpr uint64_t kFileObjects = kTimerObjects + (uint64_t{1} << 32);

@@ -28,7 +28,7 @@ bool writes(const pthread_rwlock_t* lock) {
 }
 
 uint64_t gate_id(const pthread_rwlock_t* lock) {
-  return object_id(&lock->__data.__writers_futex);
+  return object_id(lock) | kGateBit;
 }
 void close_gate(pthread_rwlock_t* lock) {
   runtime().tell(OpKind::WriteLock, gate_id(lock));

@@ -30,7 +30,7 @@ class AddedModules {
 
   uint64_t stable(uint64_t address) const {
     for (const Moved& module : moved_)
-      if (address - module.begin < module.size) return address + module.distance;
+      if ((address & ~preload::kGateBit) - module.begin < module.size) return address + module.distance;
     return address;
   }
   // Nothing: in this execution, it is not loaded.

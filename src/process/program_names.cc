@@ -262,6 +262,8 @@ std::string ProgramNames::object(ObjectId id) const {
     const bool signals = thread.parent() && thread == thread.parent().interrupt(0);
     return signals ? fmt::format("signals of {}", agent(thread.parent())) : agent(thread);
   }
+  if (id.raw < preload::kChannelObjects && (id.raw & preload::kGateBit) != 0)
+    return object(ObjectId{id.raw & ~preload::kGateBit});
   if (id.raw == preload::kSignalObject) return "signals";
   if (id.raw == preload::kChildObject) return "child processes";
   if (id.raw >= preload::kOpenMpObjects) return openmp_object(id.raw - preload::kOpenMpObjects);

@@ -388,6 +388,9 @@ class ApiEdgesTest(ProgramTest):
                 answer = self.run_json(program, "--schedules", 1000, "--choices", "everywhere",
                                        "--strategy", strategy)
                 self.assertEqual([f["kind"] for f in answer["findings"]], expected, (kind, flags, strategy))
+                for finding in answer["findings"]:
+                    report = self.slalom("replay", finding["capsule"], "--trace").stdout
+                    self.assertNotRegex(finding["title"] + report, r"lock\+\d")
 
     def test_signals(self):
         self.check(HANDLER_CONTEXT, "context")
