@@ -38,12 +38,13 @@ class WaitingOutside {
 };
 
 void note_program() {
+  runtime().note_stranger();
   if (runtime().executes()) runtime().note_uncontrolled(Uncontrolled::Program);
 }
 
 // Threads end there, as at an exit.
 void before_exec(bool ours, uint64_t pc) {
-  if (!ours) return;
+  if (!ours) return runtime().note_stranger();
   note_program();
   runtime().pass(OpKind::GoOn, pc, false);
 }

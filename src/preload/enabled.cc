@@ -105,6 +105,7 @@ bool Runtime::is_abandoned(const pthread_mutex_t* mutex) const {
 void Runtime::refresh() {
   using State = Slot::State;
   if (came_ != 0 || has_children()) take_outside_signals();
+  if (has_children()) take_shared_signals();
   uint32_t enabled = 0;
   const uint32_t count = agent_count();
   for (uint32_t i = 0; i < count; ++i) {

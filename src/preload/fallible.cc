@@ -163,6 +163,7 @@ SLALOM_EXPORT int ioctl(int file, unsigned long request, ...) noexcept {
   SLALOM_EXPORT void* name(void* at, size_t size, int access, int flags, int file, Offset from) noexcept { \
     if ((flags & MAP_ANONYMOUS) != 0) return SLALOM_REAL(name)(at, size, access, flags, file, from);       \
     return SLALOM_PASS_ON(name, mmap, {}, MAP_FAILED, at, size, access, flags, file, from);                \
+    if (runtime().is_forked() && (flags & MAP_SHARED) != 0) runtime().note_stranger();                     \
   }
 MMAP(mmap, off_t)
 MMAP(mmap64, off64_t)

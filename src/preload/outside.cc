@@ -54,6 +54,7 @@ bool Runtime::await_outside(bool for_long) {
   for (bool waited = false;; waited = true) {
     const bool live = children && children_live();  // before looking: what the dead did can be seen
     if (came_ != 0 || children) take_outside_signals();
+    if (children) take_shared_signals();
     for (uint32_t i = 0; i < agent_count(); ++i)
       if (!ended(i) && satisfied(i)) return true;
     if (waited && children && wake_shared(live)) return true;
@@ -87,12 +88,12 @@ bool Runtime::children_live() const {
   return child_count_ > kMostChildren;
 }
 
-// A child that signals a condition variable which it shares with the program leaves no trace in it. Waking
-// whoever waits there without a reason is allowed, and lets them look at what they wait for. `again`: not
-// only once, since a child lives.
+// Where it is not known who signals a condition variable which the program shares with others
+// (preload/shared_signals.cc): waking whoever waits there without a reason is allowed, and lets them look at
+// what they wait for. `again`: not only once, since a child lives.
 bool Runtime::wake_shared(bool again) {
   constexpr unsigned kShared = 1;  // as glibc marks it
-  if (shared_wakes_ >= kMostWakes) return false;
+  if (channel_->strangers.load(std::memory_order_relaxed) == 0 || shared_wakes_ >= kMostWakes) return false;
   bool any = false;
   for (uint32_t i = 0; i < agent_count(); ++i) {
     const Agent& agent = agents_[i];

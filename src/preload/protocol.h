@@ -35,6 +35,7 @@ inline constexpr uint32_t kMostOutside = 256;
 inline constexpr uint32_t kMostForeseen = 512;
 inline constexpr uint32_t kMostInMask = Forecast::kMostAgents;  // with more, no decision is foreseen
 inline constexpr uint32_t kMostErrors = 4096;                   // of calls, in an execution
+inline constexpr uint32_t kMostSharedSignals = 1024;
 inline constexpr uint32_t kTextBytes = 8192;
 inline constexpr uint32_t kPathBytes = 1024;
 // Freed blocks that the target keeps aside: so many, of so many bytes together.
@@ -277,5 +278,9 @@ struct Channel {
   ScopedCode scoped[kMostScoped];       // sorted, without overlaps
   RepeatedError repeated[kMostErrors];  // by agent, then by ordinal
 };
+
+  // From processes that the program has forked, to the program (preload/shared_signals.cc).
+  std::atomic<uint64_t> shared_signals[kMostSharedSignals];
+  std::atomic<uint32_t> strangers;  // there may be signals that are not told
 
 }  // namespace slalom::preload

@@ -312,7 +312,8 @@ uint32_t Runtime::begin_execution(pthread_t first) {
   random_ = kRandomSeed;
   arrived_ = came_ = 0;
   changer_ = kNobody;
-  child_count_ = shared_wakes_ = 0;
+  child_count_ = 0;
+  forget_shared_signals();
   yielded_ = false;
   read_hold_count_ = 0;
   const uint32_t index = add_agent(0);

@@ -201,7 +201,12 @@ class Runtime {
   int note_child(int real);  // gives that number
   void become_child();       // in one that it has forked, which ends being controlled,
   void become_grandchild() { own_number_ = 0; }
-  int own_number() const { return own_number_; }  // of such a child; 0: none
+  int own_number() const { return own_number_; }            // of such a child; 0: none
+  bool is_forked() const { return !on_ && process_ != 0; }  // is this one, or one's own child?
+  // Condition variables that are shared with them: in one, before it signals for real; and that somebody may
+  // signal who does not tell.
+  void tell_shared_signal(const pthread_cond_t* condition, bool all);
+  void note_stranger();
   // What a process id stands for that the program was given, and the other way round. Negative: a group.
   int real_process(int number) const;
   int number_of(int real) const;
@@ -316,6 +321,8 @@ class Runtime {
   [[gnu::noinline, gnu::cold]] void let_children_run();
   void list_holders();
   bool alone() const;
+  void take_shared_signals();
+  void forget_shared_signals();
   bool goes_unasked();
   [[gnu::noinline, gnu::cold]] bool switches_here();
   void stop(ChoiceKind kind, uint32_t arity);
@@ -369,6 +376,7 @@ class Runtime {
   uint32_t clock_reads_ = 0;  // since the last operation
   uint32_t read_hold_count_ = 0;
   int process_ = 0;  // of the execution
+  uint32_t shared_signals_taken_ = 0;
   ReadHold read_holds_[kMostReadHolds];
   Agent agents_[kMostAgents];
 };

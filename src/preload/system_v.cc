@@ -161,6 +161,11 @@ SLALOM_EXPORT int shmget(key_t key, size_t size, int flags) noexcept {
                    [&](int now) { return SLALOM_REAL(shmget)(key, now == 0 ? 0 : size, now); });
 }
 
+SLALOM_EXPORT void* shmat(int memory, const void* at, int flags) noexcept {
+  if (runtime().is_forked()) runtime().note_stranger();  // as with mmap()
+  return SLALOM_REAL(shmat)(memory, at, flags);
+}
+
 SLALOM_EXPORT int semop(int set, sembuf* operations, size_t count) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(semop)(set, operations, count);
   return operate(set, operations, count, kNever, SLALOM_PLACE());

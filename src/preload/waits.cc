@@ -240,10 +240,12 @@ SLALOM_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mute
   return wait_on(condition, mutex, SLALOM_PLACE(), from_clock(clock, *until));
 }
 SLALOM_EXPORT int pthread_cond_signal(pthread_cond_t* condition) noexcept {
+  if (runtime().is_forked()) runtime().tell_shared_signal(condition, false);
   if (!runtime().controls()) return SLALOM_REAL(pthread_cond_signal)(condition);
   return signal_one(condition, SLALOM_PLACE());
 }
 SLALOM_EXPORT int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
+  if (runtime().is_forked()) runtime().tell_shared_signal(condition, true);
   if (!runtime().controls()) return SLALOM_REAL(pthread_cond_broadcast)(condition);
   return signal_all(condition, SLALOM_PLACE());
 }
