@@ -246,6 +246,7 @@ bool RaceDetector::synchronise(const Event& event, uint32_t agent) {
       release(agent, state_.released, object);
       return true;
     case OpKind::Spawn: {
+      if (!event.other) return false;  // a process, with memory of its own
       const uint32_t child = index_of(event.other);
       release_into(agent, state_.agents[child].clock);
       return true;

@@ -209,6 +209,7 @@ SLALOM_EXPORT int clone(int (*function)(void*), void* stack, int flags, void* ar
     runtime().note_uncontrolled(Uncontrolled::ForeignThread);
     return SLALOM_REAL(clone)(function, stack, flags, argument, parents, local, childs);
   }
+  runtime().pass_fork(SLALOM_PLACE());
   runtime().note_uncontrolled(Uncontrolled::Fork);
   Cloned cloned{function, argument};
   const int child = SLALOM_REAL(clone)(run_cloned, stack, flags, &cloned, parents, local, childs);

@@ -158,12 +158,13 @@ SLALOM_EXPORT int ioctl(int file, unsigned long request, ...) noexcept {
   return SLALOM_PASS_ON(ioctl, ioctl, {}, -1, file, request, argument);
 }
 
-// Memory of nothing but the program's own is not asked of anybody outside.
+// Memory of nothing but the program's own is not asked of anybody outside. What a process that it has forked
+// maps for itself, the program has at another address.
 #define MMAP(name, Offset)                                                                                 \
   SLALOM_EXPORT void* name(void* at, size_t size, int access, int flags, int file, Offset from) noexcept { \
     if ((flags & MAP_ANONYMOUS) != 0) return SLALOM_REAL(name)(at, size, access, flags, file, from);       \
-    return SLALOM_PASS_ON(name, mmap, {}, MAP_FAILED, at, size, access, flags, file, from);                \
     if (runtime().is_forked() && (flags & MAP_SHARED) != 0) runtime().note_stranger();                     \
+    return SLALOM_PASS_ON(name, mmap, {}, MAP_FAILED, at, size, access, flags, file, from);                \
   }
 MMAP(mmap, off_t)
 MMAP(mmap64, off64_t)

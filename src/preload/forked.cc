@@ -176,6 +176,7 @@ void Runtime::serve() {
   };
   prepare_places();
   note_modules();
+  look_for_forks();
   prepare_left_behind();
   const bool adopts = adopt_orphans();
   to_parent(Phase::Ready);

@@ -115,7 +115,55 @@ void keep_free() {
   }
 }
 
+// Does its code call a function that makes a process with a copy of the program's memory?
+bool calls_fork(const dl_phdr_info& info) {
+  uint64_t symbols = 0, names = 0, tables[2] = {}, sizes[2] = {};
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    if (info.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) switch (entry->d_tag) {
+        case DT_SYMTAB:
+          symbols = entry->d_un.d_ptr;
+          break;
+        case DT_STRTAB:
+          names = entry->d_un.d_ptr;
+          break;
+        case DT_JMPREL:
+          tables[0] = entry->d_un.d_ptr;
+          break;
+        case DT_PLTRELSZ:
+          sizes[0] = entry->d_un.d_val;
+          break;
+        case DT_RELA:
+          tables[1] = entry->d_un.d_ptr;
+          break;
+        case DT_RELASZ:
+          sizes[1] = entry->d_un.d_val;
+          break;
+        default:
+          break;
+      }
+  }
+  if (symbols < info.dlpi_addr || names < info.dlpi_addr) return false;  // the kernel's own, with offsets
+  for (int table = 0; table < 2; ++table) {
+    const auto* entry = reinterpret_cast<const ElfW(Rela)*>(tables[table]);
+    for (const auto* end = entry + sizes[table] / sizeof *entry; entry < end; ++entry) {
+      const auto* symbol = reinterpret_cast<const ElfW(Sym)*>(symbols) + ELF64_R_SYM(entry->r_info);
+      if (symbol->st_shndx != SHN_UNDEF) continue;
+      const auto* name = reinterpret_cast<const char*>(names + symbol->st_name);
+      for (const char* one : {"fork", "_Fork", "vfork", "clone"})
+        if (strcmp(name, one) == 0) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+void Runtime::look_for_forks() {
+  forks_ = dl_iterate_phdr([](dl_phdr_info* info, size_t, void*) { return calls_fork(*info) ? 1 : 0; },
+                           nullptr) != 0;
+}
 
 void Runtime::note_modules() {
   dl_iterate_phdr(
@@ -135,6 +183,7 @@ void Runtime::find_modules() {
   looks_ = kMostLooks;
   for (Module module = find_new(); module.path != nullptr && known_count < kMostKnown; module = find_new()) {
     add_known(module.range.begin);
+    if (!forks_) look_for_forks();
     if (is_of_system(module.path)) continue;
     if (later_count < kMostModules) later[later_count++] = module.range;
     channel_->loaded.range = module.range;

@@ -19,6 +19,19 @@ int Runtime::note_child(int real) {
   return kFirstChild + static_cast<int>(index);
 }
 
+// What others hold then, the child has for ever, and what they have half done it finds so: its order with
+// every operation of theirs counts.
+void Runtime::pass_fork(uint64_t pc) {
+  forks_ = true;  // it may be a system call that nobody has foreseen
+  arrive(OpKind::Spawn, kForkObject, pc);
+  tell(OpKind::Spawn, kForkObject);
+  retire();
+}
+
+void Runtime::pass_prepared_fork() {
+  if (controls()) pass_fork(me().forks_at);
+}
+
 // It gets the number that its parent will know it by, whichever of the two runs first.
 void Runtime::become_child() {
   const auto real = static_cast<int>(raw_syscall(SYS_getpid));

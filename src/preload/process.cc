@@ -101,10 +101,11 @@ __attribute__((constructor(101))) void begin() {
   hide_from_environment();
   mallopt(M_ARENA_MAX, 1);  // an arena of its own for each thread would cost more than it tells
   // Handlers that the program has for its child run in the child: it is none of the threads by then. The
-  // first one that is registered comes first.
-  pthread_atfork(nullptr, nullptr, [] {
-    if (runtime().controls()) runtime().become_child();
-  });
+  // first one that is registered comes first, and last of those that prepare.
+  pthread_atfork([] { runtime().pass_prepared_fork(); }, nullptr,
+                 [] {
+                   if (runtime().controls()) runtime().become_child();
+                 });
   on_exit(
       [](int status, void*) {
         runtime().look_for_modules();  // no operation was in the last ones

@@ -46,9 +46,9 @@ inline constexpr int kProcessors = 4;  // as far as the program can see
 // Objects that are no memory: channels of the program to itself (pipes and the like), by their order of
 // creation. Above all addresses, below agents.
 inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
-inline constexpr uint64_t kSignalObject = kChannelObjects;  // the process's signals; channels count from 1
 // The gate of a reader-writer lock (preload/locks.h): the lock's address with this bit, which no address has.
 inline constexpr uint64_t kGateBit = kChannelObjects >> 1;
+inline constexpr uint64_t kSignalObject = kChannelObjects;  // the process's signals; channels count from 1
 inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
 // Locks of files, sets of System V semaphores and message queues of both kinds, by their order of first use.
 inline constexpr uint64_t kFileObjects = kTimerObjects + (uint64_t{1} << 32);
@@ -61,6 +61,7 @@ inline constexpr int kOpenMpBits = 40;
 enum class OpenMpObject : uint32_t { Team, Barrier, Loop, Ordered, Tasks, Critical, Atomic, Cancellation };
 inline constexpr uint64_t kChildObject = kTimerObjects - 1;    // processes that the program has started
 inline constexpr uint64_t kHandlerObject = kTimerObjects - 2;  // what is done with signals that come
+inline constexpr uint64_t kForkObject = kTimerObjects - 3;     // what a process inherits that is forked
 inline constexpr int kDescriptor = 3;  // of the Channel, in a target that has this environment variable
 inline constexpr char kVariable[] = "SLALOM_CHANNEL";
 
@@ -277,10 +278,10 @@ struct Channel {
   FrameSize frames[kMostFrames];
   ScopedCode scoped[kMostScoped];       // sorted, without overlaps
   RepeatedError repeated[kMostErrors];  // by agent, then by ordinal
-};
 
   // From processes that the program has forked, to the program (preload/shared_signals.cc).
   std::atomic<uint64_t> shared_signals[kMostSharedSignals];
   std::atomic<uint32_t> strangers;  // there may be signals that are not told
+};
 
 }  // namespace slalom::preload

@@ -114,6 +114,7 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
   Agent& agent = me();
   for (;;) {
     if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(self())));
+    if (forks_) tell(OpKind::CpuUse, kForkObject);  // a process inherits it, or does not
     if (deliverable(agent) == 0) break;
     const bool waited = agent.waited;
     tell_handling(need, deadline);

@@ -99,6 +99,7 @@ struct Agent {
   uint32_t calls = 0;     // that could fail (preload/errors.h)
   uint32_t repeated = 0;  // which of the errors that come again is next, plus 1; 0: not known yet
   AtomicCall atomic_call;
+  uint64_t forks_at = 0;  // the place of its fork() that is being prepared
   Need need = Need::Nothing;
   bool yielded = false;
   bool patient = false;  // its time runs out only when nothing else can run
@@ -198,8 +199,10 @@ class Runtime {
   uint64_t take_signals_that_came() { return __atomic_exchange_n(&came_, 0, __ATOMIC_RELAXED); }
   // Processes that the program has started; it knows them by numbers that are the same each time
   // (preload/pids.cc).
-  int note_child(int real);  // gives that number
-  void become_child();       // in one that it has forked, which ends being controlled,
+  int note_child(int real);     // gives that number
+  void pass_fork(uint64_t pc);  // the operation before one is forked
+  void pass_prepared_fork();    // the same, after the handlers that prepare it (pthread_atfork)
+  void become_child();          // in one that it has forked, which ends being controlled,
   void become_grandchild() { own_number_ = 0; }
   int own_number() const { return own_number_; }            // of such a child; 0: none
   bool is_forked() const { return !on_ && process_ != 0; }  // is this one, or one's own child?
@@ -264,6 +267,7 @@ class Runtime {
   // Code that is loaded after main() began (preload/modules.cc): slalom is told of it before it is first
   // seen.
   void note_modules();  // those that are there then
+  void look_for_forks();
   void load_modules() { looks_ = kMostLooks; }
   void look_for_modules() {
     if (looks_ != 0) find_modules();
@@ -303,7 +307,7 @@ class Runtime {
   // By a signal, which may have come, or since it may be cancelled anywhere.
   bool is_disturbed() const {
     const Agent& agent = agents_[self()];
-    return has_handlers_ || deliverable(agent) != 0 || agent.asynchronous;
+    return has_handlers_ || forks_ || deliverable(agent) != 0 || agent.asynchronous;
   }
   [[gnu::noinline, gnu::cold]] bool disturb(OpKind op, uint64_t object, uint64_t pc, Need need,
                                             const void* at, uint64_t deadline, uint32_t count, bool can);
@@ -317,12 +321,12 @@ class Runtime {
   bool await_outside(bool for_long);
   bool children_live() const;
   bool wake_shared(bool again);
+  void take_shared_signals();
+  void forget_shared_signals();
   void give_way_at_end();
   [[gnu::noinline, gnu::cold]] void let_children_run();
   void list_holders();
   bool alone() const;
-  void take_shared_signals();
-  void forget_shared_signals();
   bool goes_unasked();
   [[gnu::noinline, gnu::cold]] bool switches_here();
   void stop(ChoiceKind kind, uint32_t arity);
@@ -356,6 +360,7 @@ class Runtime {
   bool on_ = false;
   bool accesses_seen_ = false;
   bool has_handlers_ = false;   // the program has, or had, a signal's handler
+  bool forks_ = false;          // it may fork: its code calls a function that does
   uint32_t looks_ = 0;          // so often is still looked for modules that it may have loaded by itself
   Range allocator_{};           // code of a shared library; empty: it is libc's
   uint32_t ran_last_ = 0;       // kept for a debugger
@@ -371,12 +376,12 @@ class Runtime {
   uint32_t changer_ = kNobody;  // who has changed what is outside, in this execution; or kSeveral
   uint32_t child_count_ = 0;
   uint32_t shared_wakes_ = 0;
+  uint32_t shared_signals_taken_ = 0;
   int32_t children_[kMostChildren];  // their real numbers
   int own_number_ = 0;
   uint32_t clock_reads_ = 0;  // since the last operation
   uint32_t read_hold_count_ = 0;
   int process_ = 0;  // of the execution
-  uint32_t shared_signals_taken_ = 0;
   ReadHold read_holds_[kMostReadHolds];
   Agent agents_[kMostAgents];
 };

@@ -207,11 +207,13 @@ long as_libc(long result) {
 
 // The child of a check's body would be a second test framework.
 template <typename Fork>
-pid_t forked(Fork fork, bool ours, void* from) {
+pid_t forked(Fork fork, bool ours, bool prepared, void* from) {
   if (ours && !runtime().connected()) runtime().misuse(runtime().place(from), "the body of the test forks");
   if (ours) {
-    runtime().pass(OpKind::GoOn, runtime().place(from),
-                   false);  // what others hold then, the child has for ever
+    if (prepared)
+      runtime().me().forks_at = runtime().place(from);
+    else
+      runtime().pass_fork(runtime().place(from));
     runtime().note_uncontrolled(Uncontrolled::Fork);
   }
   const pid_t child = fork();
@@ -249,7 +251,7 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
     return result;
   else if (ours && forks(number, a))
     result = forked([&] { return static_cast<pid_t>(raw_syscall(number, a[0], a[1], a[2], a[3], a[4])); },
-                    true, __builtin_return_address(0));
+                    true, false, __builtin_return_address(0));
   else {
     if (ours && (number == SYS_clone || number == SYS_clone3))
       runtime().note_uncontrolled(Uncontrolled::ForeignThread);
@@ -276,14 +278,14 @@ SLALOM_EXPORT int tgkill(pid_t pid, pid_t thread, int signal) noexcept {
 }
 
 SLALOM_EXPORT pid_t fork() noexcept {
-  return forked(SLALOM_REAL(fork), runtime().controls(), __builtin_return_address(0));
+  return forked(SLALOM_REAL(fork), runtime().controls(), true, __builtin_return_address(0));
 }
 SLALOM_EXPORT pid_t _Fork() noexcept {
-  return forked(SLALOM_REAL(_Fork), runtime().controls(), __builtin_return_address(0));
+  return forked(SLALOM_REAL(_Fork), runtime().controls(), false, __builtin_return_address(0));
 }
 // The child of a vfork may do nothing but exec; as a fork it does no harm.
 SLALOM_EXPORT pid_t vfork() noexcept {
-  return forked(SLALOM_REAL(fork), runtime().controls(), __builtin_return_address(0));
+  return forked(SLALOM_REAL(fork), runtime().controls(), true, __builtin_return_address(0));
 }
 
 // One core carries all threads: which one is nobody's business, and how many there are should invite a

@@ -10,7 +10,7 @@ void AtomicOrder::clear() {
   agents_.clear();
   lock_numbers_ = {{{}, 0}};
   lock_sets_ = {{}};
-  signals_ = false;
+  all_conflict_ = false;
 }
 
 AtomicOrder::Agent& AtomicOrder::agent(uint32_t index) {
@@ -38,7 +38,9 @@ void AtomicOrder::hold(uint32_t index, uint64_t lock, bool takes) {
 void AtomicOrder::add_event(const preload::Record& event) {
   // Other than these, no semaphore has an agent's path.
   const bool of_semaphore = event.op == OpKind::SemPost || event.op == OpKind::SemWait;
-  if (event.object == preload::kSignalObject || (of_semaphore && event.object >> 56 != 0)) signals_ = true;
+  if (event.object == preload::kSignalObject || (of_semaphore && event.object >> 56 != 0) ||
+      (event.op == OpKind::Spawn && event.object == preload::kForkObject))
+    all_conflict_ = true;
   switch (event.op) {
     case OpKind::Lock:
     case OpKind::WriteLock:
@@ -112,7 +114,7 @@ std::vector<Place> AtomicOrder::seen() const {
 std::vector<Place> AtomicOrder::conflicting() const {
   std::vector<Place> places;
   places_.for_each([&](uint64_t pc, uint8_t conflicts) {
-    if (conflicts != 0 || signals_) places.push_back(Place{pc});
+    if (conflicts != 0 || all_conflict_) places.push_back(Place{pc});
   });
   std::sort(places.begin(), places.end());
   return places;

@@ -49,7 +49,7 @@ class AtomicOrder {
   std::vector<Agent> agents_;
   std::map<std::vector<uint64_t>, uint32_t> lock_numbers_;
   std::vector<std::vector<uint64_t>> lock_sets_;
-  bool signals_ = false;  // a handler runs in the thread that it interrupts: all conflict
+  bool all_conflict_ = false;  // a handler runs in the thread that it interrupts; a child has what is then
 };
 
 }  // namespace slalom

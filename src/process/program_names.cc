@@ -266,6 +266,7 @@ std::string ProgramNames::object(ObjectId id) const {
     return object(ObjectId{id.raw & ~preload::kGateBit});
   if (id.raw == preload::kSignalObject) return "signals";
   if (id.raw == preload::kChildObject) return "child processes";
+  if (id.raw == preload::kForkObject) return "a process";
   if (id.raw >= preload::kOpenMpObjects) return openmp_object(id.raw - preload::kOpenMpObjects);
   if (id.raw >= preload::kQueueObjects) return fmt::format("queue#{}", id.raw - preload::kQueueObjects);
   if (id.raw >= preload::kSemaphoreObjects)

@@ -29,7 +29,7 @@ static void handle(int s) { pthread_mutex_lock(&of_handler); handled = s; pthrea
 static void *worker(void *unused) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); return unused; }
 static void *tell(void *unused) { worker(0); write(ends[1], "x", 1); return unused; }
 static int end(void *unused) { (void)unused; _exit(0); }
-struct shared { pthread_mutex_t lock; pthread_cond_t changed; sem_t posted; int ready; };
+struct shared { pthread_mutex_t lock; pthread_cond_t changed; sem_t posted; int ready, waiting; };
 static struct shared *share(void) {
   struct shared *s = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   pthread_mutexattr_t m; pthread_mutexattr_init(&m); pthread_mutexattr_setpshared(&m, 1); pthread_mutex_init(&s->lock, &m);
@@ -110,12 +110,97 @@ int main(void) {
 """
 
 
+# A child that signals what two threads wait for, when both do.
+SIGNALLED = PROLOGUE.split("int main(void)")[0] + r"""
+static struct shared *s;
+static void *await(void *unused) {
+  pthread_mutex_lock(&s->lock);
+  ++s->waiting;
+  while (!s->ready) pthread_cond_wait(&s->changed, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+  return unused;
+}
+int main(void) {
+  pthread_t a, b;
+  s = share();
+  (void)handle, (void)tell, (void)end, (void)stack;
+  if (fork() == 0) {
+    for (int all = 0; !all;) {
+      pthread_mutex_lock(&s->lock);
+      all = s->waiting == 2;
+      s->ready = all;
+      pthread_mutex_unlock(&s->lock);
+      if (!all) usleep(100);
+    }
+    BEFORE
+    WAKE(&s->changed);
+    _exit(0);
+  }
+  pthread_create(&a, 0, await, 0);
+  pthread_create(&b, 0, await, 0);
+  pthread_join(a, 0);
+  pthread_join(b, 0);
+  wait(0);
+}
+"""
+
+# What others do comes before a fork or after it, and all of that is tried.
+FORKS = {
+    "critical_section": ("pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);", "pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);"),
+    "twice": ("if (fork() == 0) _exit(0);", "pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);"),
+    "prepared": ("pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);", "pthread_atfork(take, give, give);"),
+}
+FORKING = r"""
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void take(void) { pthread_mutex_lock(&lock); }
+static void give(void) { pthread_mutex_unlock(&lock); }
+static void *use(void *unused) { %s return unused; }
+int main(void) {
+  pthread_t a;
+  (void)take, (void)give;
+  pthread_create(&a, 0, use, 0);
+  %s
+  if (fork() == 0) _exit(0);
+  pthread_join(a, 0);
+}
+"""
+
+
 class Children(ProgramTest):
     def test_locks_that_are_held_at_a_fork(self):
         for handlers in (0, 1):
             program = self.build(HELD, f"held{handlers}", flags=[f"-DHANDLERS={handlers}"])
-            result = self.run_json(program, "--strategy", "dfs:limit=2")
-            self.assertEqual([finding["kind"] for finding in result["findings"]], [] if handlers else ["assertion"])
+            for strategy in ("dfs:limit=2", "dpor"):
+                result = self.run_json(program, "--strategy", strategy, "--choices", "everywhere")
+                self.assertEqual([finding["kind"] for finding in result["findings"]], [] if handlers else ["assertion"])
+
+    def test_dpor_moves_a_fork(self):
+        for name, bodies in FORKS.items():
+            with self.subTest(name):
+                program = self.build(FORKING % bodies, "forks_" + name)
+                options = ("--choices", "everywhere", "--keep-going", "--no-shrink", "--out", "")
+                every = self.run_json(program, "--strategy", "dfs:bound=none,unfair", *options)
+                reduced = self.run_json(program, "--strategy", "dpor", *options)
+                self.assertTrue(every["exhausted"] and reduced["exhausted"])
+                self.assertEqual(reduced["classes"], every["classes"])
+
+    def test_a_child_wakes_as_many_as_it_signals(self):
+        for wake, expected in (("signal", ["deadlock"]), ("broadcast", [])):
+            program = self.build(SIGNALLED, "signalled_" + wake, flags=[f"-DWAKE=pthread_cond_{wake}", "-DBEFORE="])
+            result = self.run_json(program, "--schedules", 100)
+            self.assertEqual([finding["kind"] for finding in result["findings"]], expected)
+            for finding in result["findings"]:
+                self.assertEqual(finding["replayed"], "10/10")
+                self.assertEqual(finding["detail"].count("(await) (wait)"), 1)  # the other one was woken
+
+    def test_who_signals_may_not_be_known(self):
+        # A program that the child starts could be it: then a wait ends without a signal, rather than a deadlock that is none.
+        before = 'if (system("true") != 0) _exit(1);'
+        program = self.build(SIGNALLED, "not_known", flags=["-DWAKE=pthread_cond_signal", "-DBEFORE=" + before])
+        self.assertEqual(self.run_json(program, "--schedules", 5)["findings"], [])
 
     def run_body(self, body, schedules=7):
         return self.run_json(self.build(PROLOGUE + body + EPILOGUE), "--schedules", schedules, "--out", "")
