@@ -82,7 +82,11 @@ int owner_trouble(pthread_mutex_t* mutex) {
     tell_not_taken(mutex, "not recoverable");
   else
     rt.tell(OpKind::Lock, object_id(mutex));
-  if (!lost) hold(mutex, kInconsistent);
+  if (!lost) {  // all that the owner did came before
+    const auto owner = static_cast<uint32_t>(mutex->__data.__owner) - 1;
+    rt.tell(OpKind::Join, agent_object(rt.slot(owner)), 1, 0, owner);
+    hold(mutex, kInconsistent);
+  }
   rt.retire();
   return lost ? ENOTRECOVERABLE : EOWNERDEAD;
 }
