@@ -25,7 +25,11 @@ uint64_t load_bias(const Zygote::Module& module) {
 }
 
 bool is_library_code(const std::string& symbol) {
-  // These call what the user gave them, and it is mostly inlined there.
+  // These hold what the user gave them, and do not call it.
+  for (const char* holder : {"_ZNSt23_Sp_counted_ptr_inplace", "_ZNSt15_Sp_counted_ptr",
+                             "_ZNSt14__shared_count", "_ZNSt10unique_ptr"})
+    if (symbol.rfind(holder, 0) == 0) return true;
+  // These call it, and it is mostly inlined there.
   for (const char* caller : {"_Function_handler", "_State_impl", "_Invoker", "__invoke", "_Task_setter"})
     if (symbol.find(caller) != std::string::npos) return false;
   for (const char* prefix : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZGVZNSt"})

@@ -43,7 +43,8 @@ std::string short_name(const std::string& symbol) {
       if (depth == 0 && name[at] == ',') name.resize(at);
     }
     while (!name.empty() && name.back() == ' ') name.pop_back();
-    return name;
+    // A function that std::async() calls is known by its type only.
+    return name.find("(*)") != std::string::npos ? "async task" : name;
   }
   if (name == symbol) return name;
   // "main::{lambda()#1}::operator()() const" is the lambda.
