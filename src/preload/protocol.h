@@ -99,6 +99,7 @@ enum class Uncontrolled : uint32_t {
   Namespace = 2048,   // of a module, with a libc of its own
   Threads = 4096,     // more than there is room for
   OpenMp = 8192,      // what is not modelled of it
+  Missing = 16384,    // a thread is joined that was started before main()
 };
 
 // Does the target wait for something outside of its threads, rather than for its turn?

@@ -409,6 +409,10 @@ void Runtime::cancel_point(bool begins) {
   me().at_cancel_point = begins;
   if (begins) return;
   tell(OpKind::CpuUse, agent_object(slot(self())));  // it depends on those who cancel it
+void Runtime::note_missing_thread() {
+  if (channel_->foreign_entry != 0) note_uncontrolled(Uncontrolled::Missing);
+}
+
   end_if_cancelled();
 }
 

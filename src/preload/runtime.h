@@ -185,6 +185,8 @@ class Runtime {
   [[noreturn]] void misuse(uint64_t pc, const char* what) { fail(Ending::Kind::Crash, pc, what); }
   void note_uncontrolled(Uncontrolled what);
   void note_foreign_thread(uint64_t entry);
+  // One is joined that is not there: if any was started before main(), that may be why.
+  void note_missing_thread();
 
   // Signals for handlers, as bits: those that an agent would take now, and those sent to the process as a
   // whole that nobody has taken yet.

@@ -83,7 +83,10 @@ uint64_t entry_of(void* (*start)(void*), void* argument) {
 int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool try_only) {
   Runtime& rt = runtime();
   const uint32_t index = rt.find(thread);
-  if (index == kNobody) return ESRCH;
+  if (index == kNobody) {
+    rt.note_missing_thread();
+    return ESRCH;
+  }
   Agent& agent = rt.agent(index);
   if (agent.joined) rt.misuse(pc, "join of a thread that was joined already");
   if (agent.detached) rt.misuse(pc, "join of a thread that was detached");

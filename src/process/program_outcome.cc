@@ -91,9 +91,16 @@ Outcome ProgramMachine::judge(uint32_t status) {
 }
 
 Outcome ProgramMachine::if_it_had_its_threads(Outcome outcome) const {
-  const bool too_many =
-      (zygote_->channel().uncontrolled & static_cast<uint32_t>(preload::Uncontrolled::Threads)) != 0;
-  if (!too_many || std::holds_alternative<Exited>(outcome)) return outcome;
+  const auto met = [&](preload::Uncontrolled what) {
+    return (zygote_->channel().uncontrolled & static_cast<uint32_t>(what)) != 0;
+  };
+  if (std::holds_alternative<Exited>(outcome)) return outcome;
+  if (met(preload::Uncontrolled::Missing))
+    return ToolError{fmt::format(
+        "the program joins a thread that it started before main() ({}), which executions do not have, and "
+        "fails when pthread_join() gives ESRCH: let main() start it",
+        names_->place(Place{added_.stable(zygote_->channel().foreign_entry)}))};
+  if (!met(preload::Uncontrolled::Threads)) return outcome;
   return ToolError{fmt::format(
       "the program starts more threads in one execution than slalom can control ({}, counting those "
       "that have ended), and fails when pthread_create() gives EAGAIN: let it do less",

@@ -47,6 +47,9 @@ std::vector<std::string> uncontrolled_in_words(uint32_t bits) {
       "the program uses what slalom does not know of OpenMP (detached tasks, more than 256 kinds of tasks, "
       "more than 16,384 iterations that wait for each other, or 8 counters of one): what is reported there "
       "may be wrong");
+  add(Uncontrolled::Missing,
+      "a thread is joined that was started before main(): executions do not have it, and pthread_join() gave "
+      "ESRCH");
   add(Uncontrolled::Signal, "signals come from outside of the program: when they do is not controlled");
   return words;
 }
