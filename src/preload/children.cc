@@ -52,6 +52,7 @@ void before_exec(bool ours, uint64_t pc) {
 template <typename Call>
 auto wait_for_child(ChildWait wanted, uint64_t pc, Call call) -> decltype(call()) {
   Runtime& rt = runtime();
+  if ((wanted.options & WNOHANG) == 0) rt.let_child_end(wanted);
   const Interruptible waiting(OnSignal::EndsOrRestarts);
   rt.cancel_point(true);
   if (wanted.options & WNOHANG)

@@ -14,8 +14,10 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kMostPolled = 64;
-constexpr long kShort = 20;            // milliseconds
-constexpr long kLong = 2000;           // that a living child may take for what nobody knows it will do
+constexpr long kShort = 20;   // milliseconds
+constexpr long kLong = 2000;  // that a living child may take for what nobody knows it will do
+constexpr long kSoon = 50;    // that one takes to end, if it is not held up
+constexpr uint32_t kMostVainWaits = 5;
 constexpr uint32_t kMostWakes = 1000;  // in an execution, a millisecond each
 
 long real_milliseconds() {
@@ -65,6 +67,19 @@ bool Runtime::await_outside(bool for_long) {
     channel_->waits_outside = endless ? Outside::Endless : Outside::Bounded;
     raw_syscall(SYS_poll, reinterpret_cast<long>(wanted), count, 1);
   }
+}
+
+void Runtime::let_child_end(const ChildWait& wanted) {
+  if (channel_->vain_waits >= kMostVainWaits) return;
+  siginfo_t info = {};
+  for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
+    if (raw_syscall(SYS_waitid, wanted.kind, wanted.id, reinterpret_cast<long>(&info),
+                    wanted.options | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid != 0)
+      return;
+    let_children_run();
+  }
+  ++channel_->vain_waits;
 }
 
 // By one of the program's threads, as far as that is known.

@@ -216,6 +216,9 @@ class Runtime {
   int real_process(int number) const;
   int number_of(int real) const;
   bool has_children() const { return (channel_->uncontrolled & kStartsProcesses) != 0; }  // or had some
+  // Before a wait for one: most end soon, and by themselves, and whether that was before the turn of who
+  // waits should not be a matter of chance.
+  void let_child_end(const ChildWait& wanted);
   // Around a call of libc that waits for these, or for who knows what, outside of the program.
   void set_outside(Outside how) { channel_->waits_outside = how; }
 
