@@ -7,7 +7,11 @@
 namespace slalom::preload {
 namespace {
 
-constexpr uint64_t kOperationTime = 1'000;  // virtual nanoseconds
+// In virtual nanoseconds. Operations are fast, so that code which tries for some microseconds before it waits
+// (libstdc++'s semaphores with a time limit) comes to waiting, where the search takes over; looking at the
+// clock is not, so that loops which wait for time to pass come to an end.
+constexpr uint64_t kOperationTime = 100;
+constexpr uint64_t kClockReadTime = 1'000;
 constexpr uint64_t kRandomSeed = 0x9e3779b97f4a7c15u;
 constexpr uint32_t kClockReads = 64;  // in a row: a loop that waits for time to pass
 
@@ -405,14 +409,14 @@ void Runtime::note_foreign_thread(uint64_t entry) {
   if (channel_->foreign_entry == 0) channel_->foreign_entry = entry;
 }
 
-void Runtime::cancel_point(bool begins) {
-  me().at_cancel_point = begins;
-  if (begins) return;
-  tell(OpKind::CpuUse, agent_object(slot(self())));  // it depends on those who cancel it
 void Runtime::note_missing_thread() {
   if (channel_->foreign_entry != 0) note_uncontrolled(Uncontrolled::Missing);
 }
 
+void Runtime::cancel_point(bool begins) {
+  me().at_cancel_point = begins;
+  if (begins) return;
+  tell(OpKind::CpuUse, agent_object(slot(self())));  // it depends on those who cancel it
   end_if_cancelled();
 }
 
@@ -425,7 +429,7 @@ void Runtime::end_if_cancelled() {
 }
 
 uint64_t Runtime::read_clock(uint64_t pc) {
-  clock_ += kOperationTime;
+  clock_ += kClockReadTime;
   if (++clock_reads_ == kClockReads) pass(OpKind::Yield, pc, true);
   return clock_;
 }

@@ -1,0 +1,141 @@
+"""What everyday programs use, and what once went wrong with it: false findings, places that say nothing, what was never tried."""
+
+import unittest
+
+from support import ProgramTest, line_of
+
+# The owner of a robust mutex ends while it holds it: what it wrote comes before what the next one reads.
+ROBUST = r"""
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+static pthread_mutex_t lock;
+static int value;
+static void *ends(void *unused) {
+  pthread_mutex_lock(&lock);
+  value = 1;
+  return unused;
+}
+static void *uses(void *unused) {
+  if (pthread_mutex_lock(&lock) == EOWNERDEAD) {
+    assert(value == 1);
+    pthread_mutex_consistent(&lock);
+  }
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+int main(void) {
+  pthread_t a, b;
+  pthread_mutexattr_t robust;
+  pthread_mutexattr_init(&robust);
+  pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&lock, &robust);
+  pthread_create(&a, 0, ends, 0);
+  pthread_create(&b, 0, uses, 0);
+  pthread_join(a, 0);
+  pthread_join(b, 0);
+}
+"""
+
+# The future's destructor waits for the task, with the lock that it needs.
+ASYNC = r"""
+#include <future>
+#include <mutex>
+std::mutex lock;
+int count;
+void add() {
+  std::lock_guard held(lock);
+  ++count;
+}
+int main() {
+  std::lock_guard held(lock);
+  auto future = std::async(std::launch::async, add);
+  ++count;
+}  // here
+"""
+
+BEFORE_MAIN = r"""
+#include <mutex>
+#include <thread>
+std::mutex lock;
+struct Service {
+  std::thread thread{[] { std::lock_guard held(lock); }};
+  ~Service() { thread.join(); }
+} service;
+int main() { std::lock_guard held(lock); }
+"""
+
+# Who did not get the semaphore in time has not got it.
+TIME_LIMIT = r"""
+#include <cassert>
+#include <chrono>
+#include <semaphore>
+#include <thread>
+std::counting_semaphore<4> slots(1);
+void use() {
+  const bool got = slots.try_acquire_for(std::chrono::milliseconds(10));
+  assert(got);
+  std::this_thread::yield();
+  slots.release();
+}
+int main() { std::jthread a(use), b(use); }
+"""
+
+# The child has ended when the wait for it begins, or soon: it does not depend on any thread.
+ENDS_SOON = r"""
+#include <assert.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int count, status;
+static void *add(void *unused) {
+  pthread_mutex_lock(&lock);
+  ++count;
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, add, 0);
+  if (fork() == 0) {
+    usleep(8000);
+    _exit(0);
+  }
+  wait(&status);
+  add(0);
+  assert(count == 2);
+  pthread_join(thread, 0);
+}
+"""
+
+
+class Everyday(ProgramTest):
+    def test_a_robust_mutex_orders(self):
+        program = self.build(ROBUST, "robust", flags=["-fsanitize=thread"])
+        for strategy in ("portfolio", "dpor"):
+            result = self.run_json(program, "--strategy", strategy, "--choices", "everywhere", "--schedules", 300)
+            self.assertEqual(result["findings"], [])
+
+    def test_where_an_async_task_is_waited_for(self):
+        [finding] = self.run_json(self.build(ASYNC, "async", ".cc"))["findings"]
+        self.assertEqual(finding["title"], f"deadlock: async.cc:{line_of(ASYNC, '// here')} (main) waits for the end of async task; "
+                                           f"async.cc:{line_of(ASYNC, 'held(lock)')} (add) waits for lock held by main")
+
+    def test_a_thread_of_before_main_is_joined(self):
+        program = self.build(BEFORE_MAIN, "before_main", ".cc")
+        done = self.slalom("run", "--schedules", 10, "--", program, codes=(2,))
+        self.assertIn("joins a thread that it started before main()", done.stdout + done.stderr)
+
+    def test_a_time_limit_of_a_semaphore_is_over(self):
+        program = self.build(TIME_LIMIT, "time_limit", ".cc")
+        [finding] = self.run_json(program, "--strategy", "dfs:limit=2,unfair", "--schedules", 5000)["findings"]
+        self.assertEqual((finding["kind"], finding["replayed"]), ("assertion", "10/10"))
+
+    def test_a_child_that_ends_soon(self):
+        [finding] = self.run_json(self.build(ENDS_SOON, "ends_soon"), "--strategy", "dfs")["findings"]
+        self.assertEqual((finding["kind"], finding["replayed"]), ("assertion", "10/10"))
+
+
+if __name__ == "__main__":
+    unittest.main()
