@@ -18,6 +18,7 @@ bool has_sockets();                                  // any that are no pairs
 int other_name(int descriptor);                      // of the same channel, of one of ours; -1: it has none
 uint64_t object_of(int descriptor);                 // of one of ours; both ends of one channel are one object
 void add_channel(int descriptor);                   // a new one, with one end
+void add_socket(int descriptor);                    // one that is no pair
 uint32_t new_channel();                             // the number of another one
 void set_channel(int descriptor, uint32_t number);  // it is an end of that; 0: of none
 int rename_channel(int from, int to);               // another name for the same one; gives that

@@ -1,7 +1,7 @@
 // Signals that the program sends to itself: by kill, sigqueue and pthread_kill, and by its timers. A handler
 // runs in the thread that the signal was sent to, before that thread's next operation; since the sender's
 // operation may come anywhere between two of the thread's, so may the handler. Threads that wait for signals
-// (sigwait and its kin, pause, sigsuspend) wait for these.
+// (preload/signal_waits.cc) wait for these.
 //
 // What a handler does to the call in which its thread waits is as signal(7) says: it ends with EINTR, always
 // or without SA_RESTART, or goes on; a wait on a condition variable ends, which it may at any time. Signals
@@ -36,26 +36,6 @@ struct Sent {
 constexpr uint32_t kMostSent = 256;
 constinit Sent sent[kMostSent] = {};
 constinit uint32_t sent_count = 0;
-
-// The oldest of that number leaves those that are pending.
-Cause take(uint64_t& pending, uint32_t agent, int signal) {
-  Cause cause;
-  bool found = false;
-  uint32_t kept = 0;
-  pending &= ~bit(signal);
-  for (uint32_t i = 0; i < sent_count; ++i) {
-    const bool same = sent[i].agent == agent && sent[i].signal == signal;
-    if (same && !found) {
-      cause = sent[i].cause;
-      found = true;
-      continue;
-    }
-    if (same) pending |= bit(signal);
-    sent[kept++] = sent[i];
-  }
-  sent_count = kept;
-  return cause;
-}
 
 // True: an interrupted call goes on.
 bool run_handler(int signal, Cause cause) {
@@ -124,47 +104,6 @@ int change_mask(int how, const sigset_t* set, sigset_t* before) {
               ~(bit(SIGKILL) | bit(SIGSTOP));
   run_handlers();
   return 0;
-}
-
-// Until a handler has run.
-int wait_for_handler(uint64_t pc) {
-  Runtime& rt = runtime();
-  rt.cancel_point(true);
-  rt.arrive(OpKind::SemWait, signals_object(rt.slot(rt.self())), pc, Need::Handler);
-  rt.cancel_point(false);
-  return errno = EINTR, -1;
-}
-
-// The signal that came. 0: its time is over; -1: another signal's handler has run.
-int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc, siginfo_t& info) {
-  Runtime& rt = runtime();
-  const uint64_t wanted = bits_of(set);
-  rt.cancel_point(true);
-  const Interruptible call(how);
-  const bool in_time = rt.arrive(unless_limited(OpKind::SemWait, deadline), kSignalObject, pc, Need::Signal,
-                                 &wanted, deadline);
-  rt.cancel_point(false);
-  if (call.ended()) return -1;
-  int signal = 0;
-  if (in_time) {
-    for (uint64_t* pending : {&rt.me().signals, &rt.me().arrived, &rt.arrived()}) {
-      if ((*pending & wanted) == 0) continue;
-      signal = __builtin_ctzll(*pending & wanted) + 1;
-      info = info_of(signal, take(*pending, pending == &rt.arrived() ? kNobody : rt.self(), signal));
-      break;
-    }
-    if (signal == 0) {
-      const timespec now{0, 0};
-      const long taken =
-          raw_syscall(SYS_rt_sigtimedwait, reinterpret_cast<long>(set), reinterpret_cast<long>(&info),
-                      reinterpret_cast<long>(&now), sizeof(uint64_t));
-      signal = taken > 0 ? static_cast<int>(taken) : 0;
-      if (signal > 0) info.si_pid = rt.number_of(info.si_pid);
-    }
-  }
-  rt.tell(in_time ? OpKind::SemWait : OpKind::TimerFire, kSignalObject, 1);
-  rt.retire(!in_time);
-  return signal;
 }
 
 // What a process id stands for, among those that the program was given for itself, its threads and its
@@ -246,6 +185,25 @@ void post(uint64_t& pending, uint32_t agent, int signal, Cause cause) {
   pending |= bit(signal);
 }
 
+Cause take_pending(uint64_t& pending, uint32_t agent, int signal) {
+  Cause cause;
+  bool found = false;
+  uint32_t kept = 0;
+  pending &= ~bit(signal);
+  for (uint32_t i = 0; i < sent_count; ++i) {
+    const bool same = sent[i].agent == agent && sent[i].signal == signal;
+    if (same && !found) {
+      cause = sent[i].cause;
+      found = true;
+      continue;
+    }
+    if (same) pending |= bit(signal);
+    sent[kept++] = sent[i];
+  }
+  sent_count = kept;
+  return cause;
+}
+
 void forget_sent_signals() {
   sent_count = 0;
 }
@@ -257,7 +215,8 @@ void forget_sent_signals() {
   while (const uint64_t signals = rt.deliverable(agent)) {
     const int signal = __builtin_ctzll(signals) + 1;
     const bool own = (agent.arrived & bit(signal)) != 0;
-    const Cause cause = own ? take(agent.arrived, rt.self(), signal) : take(rt.arrived(), kNobody, signal);
+    const Cause cause =
+        own ? take_pending(agent.arrived, rt.self(), signal) : take_pending(rt.arrived(), kNobody, signal);
     restart = run_handler(signal, cause) && restart;
   }
   return restart;
@@ -338,42 +297,6 @@ SLALOM_EXPORT int sigpending(sigset_t* set) noexcept {
   __builtin_memcpy(set, &all, sizeof all);
   return 0;
 }
-SLALOM_EXPORT int pause() {
-  if (!runtime().controls()) return SLALOM_REAL(pause)();
-  const uint64_t pc = SLALOM_PLACE();
-  runtime().pass(OpKind::GoOn, pc, false);  // a handler that runs before the call is none that it waits for
-  return wait_for_handler(pc);
-}
-SLALOM_EXPORT int sigsuspend(const sigset_t* mask) {
-  if (!runtime().controls()) return SLALOM_REAL(sigsuspend)(mask);
-  const MaskDuringCall masked(mask);
-  return wait_for_handler(SLALOM_PLACE());
-}
-
-SLALOM_EXPORT int sigwait(const sigset_t* set, int* signal) {
-  if (!runtime().controls()) return SLALOM_REAL(sigwait)(set, signal);
-  siginfo_t info = {};
-  *signal = wait_for(set, kNever, OnSignal::GoesOn, SLALOM_PLACE(), info);
-  return 0;
-}
-SLALOM_EXPORT int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
-  if (!runtime().controls()) return SLALOM_REAL(sigwaitinfo)(set, info);
-  siginfo_t came = {};
-  const int signal = wait_for(set, kNever, OnSignal::Ends, SLALOM_PLACE(), came);
-  if (signal < 0) return errno = EINTR, -1;
-  if (info != nullptr) *info = came;
-  return signal;
-}
-SLALOM_EXPORT int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* limit) {
-  if (!runtime().controls()) return SLALOM_REAL(sigtimedwait)(set, info, limit);
-  if (!valid(limit)) return errno = EINVAL, -1;
-  siginfo_t came = {};
-  const int signal = wait_for(set, after(*limit), OnSignal::Ends, SLALOM_PLACE(), came);
-  if (signal <= 0) return errno = signal == 0 ? EAGAIN : EINTR, -1;
-  if (info != nullptr) *info = came;
-  return signal;
-}
-
 SLALOM_EXPORT int pthread_kill(pthread_t thread, int signal) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(pthread_kill)(thread, signal);
   return signal_thread(thread, signal, SLALOM_PLACE(), {.code = SI_TKILL});

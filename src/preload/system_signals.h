@@ -30,6 +30,8 @@ inline bool stops(int signal) {
 siginfo_t info_of(int signal, Cause cause);
 // Adds a signal to those that are `pending` for the agent. Only signals for real time queue.
 void post(uint64_t& pending, uint32_t agent, int signal, Cause cause);
+// The oldest of that number leaves those that are pending.
+Cause take_pending(uint64_t& pending, uint32_t agent, int signal);
 void forget_sent_signals();  // of all
 
 // 0, or -1 and errno: as sigaction().
