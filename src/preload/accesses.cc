@@ -115,6 +115,9 @@ uint64_t value_at(const void* address, uint32_t size) {
   if (rt.stops_at_access(pc) || long_run) {
     rt.arrive(op, object_id(address), pc);
     plain_in_a_row = 0;
+  } else if (rt.has_surroundings()) {
+    rt.set_place(pc);
+    rt.tell_surroundings();
   }
   rt.set_place(pc);
   rt.tell_access(op, address, size, value_at(address, size), op == OpKind::Store);

@@ -110,13 +110,17 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
   return is_disturbed() ? disturb(op, object, pc, need, at, deadline, count, can) : can;
 }
 
+void Runtime::tell_surroundings() {
+  if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(self())));
+  if (forks_) tell(OpKind::CpuUse, kForkObject);
+}
+
 // What arrive() does after its turn has come, then.
 bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                       uint32_t count, bool can) {
   Agent& agent = me();
   for (;;) {
-    if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(self())));
-    if (forks_) tell(OpKind::CpuUse, kForkObject);  // a process inherits it, or does not
+    tell_surroundings();
     if (deliverable(agent) == 0) break;
     const bool waited = agent.waited;
     tell_handling(need, deadline);

@@ -73,6 +73,11 @@ class Runtime {
   void tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other, const char* text);
   void tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote,
                    bool weak = false);
+  // That an operation depends on who sends its agent a signal, and on who forks a process that inherits what
+  // it does: arrive() does this, where there is anything to tell. Of what does not arrive, too, since it may
+  // in another execution of the same schedule.
+  bool has_surroundings() const { return has_handlers_ || forks_; }
+  [[gnu::noinline, gnu::cold]] void tell_surroundings();
   void retire(bool yielded = false);
   // A whole operation that needs nothing and concerns nobody.
   void pass(OpKind op, uint64_t pc, bool yielded);
@@ -220,7 +225,7 @@ class Runtime {
   // By a signal, which may have come, or since it may be cancelled anywhere.
   bool is_disturbed() const {
     const Agent& agent = agents_[self()];
-    return has_handlers_ || forks_ || deliverable(agent) != 0 || agent.asynchronous;
+    return has_surroundings() || deliverable(agent) != 0 || agent.asynchronous;
   }
   [[gnu::noinline, gnu::cold]] bool disturb(OpKind op, uint64_t object, uint64_t pc, Need need,
                                             const void* at, uint64_t deadline, uint32_t count, bool can);

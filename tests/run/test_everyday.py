@@ -109,6 +109,34 @@ int main(void) {
 }
 """
 
+# Another thread holds the lock, stopped at an access that is a choice point in a replay, and was none before.
+HELD = r"""
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int count;
+static void handle(int number) { (void)number; }
+static void *add(void *unused) {
+  pthread_mutex_lock(&lock);
+  ++count;
+  ++count;
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  if (HANDLES) signal(SIGUSR1, handle);
+  pthread_create(&thread, 0, add, 0);
+  if (!HANDLES && fork() == 0) _exit(0);
+  assert(pthread_mutex_trylock(&lock) == 0);
+  pthread_mutex_unlock(&lock);
+  pthread_join(thread, 0);
+}
+"""
+
 
 class Everyday(ProgramTest):
     def test_a_robust_mutex_orders(self):
@@ -135,6 +163,12 @@ class Everyday(ProgramTest):
     def test_a_child_that_ends_soon(self):
         [finding] = self.run_json(self.build(ENDS_SOON, "ends_soon"), "--strategy", "dfs")["findings"]
         self.assertEqual((finding["kind"], finding["replayed"]), ("assertion", "10/10"))
+
+    def test_replays_beside_handlers_and_forks(self):
+        for handles in (0, 1):
+            program = self.build(HELD, f"held{handles}", flags=["-fsanitize=thread", f"-DHANDLES={handles}"])
+            [finding] = self.run_json(program)["findings"]
+            self.assertEqual((finding["kind"], finding["replayed"]), ("assertion", "10/10"))
 
 
 if __name__ == "__main__":
