@@ -129,6 +129,12 @@ SLALOM_EXPORT int __libc_start_main(int (*entry)(int, char**, char**), int argc,
   return SLALOM_REAL(__libc_start_main)(entry, argc, argv, init, fini, loader_fini, stack_end);
 }
 
+// libc has it only to be linked into every module, but the sanitizer's library exports it, and programs that
+// are built for that look for it there.
+extern "C" int __cxa_atexit(void (*function)(void*), void* argument, void* module) noexcept;
+SLALOM_EXPORT int atexit(void (*function)()) noexcept {
+  return __cxa_atexit(reinterpret_cast<void (*)(void*)>(function), nullptr, nullptr);
+}
 SLALOM_EXPORT void exit(int status) noexcept {
   if (runtime().controls()) runtime().pass(OpKind::GoOn, SLALOM_PLACE(), false);
   real_exit()(status);

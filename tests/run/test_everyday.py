@@ -137,6 +137,31 @@ int main(void) {
 }
 """
 
+AT_EXIT = r"""
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int over;
+static void finish(void) {
+  pthread_mutex_lock(&lock);
+  over = 1;
+  pthread_mutex_unlock(&lock);
+}
+static void *use(void *unused) {
+  pthread_mutex_lock(&lock);
+  assert(FIXED || !over);
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  atexit(finish);
+  pthread_create(&thread, 0, use, 0);
+  pthread_detach(thread);
+}
+"""
+
 
 class Everyday(ProgramTest):
     def test_a_robust_mutex_orders(self):
@@ -169,6 +194,13 @@ class Everyday(ProgramTest):
             program = self.build(HELD, f"held{handles}", flags=["-fsanitize=thread", f"-DHANDLES={handles}"])
             [finding] = self.run_json(program)["findings"]
             self.assertEqual((finding["kind"], finding["replayed"]), ("assertion", "10/10"))
+
+    def test_what_is_called_at_the_exit(self):
+        for fixed in (0, 1):
+            for option in ("-g", "-fsanitize=thread"):
+                program = self.build(AT_EXIT, "at_exit", flags=[option, f"-DFIXED={fixed}"])
+                result = self.run_json(program, "--schedules", 300)
+                self.assertEqual([finding["kind"] for finding in result["findings"]], [] if fixed else ["assertion"])
 
 
 if __name__ == "__main__":
