@@ -7,6 +7,7 @@ namespace slalom {
 void HappensBefore::build(const Execution& execution) {
   execution_ = &execution;
   table_.clear();
+  overtaken_.clear();
   count_ = 0;
   const auto& choices = execution.choices;
   for (uint32_t i = 0; i < choices.size(); ++i) {
@@ -113,7 +114,6 @@ void HappensBefore::add_without_place(AgentId agent, const uint32_t* clock, std:
 }
 
 void HappensBefore::add_overtaken() {
-  overtaken_.clear();
   limit_touches_.clear();
   for (const Touch& touch : execution_->touches)  // so that they stay where they are
     if (touch.op == OpKind::Wake) limit_touches_.emplace_back();

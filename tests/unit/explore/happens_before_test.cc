@@ -9,7 +9,7 @@ namespace {
 const AgentId kA = AgentId::initial(0), kB = AgentId::initial(1), kC = AgentId::initial(2);
 constexpr ObjectId kX{8}, kY{16}, kM{24}, kCv{32};
 
-// One transition after another; options are not looked at.
+// One transition after another; of the options only those that are said.
 class Written {
  public:
   Written& step(AgentId agent, std::vector<Touch> touches) {
@@ -17,6 +17,7 @@ class Written {
     record.kind = execution_.choices.empty() ? ChoiceKind::Start : ChoiceKind::Running;
     record.taken.agent = agent;
     record.first_touch = static_cast<uint32_t>(execution_.touches.size());
+    record.first_option = static_cast<uint32_t>(execution_.options.size());
     execution_.choices.push_back(record);
     execution_.touches.insert(execution_.touches.end(), touches.begin(), touches.end());
     return *this;
@@ -31,6 +32,11 @@ class Written {
   }
   Written& step(AgentId agent, OpKind op, ObjectId object, uint64_t state = 0, AgentId other = {}) {
     return step(agent, {Touch{object, state, other, op, effect(op)}});
+  }
+  // At the last transition.
+  Written& option(AgentId agent, OpKind op, ObjectId object) {
+    execution_.options.push_back({agent, {op, object, {}}});
+    return *this;
   }
   Written& blocked(AgentId agent, OpKind op, ObjectId object) {
     execution_.blocked.push_back({agent, {op, object, {}}});
@@ -52,6 +58,7 @@ class Written {
     order_.build(execution_);
     return order_;
   }
+  const Execution& execution() const { return execution_; }
 
  private:
   Execution execution_;
@@ -204,15 +211,27 @@ TEST(HappensBefore, DataChoicesBelongToTheirTransition) {
 }
 
 TEST(HappensBefore, MemoryIsReusedWithoutATrace) {
-  Written w, other;
+  Written waits, timed;
+  waits.step(kA, OpKind::Store, kX).step(kB, OpKind::Store, kX).blocked(kC, OpKind::Lock, kM);
+  // A wait with a time limit that another agent ends.
+  timed.step(kA, OpKind::Wait, kCv)
+      .step(kB, {{kCv, 0, {}, OpKind::Signal, Effect::Write}, {kCv, 0, kA, OpKind::Wake, Effect::None}});
+  timed.option(kA, OpKind::TimerFire, kCv).step(kA, OpKind::Store, kX);
   HappensBefore order;
-  Execution first, second;
-  w.step(kA, OpKind::Store, kX).step(kB, OpKind::Store, kX).blocked(kC, OpKind::Lock, kM);
-  other.step(kC, OpKind::Store, kX);
-  EXPECT_EQ(w.races(), "0-1");
-  EXPECT_EQ(other.races(), "");
-  EXPECT_EQ(w.races(), "0-1");
-  EXPECT_EQ(w.order().with_blocked(), 3u);
+  std::vector<uint32_t> races;
+  for (int i = 0; i < 2; ++i) {
+    order.build(waits.execution());
+    EXPECT_EQ(order.with_blocked(), 3u);
+    EXPECT_EQ(order[2].agent, kC);
+    EXPECT_EQ(order.touches(2).size(), 1u);
+    EXPECT_TRUE(order.overtaken().empty());
+    order.races(1, HappensBefore::Ancestors::Immediate, races);
+    EXPECT_EQ(races, std::vector<uint32_t>{0});
+    order.build(timed.execution());
+    EXPECT_EQ(order.with_blocked(), 3u);
+    ASSERT_EQ(order.overtaken().size(), 1u);
+    EXPECT_EQ(order[order.overtaken()[0].limit].agent, kA);
+  }
 }
 
 }  // namespace
