@@ -51,6 +51,7 @@ void LivelockDetector::on_accesses(std::span<const Access> accesses, const Batch
 void LivelockDetector::on_event(const Event& event) {
   if (event.op == OpKind::Wake || event.op == OpKind::Note) return;
   note(Site::of(event), event.object, combine(static_cast<uint64_t>(event.value), event.state));
+  if (event.op == OpKind::TimerFire) state_.newer.waited = true;
   if (event.op != OpKind::Yield) return;
   ++state_.newer.agents[event.agent.raw];
   auto& yields = state_.newer.yields;
@@ -86,7 +87,8 @@ void LivelockDetector::on_end(const Outcome& outcome) {
   const bool fair = std::all_of(limit->enabled.begin(), limit->enabled.end(),
                                 [&](AgentId agent) { return yields.contains(agent.raw); });
   const bool repeats = 2 * state_.last_new.raw <= state_.older.start + state_.last.step.raw;
-  if (!fair && yields.size() == 1 && !yielded) return report_loop(BugKind::GoodSamaritan, false);
+  const bool waited = state_.older.waited || state_.newer.waited;
+  if (!fair && yields.size() == 1 && !yielded && !waited) return report_loop(BugKind::GoodSamaritan, false);
   if (fair && (yielded || repeats)) report_loop(BugKind::Livelock, yielded);
 }
 

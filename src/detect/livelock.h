@@ -44,6 +44,7 @@ struct LivelockState {
     FlatMap<uint64_t> agents;  // how often each yielded
     Tally yields;              // told apart by agent and place
     Tally done;                // by agent, place, operation, object and value; at most kMaxDone
+    bool waited = false;       // somebody, until a time limit: others could have run meanwhile
 
     bool full() const { return done.all.size() == kMaxDone; }
     void clear() {
@@ -51,6 +52,7 @@ struct LivelockState {
       agents.clear();
       yields.clear();
       done.clear();
+      waited = false;
     }
   };
   // Agents that do more different things than this in a window are taken to be getting somewhere.

@@ -230,6 +230,18 @@ Script spinner(bool yields, bool others_enabled) {
   return s;
 }
 
+// A loop around a wait with a time limit, which always runs out first: only the schedule is to blame.
+TEST(GoodSamaritan, IsNotWhoWaits) {
+  Script s;
+  s.load("other", "x", "other:1");
+  for (int i = 0; i < 1000; ++i) {
+    s.access(OpKind::Load, "waiter", "done", "waiter:2");
+    s.event(OpKind::TimerFire, "waiter", "ready", "waiter:3");
+  }
+  s.end(limit(s, {"other", "waiter"}));
+  EXPECT_EQ(s.titles(), Titles{});
+}
+
 TEST(GoodSamaritan, SpinsAloneWithoutYielding) {
   const auto verdicts = spinner(false, true).verdicts();
   ASSERT_EQ(verdicts.size(), 1u);
