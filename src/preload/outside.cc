@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kMostPolled = 64;
 constexpr long kShort = 20;   // milliseconds
 constexpr long kLong = 2000;  // that a living child may take for what nobody knows it will do
-constexpr long kSoon = 50;    // that one takes to end, if it is not held up
+constexpr long kSoon = 100;   // that one takes to end, or to answer, if it is not held up
 constexpr uint32_t kMostVainWaits = 5;
 constexpr uint32_t kMostWakes = 1000;  // in an execution, a millisecond each
 
@@ -77,6 +77,18 @@ void Runtime::let_child_end(const ChildWait& wanted) {
                     wanted.options | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid != 0)
       return;
+    let_children_run();
+  }
+  ++channel_->vain_waits;
+}
+
+void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
+  if (!has_children() || channel_->vain_waits >= kMostVainWaits || count > kMostPolled) return;
+  pollfd asked[kMostPolled];
+  for (uint32_t i = 0; i < count; ++i) asked[i] = wanted[i];
+  for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
+    const bool live = children_live();  // before looking: what the dead did can be seen
+    if (raw_syscall(SYS_poll, reinterpret_cast<long>(asked), count, 0) != 0 || !live) return;
     let_children_run();
   }
   ++channel_->vain_waits;

@@ -83,6 +83,7 @@ int wait_for(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t dead
   Runtime& rt = runtime();
   const Interruptible waiting(OnSignal::Ends);
   rt.me().outside = outside;
+  rt.let_child_answer(wanted, static_cast<uint32_t>(count));
   rt.cancel_point(true);
   // Where one of several is enough, the state of the first says nothing: it can be done anywhere, perhaps.
   const OpKind op = watched.count() > 1 ? OpKind::TryLock : unless_limited(OpKind::SemWait, deadline);

@@ -282,7 +282,7 @@ struct Channel {
 
   // From processes that the program has forked, to the program (preload/shared_signals.cc).
   std::atomic<uint64_t> shared_signals[kMostSharedSignals];
-  uint32_t vain_waits;              // for a child that did not end by itself; in all executions
+  uint32_t vain_waits;              // for a child that did not end, or answer, by itself; in all executions
   std::atomic<uint32_t> strangers;  // there may be signals that are not told
 };
 

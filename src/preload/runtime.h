@@ -132,6 +132,8 @@ class Runtime {
   // Before a wait for one: most end soon, and by themselves, and whether that was before the turn of who
   // waits should not be a matter of chance.
   void let_child_end(const ChildWait& wanted);
+  // The same, before a wait for what it may send.
+  void let_child_answer(const struct pollfd* wanted, uint32_t count);
   // Around a call of libc that waits for these, or for who knows what, outside of the program.
   void set_outside(Outside how) { channel_->waits_outside = how; }
 

@@ -2,7 +2,7 @@
 
 import unittest
 
-from support import ProgramTest, line_of
+from support import ProgramTest, line_of, two_threads
 
 # The owner of a robust mutex ends while it holds it: what it wrote comes before what the next one reads.
 ROBUST = r"""
@@ -163,6 +163,37 @@ int main(void) {
 """
 
 
+# Whether main waits for its child's answer, and gives way to the threads meanwhile, is no matter of chance.
+ANSWERS_SOON = two_threads(
+    """#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int counter, ends[2];
+static int get(void) {
+  pthread_mutex_lock(&lock);
+  int value = counter;
+  pthread_mutex_unlock(&lock);
+  return value;
+}
+static void set(int value) {
+  pthread_mutex_lock(&lock);
+  counter = value;
+  pthread_mutex_unlock(&lock);
+}
+static void ask(void) {
+  assert(pipe(ends) == 0);
+  if (fork() == 0) {
+    assert(write(ends[1], "x", 1) == 1);
+    _exit(0);
+  }
+}
+static void hear(void) {
+  char answer;
+  assert(read(ends[0], &answer, 1) == 1);
+}""",
+    "set(get() + 1);",
+    "assert(counter == 2);").replace("pthread_t a, b;", "pthread_t a, b;\n  ask();").replace("pthread_join(a, 0);", "hear();\n  pthread_join(a, 0);")
+
+
 class Everyday(ProgramTest):
     def test_a_robust_mutex_orders(self):
         program = self.build(ROBUST, "robust", flags=["-fsanitize=thread"])
@@ -187,6 +218,10 @@ class Everyday(ProgramTest):
 
     def test_a_child_that_ends_soon(self):
         [finding] = self.run_json(self.build(ENDS_SOON, "ends_soon"), "--strategy", "dfs")["findings"]
+        self.assertEqual((finding["kind"], finding["replayed"]), ("assertion", "10/10"))
+
+    def test_a_child_that_answers_soon(self):
+        [finding] = self.run_json(self.build(ANSWERS_SOON, "answers_soon"))["findings"]
         self.assertEqual((finding["kind"], finding["replayed"]), ("assertion", "10/10"))
 
     def test_replays_beside_handlers_and_forks(self):
