@@ -89,6 +89,7 @@ void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
   for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
     const bool live = children_live();  // before looking: what the dead did can be seen
     if (raw_syscall(SYS_poll, reinterpret_cast<long>(asked), count, 0) != 0 || !live) return;
+    note_uncontrolled(Uncontrolled::Outside);
     let_children_run();
   }
   ++channel_->vain_waits;
