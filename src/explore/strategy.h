@@ -66,7 +66,7 @@ struct Coverage {
   std::string bound;                  // "preemptions" or "delays", if more of these were left out
   std::optional<uint64_t> completed;  // the largest bound completed
   double estimated_total = 0;         // executions, all told; 0: no estimate
-  double missed = 1;                  // of strategies that sample: how likely is what the statement speaks of
+  double missed = 1;                  // at most: the probability that the statement of a sampling one gives
   std::string statement;              // one sentence for people
 
   std::string in_words() const {  // what was completed: "1 preemption", "2 preemptions"

@@ -42,6 +42,23 @@ TEST(CheckLibrary, WaitForAtomics) {
   EXPECT_EQ(result.executions, 50u);
 }
 
+// It looks some times, and yields, before it sleeps: nobody may come meanwhile.
+TEST(CheckLibrary, AtomicThatNobodyNotifies) {
+  const auto hand_over = [](bool notifies) {
+    return check(options("portfolio", 500), [notifies] {
+      std::atomic<int> number{0};
+      std::thread other([&] { number.wait(0); });
+      number = 1;
+      if (notifies) number.notify_one();
+      other.join();
+    });
+  };
+  EXPECT_TRUE(hand_over(true).ok);
+  const CheckResult forgotten = hand_over(false);
+  ASSERT_FALSE(forgotten.ok);
+  EXPECT_EQ(forgotten.findings.at(0).kind, "deadlock") << forgotten.report;
+}
+
 // A bug is still found, and seen again when it is replayed.
 TEST(CheckLibrary, BarrierForTooMany) {
   const CheckResult result = check(options("random", 50), [] {

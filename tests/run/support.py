@@ -123,3 +123,24 @@ class ErrorTest(ProgramTest):
         result = json.loads(self.slalom("replay", "--json", finding["capsule"], codes=(1 if same else 0,)).stdout)
         self.assertEqual(result["same"], same)
         return result
+
+
+class OpenMpTest(ProgramTest):
+    """Programs with OpenMP's teams, of two threads each."""
+
+    def setUp(self):
+        self.environment = dict(os.environ)
+        os.environ["OMP_NUM_THREADS"] = "2"
+
+    def tearDown(self):
+        os.environ.clear()
+        os.environ.update(self.environment)
+
+    def program(self, text, *flags, seen=False):
+        return self.build(text, flags=["-fopenmp", *flags, *(["-fsanitize=thread"] if seen else [])])
+
+    def search(self, program, *options):
+        result = self.run_json(program, "--out", "", "--no-shrink", *options)
+        self.assertEqual(result["uncontrolled"], [])
+        self.assertEqual(result["trouble"], [])
+        return result

@@ -21,6 +21,7 @@ static void wake(unsigned at, unsigned most) { syscall(SYS_futex, &words[at], FU
 static void move(unsigned from, unsigned to, unsigned value) { syscall(SYS_futex, &words[from], FUTEX_CMP_REQUEUE, 1, 9L, &words[to], value); }
 """
 
+OPTIONS = ("--choices", "everywhere", "--keep-going", "--no-shrink", "--out", "")
 OPERATIONS = ("sleep_on({at}, {value});", "sleep_on({at}, {value});", "wake({at}, 1);", "wake({at}, 9);", "words[{at}] = {value};",
               "words[{at}] = 1;", "seen[{thread}] += words[{at}];", "words[{at}] += 1;", "move({at}, {other}, {value});")
 
@@ -41,6 +42,25 @@ def program(seed):
     return text + "  return words[0] + 3 * words[1] + 9 * (seen[0] + 3 * seen[1] + 9 * seen[2]);\n}\n"
 
 
+# The second word is a lock that hands priorities on: the kernel writes who has it, the other thread reads that.
+LOCK = PROGRAM + r"""
+static void *own(void *unused) {
+  syscall(SYS_futex, &words[1], FUTEX_LOCK_PI, 0, 0, 0, 0);
+  syscall(SYS_futex, &words[1], FUTEX_UNLOCK_PI, 0, 0, 0, 0);
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  (void)sleep_on, (void)wake, (void)move;
+  pthread_create(&thread, 0, own, 0);
+  seen[0] = words[1] != 0;
+  seen[1] = words[1] != 0;
+  pthread_join(thread, 0);
+  return seen[0] + 2 * seen[1];
+}
+"""
+
+
 class DporWords(ProgramTest):
     def compile(self, text, name):
         source = self.folder / (name + ".c")
@@ -48,15 +68,21 @@ class DporWords(ProgramTest):
         subprocess.run([SLALOM, "cc", "-std=c11", "-D_GNU_SOURCE", "-g", "-O1", source, "-o", self.folder / name], check=True)
         return self.folder / name
 
+    def test_the_word_of_a_lock(self):
+        binary = self.compile(LOCK, "lock")
+        for strategy in ("dfs:bound=none,unfair", "dpor"):
+            result = self.run_json(binary, "--strategy", strategy, *OPTIONS)
+            # Each look is before, between or after; the statuses other than 0 are findings.
+            self.assertEqual((result["classes"], len(result["findings"])), (6, 3), strategy)
+
     def test_the_same_ends_and_deadlocks_as_plain_search(self):
-        options = ("--choices", "everywhere", "--keep-going", "--no-shrink", "--out", "")
         deadlocks = 0
         for seed in range(SEEDS):
             text = program(seed)
             with self.subTest(text):
                 binary = self.compile(text, "words")
-                every = self.run_json(binary, "--strategy", "dfs:bound=none,unfair,cache", *options)
-                reduced = self.run_json(binary, "--strategy", "dpor", *options)
+                every = self.run_json(binary, "--strategy", "dfs:bound=none,unfair,cache", *OPTIONS)
+                reduced = self.run_json(binary, "--strategy", "dpor", *OPTIONS)
                 self.assertTrue(every["exhausted"] and reduced["exhausted"])
                 found = [sorted(finding["title"] for finding in result["findings"]) for result in (reduced, every)]
                 self.assertEqual(*found)

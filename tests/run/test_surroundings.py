@@ -65,6 +65,14 @@ class Surroundings(ProgramTest):
         changed = self.command("replay", "--json", capsule, code=0, MODE="secret")
         self.assertEqual(json.loads(changed.stdout)["differences"], [f"the library {self.folder}/libdepends.so has other contents"])
 
+    def test_what_libraries_are_told(self):
+        told = self.build('#include <stdlib.h>\n#include <string.h>\n'
+                          'int main(int count, char **names) { const char *is = getenv(names[1]); return !is || strcmp(is, names[2]) != 0; }',
+                          "told")
+        for name, value in (("QT_NO_CPU_FEATURE", "rdrnd"), ("GOMP_SPINCOUNT", "0"), ("OMP_NUM_THREADS", "4")):
+            self.command("run", "--out", "", "--", told, name, value, code=0)
+            self.command("run", "--out", "", "--", told, name, "7", code=0, **{name: "7"})
+
     def test_a_moved_program(self):
         program = self.build(LOST_UPDATE, name="moves")
         self.slalom("run", "--out", "moved", "--", program, codes=(1,))
