@@ -7,6 +7,7 @@
 #include "machine/toy_builder.h"
 #include "machine/toy_file.h"
 #include "machine/toy_machine.h"
+#include "support/source_dir.h"
 
 namespace slalom {
 namespace {
@@ -28,7 +29,7 @@ std::shared_ptr<const ToyProgram> counters(int64_t agents, int64_t rounds) {
 
 std::shared_ptr<const ToyProgram> example(const std::string& name, int64_t n) {
   return std::make_shared<const ToyProgram>(
-      *load_toy_file(SLALOM_SOURCE_DIR "/examples/toy/" + name + ".toml", {{"n", n}}));
+      *load_toy_file(source_dir() + "/examples/toy/" + name + ".toml", {{"n", n}}));
 }
 
 // The bare machine, stopping only where it must.

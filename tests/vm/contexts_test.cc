@@ -10,6 +10,7 @@
 #include "explore/explorer.h"
 #include "explore/strategies/pct.h"
 #include "explore/strategies/random.h"
+#include "support/source_dir.h"
 #include "vm/boot/kernel_cache.h"
 #include "vm/kernel/kernel_machine.h"
 #include "vm/kernel/kernel_names.h"
@@ -157,7 +158,7 @@ class ContextsTest : public testing::Test {
     Pct pct({.seed = 1, .depth = 3});
     Random random({.seed = 1});
     Strategy& strategy = by == Sampled::Pct ? static_cast<Strategy&>(pct) : random;
-    const Result<KernelTest> test = parse_kernel_test(text, SLALOM_SOURCE_DIR "/tests/vm/x.toml");
+    const Result<KernelTest> test = parse_kernel_test(text, source_dir() + "/tests/vm/x.toml");
     CHECK(test.ok(), "{}", test.error().message);
     Explored all;
     const auto factory = [&]() -> Result<Worker> {

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "explore/explorer.h"
 #include "explore/strategies/pos.h"
+#include "support/source_dir.h"
 #include "vm/boot/kernel_cache.h"
 #include "vm/kernel/kernel_machine.h"
 #include "vm/kernel/kernel_names.h"
@@ -82,7 +83,7 @@ TEST_P(Leases, UntilAConflictChangeNothing) {
   const Result<KernelCache> cache = KernelCache::open();
   if (!cache.ok() || !cache->has(kKernel))
     GTEST_SKIP() << kKernel << " is not in the cache: scripts/fetch-kernel fetches it";
-  const std::string path = std::string(SLALOM_SOURCE_DIR "/") + GetParam() + ".toml";
+  const std::string path = source_dir() + "/" + GetParam() + ".toml";
   const std::vector<uint8_t> text = read_file(path).value();
   const KernelTest test =
       parse_kernel_test({reinterpret_cast<const char*>(text.data()), text.size()}, path).value();

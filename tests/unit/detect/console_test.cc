@@ -7,6 +7,7 @@
 
 #include "detect/console_frames.h"
 #include "detect/console_report.h"
+#include "support/source_dir.h"
 #include "unit/detect/script.h"
 
 namespace slalom::test {
@@ -50,7 +51,7 @@ Titles titles_of(std::string_view text) {
 }
 
 std::string read_golden(const std::string& name) {
-  std::ifstream file(std::string(SLALOM_SOURCE_DIR) + "/tests/golden/console/" + name);
+  std::ifstream file(source_dir() + "/tests/golden/console/" + name);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 

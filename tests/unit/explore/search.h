@@ -12,11 +12,12 @@
 #include "machine/toy_builder.h"
 #include "machine/toy_file.h"
 #include "machine/toy_machine.h"
+#include "support/source_dir.h"
 
 namespace slalom {
 
 inline std::shared_ptr<const ToyProgram> example(const std::string& name, const ToySettings& settings = {}) {
-  Result<ToyProgram> program = load_toy_file(SLALOM_SOURCE_DIR "/examples/toy/" + name + ".toml", settings);
+  Result<ToyProgram> program = load_toy_file(source_dir() + "/examples/toy/" + name + ".toml", settings);
   EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().message);
   return std::make_shared<const ToyProgram>(*std::move(program));
 }

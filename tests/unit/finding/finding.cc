@@ -6,6 +6,7 @@
 
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
+#include "support/source_dir.h"
 #include "unit/base/temporary_directory.h"
 #include "unit/finding/random_finding.h"
 #include "unit/trace/golden.h"
@@ -101,7 +102,7 @@ TEST(Capsule, SavedIsLoaded) {
 
 TEST(Capsule, Version1HasNoStateHash) {
   const auto loaded =
-      load_capsule(std::filesystem::path(SLALOM_SOURCE_DIR) / "tests/golden/formats/v1-capsule.slalom");
+      load_capsule(std::filesystem::path(source_dir()) / "tests/golden/formats/v1-capsule.slalom");
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   Finding expected = sample();
   expected.state_hash = 0;

@@ -1,6 +1,7 @@
 // Program files: what they may say, and what is said about wrong ones.
 #include <fstream>
 
+#include "support/source_dir.h"
 #include "unit/machine/toy_support.h"
 
 namespace slalom::test {
@@ -161,7 +162,7 @@ TEST(ToyFile, MissingFile) {
 
 // The example of the language's documentation is a program, and has the bug that it promises.
 TEST(ToyFile, TheDocumentedExample) {
-  std::ifstream file(SLALOM_SOURCE_DIR "/docs/toy-language.md");
+  std::ifstream file(source_dir() + "/docs/toy-language.md");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   const size_t begin = text.find("```toml\n") + 8;
   const Result<ToyProgram> program =
@@ -175,7 +176,7 @@ TEST(ToyFile, TheDocumentedExample) {
 }
 
 uint64_t executions(const std::string& name, const ToySettings& settings) {
-  ToyMachine machine(*load_toy_file(SLALOM_SOURCE_DIR "/examples/toy/" + name + ".toml", settings));
+  ToyMachine machine(*load_toy_file(source_dir() + "/examples/toy/" + name + ".toml", settings));
   uint64_t exited = 0;
   for (uint64_t seed = 0; seed < 20; ++seed)
     exited += text_of(run(machine, randomly(seed)).outcome) == "exited" ? 1 : 0;
@@ -190,7 +191,7 @@ TEST(ToyFile, TheCountedExamplesRunForEveryN) {
 
 TEST(ToyFile, TheCountedExamplesDoWhatTheySay) {
   const auto last_state = [](const std::string& name, const ToySettings& settings) {
-    ToyMachine machine(*load_toy_file(SLALOM_SOURCE_DIR "/examples/toy/" + name + ".toml", settings));
+    ToyMachine machine(*load_toy_file(source_dir() + "/examples/toy/" + name + ".toml", settings));
     run(machine, go_on);
     return machine.state().cells;
   };

@@ -13,13 +13,14 @@
 #include <sstream>
 
 #include "report/trace_text.h"
+#include "support/source_dir.h"
 #include "unit/report/scene.h"
 
 namespace slalom::test {
 namespace {
 
 std::filesystem::path golden_directory() {
-  return std::filesystem::path(SLALOM_SOURCE_DIR) / "tests/golden/reports";
+  return std::filesystem::path(source_dir()) / "tests/golden/reports";
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/source_dir.h"
 #include "trace/serialise.h"
 
 namespace slalom {
@@ -11,7 +12,7 @@ namespace slalom {
 // with what would have to be in it.
 template <typename T>
 void expect_golden(const char* name, FileKind kind, const T& expected) {
-  const auto path = std::filesystem::path(SLALOM_SOURCE_DIR) / "tests/golden/formats" / name;
+  const auto path = std::filesystem::path(source_dir()) / "tests/golden/formats" / name;
   ByteWriter out;
   encode(out, expected);
   const auto file = read_file(path);
