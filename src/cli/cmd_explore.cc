@@ -38,9 +38,14 @@ void add_explore(CLI::App& app, Run& run) {
   };
   auto a = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand(
-      "explore", "Explore the interleavings of a program and report the ones that break it.");
-  verb->add_option("FILE", a->file, "a toy program (docs/toy-language.md)")->required()->type_name("");
-  verb->add_option("--set", a->settings, "a parameter of the program; may be repeated")
+      "explore", "Explore the interleavings of a kernel test or toy program; report its bugs.");
+  verb->add_option("FILE", a->file,
+                   "a kernel test (docs/howto-kernel-test.md) or a toy program (docs/toy-language.md); for "
+                   "programs there is "
+                   "slalom run, for a piece of C++ slalom::check (docs/howto-check.md)")
+      ->required()
+      ->type_name("");
+  verb->add_option("--set", a->settings, "of a toy program: a parameter; may be repeated")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
   verb->add_option("--stress", a->stress,

@@ -1,5 +1,6 @@
 // slalom run: search the interleavings of an ordinary program for bugs.
 #include <filesystem>
+#include <iostream>
 
 #include "cli/program_target.h"
 #include "cli/search.h"
@@ -52,6 +53,17 @@ Result<Exit> run_program(const RunArguments& arguments) {
   return run_search(target, search);
 }
 
+// Options of slalom among the program's own arguments: it may be that they were meant for slalom.
+void remark_on_options(const CLI::App& verb, const std::vector<std::string>& command) {
+  for (size_t i = 1; i < command.size(); ++i) {
+    const std::string name = command[i].substr(0, command[i].find('='));
+    if (name.starts_with("--") && name.size() > 2 && verb.get_option_no_throw(name) != nullptr)
+      std::cerr << fmt::format(
+          "slalom: {} goes to {}, since it comes after it; options of slalom run come before the program\n",
+          printable(name), printable(command.front()));
+  }
+}
+
 }  // namespace
 
 void add_run(CLI::App& app, Run& run) {
@@ -97,7 +109,12 @@ void add_run(CLI::App& app, Run& run) {
       ->type_name("N")
       ->check(whole_number(1, 86'400));
   verb->footer(search_catalogues);
-  verb->callback([a, &run] { run = [a] { return run_program(*a); }; });
+  verb->callback([a, verb, &run] {
+    run = [a, verb] {
+      remark_on_options(*verb, a->command);
+      return run_program(*a);
+    };
+  });
 }
 
 }  // namespace slalom

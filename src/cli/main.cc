@@ -28,7 +28,7 @@ A first look, with a bug and without:
   slalom explore examples/toy/lost-update.fixed.toml
 
 Exit codes: 0 nothing found, 1 bugs found, 2 wrong usage or environment,
-3 slalom itself failed. Every verb explains itself: slalom explore --help
+3 slalom itself failed. Every verb explains itself: slalom help explore
 )";
 
 int usage_error(const CLI::App& app, const std::string& what) {
@@ -44,6 +44,20 @@ std::string unexpected(const CLI::App& app) {
   if (what.starts_with("-")) return fmt::format("there is no option {}", what);
   if (app.get_subcommands().empty()) return fmt::format("there is no verb \"{}\"", what);
   return fmt::format("one argument too many: {}", what);
+}
+
+// slalom help VERB: the same as slalom VERB --help. slalom help: the tour.
+int help(const CLI::App& app, const std::string& verb) {
+  if (verb.empty()) {
+    std::cout << kTour;
+    return 0;
+  }
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_name() != verb) continue;
+    std::cout << sub->help();
+    return 0;
+  }
+  return usage_error(app, fmt::format("there is no verb \"{}\"", slalom::printable(verb)));
 }
 
 // Started without them, whatever is opened first would be taken for them.
@@ -74,6 +88,7 @@ int main(int argc, char** argv) {
   slalom::add_new(app, run);
   slalom::add_doctor(app, run);
 
+  if (argc > 1 && argv[1] == std::string_view("help")) return help(app, argc > 2 ? argv[2] : "");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -155,9 +155,11 @@ std::string search_catalogues() {
 
 void add_search_options(CLI::App& verb, SearchArguments& a) {
   a.campaign.workers = std::max(1u, std::thread::hardware_concurrency());
-  verb.add_option("--strategy", a.strategy,
-                  fmt::format("how to search; see below (default: {})",
-                              a.strategy.empty() ? "dpor; dfs if the program yields" : a.strategy))
+  verb.add_option(
+          "--strategy", a.strategy,
+          fmt::format("how to search; see below (default: {})",
+                      a.strategy.empty() ? "of a kernel test pos; of a toy program dpor, dfs if it yields"
+                                         : a.strategy))
       ->type_name("S");
   verb.add_option("--seed", a.seed, "of the strategies that sample")
       ->capture_default_str()

@@ -24,6 +24,20 @@ class Help(Case):
                 self.assertTrue(told.stdout.startswith(f"slalom {verb}"), told.stdout)
                 self.assertLessEqual(max(map(len, told.stdout.splitlines())), 80)
 
+    def test_help_is_a_verb_too(self):
+        self.assertEqual(self.expect(0, "help").stdout, self.expect(0).stdout)
+        for verb in VERBS:
+            self.assertEqual(self.expect(0, "help", verb).stdout, self.expect(0, verb, "--help").stdout)
+        unknown = self.expect(2, "help", "exlpore")
+        self.assertIn('there is no verb "exlpore"', unknown.stderr)
+
+    def test_explore_names_each_kind_of_target_and_its_strategy(self):
+        text = " ".join(self.expect(0, "explore", "--help").stdout.split())
+        for words in ["a kernel test (", "a toy program (", "slalom run", "slalom::check",
+                      "(default: of a kernel test pos; of a toy program dpor, dfs if it yields)"]:
+            self.assertIn(words, text)
+        self.assertIn("(default: portfolio)", self.expect(0, "run", "--help").stdout)
+
     def test_help_comes_before_what_is_missing_or_wrong(self):
         self.expect(0, "explore", "--help", "no-such-file.toml")
         self.expect(0, "explore", FIXED, "--help")

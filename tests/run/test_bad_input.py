@@ -2,6 +2,7 @@
 nothing left running."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -102,6 +103,13 @@ class BadInput(unittest.TestCase):
         result, _, errors = self.slalom()
         self.assertEqual(result, 2)
         self.assertIn("COMMAND", errors)
+
+    def test_options_after_the_program_are_remarked_on(self):
+        program = self.build("")
+        meant, _, errors = self.slalom("--", program, "--seed=7", "--own-option", "seed")
+        self.assertEqual(meant, 0, errors)
+        self.assertEqual(re.findall(r"slalom: (\S+) goes to", errors), ["--seed"])
+        self.assertNotIn("goes to", self.slalom("--seed", "7", "--", program, "--own-option")[2])
 
     def test_folder(self):
         self.refused([self.folder], "is a folder")
