@@ -219,10 +219,32 @@ bool bound_reads_both(const Seen& s) {
   return access_failed(s, s.host, start + width / 2, start + width) && only_faults_differ(s);
 }
 
+// CMPS with both operands missing: Intel reads the destination first. AMD reads the source first: for REPE
+// CMPSB on all its CPUs, for every size, repeated or not, on family 26.
+bool source_first(const Seen& s) {
+  switch (s.mnemonic()) {
+    case ZYDIS_MNEMONIC_CMPSB:
+    case ZYDIS_MNEMONIC_CMPSW:
+    case ZYDIS_MNEMONIC_CMPSD:  // the SSE comparison, too
+    case ZYDIS_MNEMONIC_CMPSQ:
+      break;
+    default:
+      return false;
+  }
+  if (s.in.info.meta.category != ZYDIS_CATEGORY_STRINGOP) return false;
+  uint64_t offset = s.host.state.gpr[kRsi];
+  if (s.in.info.address_width < 64) offset &= (uint64_t{1} << s.in.info.address_width) - 1;
+  const uint64_t source = offset + segment_base(s.one, first(s.in).mem.segment);
+  return faulted_on_access(s.guest) && faulted_on_access(s.host) && undone(s, s.host) &&
+         (s.host.vector == 14 ? s.host.address == source : !canonical(source));
+}
+bool single_comparison(const Seen& s) {
+  return source_first(s) && only_faults_differ(s);
+}
+
 // A repeated string instruction that fails. With 32-bit addresses in 64-bit code, Intel clears the upper
 // halves of its registers before anything was done; AMD leaves them. Of a comparison, Intel leaves the flags
-// as they were at first; AMD sets those of the last one that succeeded. CMPSB: Intel reads the destination
-// first, AMD the source.
+// as they were at first; AMD sets those of the last one that succeeded.
 bool repeated(const Seen& s) {
   constexpr uint64_t kRepeats = ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE;
   if (s.in.info.meta.category != ZYDIS_CATEGORY_STRINGOP || !(s.in.info.attributes & kRepeats)) return false;
@@ -239,17 +261,10 @@ bool repeated(const Seen& s) {
            ((guest.flags ^ host.flags) & ~flag::kArithmetic) == 0 &&
            ((guest.flags ^ before.flags) & flag::kArithmetic) == 0;
   };
-  const auto source_missing = [&] {
-    uint64_t offset = host.gpr[kRsi];
-    if (s.in.info.address_width < 64) offset &= (uint64_t{1} << s.in.info.address_width) - 1;
-    const uint64_t source = offset + segment_base(s.one, first(s.in).mem.segment);
-    return s.mnemonic() == ZYDIS_MNEMONIC_CMPSB && faulted_on_access(s.guest) && faulted_on_access(s.host) &&
-           undone(s, s.host) && (s.host.vector == 14 ? s.host.address == source : !canonical(source));
-  };
   return std::all_of(s.found.begin(), s.found.end(), [&](const Difference& one) {
     return (one.what == "rcx" && kept(kRcx)) || (one.what == "rsi" && kept(kRsi)) ||
            (one.what == "rdi" && kept(kRdi)) || (one.what == "flags" && last_flags()) ||
-           (among(one.what, {"exception", "error code", "fault address"}) && source_missing());
+           (among(one.what, {"exception", "error code", "fault address"}) && source_first(s));
   });
 }
 
@@ -338,25 +353,16 @@ bool locked(const Case& one, const Outcome& guest, const Outcome& host,
 }
 
 constexpr bool (*kCorners[])(const Seen&) = {
-    trap_address,
-    short_branch,
-    loop_condition,
-    far_pointer,
-    prefetch_of_register,
-    pause_exchanges,
-    long_double_shift,
-    push_of_segment,
-    pop_of_segment,
-    undefined_with_operands,
-    movsxd_of_word,
-    bound_reads_both,
-    repeated,
-    misaligned_mode,
-    x87_store_to_nowhere,
-    beyond_4gib,
-    call_to_nowhere,
-    offset_not_canonical,
-    return_to_nowhere,
+    trap_address,         short_branch,
+    loop_condition,       far_pointer,
+    prefetch_of_register, pause_exchanges,
+    long_double_shift,    push_of_segment,
+    pop_of_segment,       undefined_with_operands,
+    movsxd_of_word,       bound_reads_both,
+    single_comparison,    repeated,
+    misaligned_mode,      x87_store_to_nowhere,
+    beyond_4gib,          call_to_nowhere,
+    offset_not_canonical, return_to_nowhere,
 };
 
 }  // namespace
