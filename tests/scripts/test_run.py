@@ -56,6 +56,52 @@ class Run(unittest.TestCase):
             self.assertEqual(generated.read_text(), ugly)
             self.assertEqual(run(root, "format", "--check").returncode, 0)
 
+    def run_test(self, ctest="exit 0", skips="exit 0", ci="true"):
+        """Runs ./run test where cmake, ctest and all scripts only print what they are called with; `ctest` and `skips` are
+        shell code for the release tests and for scripts/check-skips."""
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        root = Path(scratch.name)
+        shutil.copy(ROOT / "run", root)
+        tools = {"bin/cmake": "", "bin/ctest": f'case "$*" in *release*junit*) {ctest} ;; *"-C skips"*) exit 8 ;; esac',
+                 "scripts/check-skips": skips}
+        for name in ("bootstrap", "fetch-kernel", "build-modules"):
+            tools[f"scripts/{name}"] = ""
+        for name, script in tools.items():
+            path = root / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f'#!/bin/sh\necho "{path.name} $*"\n{script}\n')
+            path.chmod(0o755)
+        environment = {**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}", "CI": ci}
+        return subprocess.run([root / "run", "test"], capture_output=True, text=True, env=environment, check=False)
+
+    def test_the_times_of_all_phases_are_printed(self):
+        done = self.run_test(ctest="python3 -c 'while __import__(\"time\").process_time() < 1.2: pass'")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        phases = {line[:24].strip(): (number, line[24:].split()) for number, line in enumerate(lines) if re.search(r"\d+ min \d\d s$", line)}
+        self.assertEqual(list(phases), ["release build", "kernel and modules", "sanitized build", "sanitized tests", "release tests"])
+        # Only the last phase's time comes behind the last summary of ctest.
+        last = max(number for number, line in enumerate(lines) if line.startswith("ctest "))
+        self.assertIn("release", lines[last])
+        self.assertEqual([name for name, (number, _) in phases.items() if number > last], ["release tests"])
+        self.assertEqual(len(lines), phases["release tests"][0] + 1)
+        self.assertIn(phases["release tests"][1][-2], ("01", "02", "03"))
+        self.assertEqual(phases["sanitized tests"][1][-4:], ["0", "min", "00", "s"])
+
+    def test_a_failure_is_the_exit_code(self):
+        done = self.run_test(ctest="exit 8")
+        self.assertEqual(done.returncode, 8)
+        self.assertIn("check-skips build/tests.xml", done.stdout)
+        self.assertIn("release tests", done.stdout.splitlines()[-1])
+
+    def test_a_skipped_test_without_a_reason_is_in_the_last_summary(self):
+        done = self.run_test(skips="exit 1")
+        self.assertEqual(done.returncode, 1)
+        calls = [line for line in done.stdout.splitlines() if line.startswith("ctest ")]
+        self.assertIn("-C skips -R ^skips$", calls[-1])
+        self.assertNotIn("-C skips", self.run_test().stdout)
+
 
 if __name__ == "__main__":
     unittest.main()
