@@ -15,6 +15,16 @@ namespace {
 // A place done so often in the windows belongs to the loop, not to the way into it.
 constexpr uint64_t kLooping = 3;
 constexpr size_t kPlacesInTitle = 4;
+// A wait polls few values. A loop over more is taken for a computation whose progress is in registers.
+constexpr size_t kMostPolled = 64;
+// A value that advances by the same stride so often in a row is a counter.
+constexpr uint32_t kStrides = 2;
+
+// Operations that a loop can wait with: they read a value that others may change. Not those that block.
+bool is_read(OpKind op, bool atomically) {
+  return op == OpKind::AtomicLoad || op == OpKind::ReadModifyWrite || op == OpKind::CompareExchange ||
+         op == OpKind::TryLock || (op == OpKind::Load && !atomically);
+}
 
 }  // namespace
 
@@ -37,8 +47,34 @@ inline void LivelockDetector::note(Site site, ObjectId object, uint64_t value) {
     ++known->times;
     return;
   }
+  if (counts(site, object, value)) {
+    state_.newer.counted = true;
+    return;
+  }
   if (state_.older.done.find(what) == nullptr) state_.last_new = site.step;
   state_.newer.done.add(what, site);
+}
+
+// Is this new value one that a counter takes? Notes new addresses on the way.
+bool LivelockDetector::counts(const Site& site, ObjectId object, uint64_t value) {
+  const uint64_t where = combine(site.agent.raw ^ std::rotl(site.pc.raw, 24),
+                                 object.raw * kOpKinds + static_cast<uint64_t>(site.op));
+  LivelockState::Stride* known = state_.newer.places.find(where);
+  if (known == nullptr) {
+    const LivelockState::Stride* before = state_.older.places.find(where);
+    if (before == nullptr) state_.last_new_place = site.step;
+    LivelockState::Stride& added = state_.newer.places[where];
+    if (before == nullptr) {
+      added.value = value;
+      return false;
+    }
+    known = &(added = *before);
+  }
+  const uint64_t stride = value - known->value;
+  known->same = stride != 0 && stride == known->stride ? known->same + 1 : 0;
+  known->stride = stride;
+  known->value = value;
+  return known->same >= kStrides && (site.op == OpKind::Load || site.op == OpKind::Store);
 }
 
 void LivelockDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
@@ -86,10 +122,42 @@ void LivelockDetector::on_end(const Outcome& outcome) {
       std::any_of(yields.begin(), yields.end(), [](auto& entry) { return entry.second > 0; });
   const bool fair = std::all_of(limit->enabled.begin(), limit->enabled.end(),
                                 [&](AgentId agent) { return yields.contains(agent.raw); });
-  const bool repeats = 2 * state_.last_new.raw <= state_.older.start + state_.last.step.raw;
   const bool waited = state_.older.waited || state_.newer.waited;
-  if (!fair && yields.size() == 1 && !yielded && !waited) return report_loop(BugKind::GoodSamaritan, false);
-  if (fair && (yielded || repeats)) report_loop(BugKind::Livelock, yielded);
+  const bool counted = state_.older.counted || state_.newer.counted;
+  const bool repeats = is_old(state_.last_new);
+  if (!fair) {
+    const bool few =
+        state_.older.done.all.size() <= kMostPolled && state_.newer.done.all.size() <= kMostPolled;
+    if (yields.size() == 1 && !yielded && !waited && repeats && few && polls(counted))
+      report_loop(BugKind::GoodSamaritan, false);
+    return;
+  }
+  // Threads whose memory is not seen are judged by what they do besides: by what they lock, or by their
+  // yields.
+  const bool full = state_.older.full() || state_.newer.full();
+  const bool gets_on = yielded ? full || !is_old(state_.last_new_place) : !repeats;
+  if (!gets_on && (!sees_memory() || polls(counted && !yielded))) report_loop(BugKind::Livelock, yielded);
+}
+
+// Not in the latter half of the windows.
+bool LivelockDetector::is_old(Step step) const {
+  return 2 * step.raw <= state_.older.start + state_.last.step.raw;
+}
+
+// Do the windows show an operation with which a loop can wait, done again and again with the same value?
+bool LivelockDetector::polls(bool atomically) const {
+  const auto is_poll = [&](const LivelockState::Repeated& entry) {
+    return entry.times >= kLooping && is_read(entry.first.op, atomically);
+  };
+  return std::ranges::any_of(state_.older.done.all, is_poll) ||
+         std::ranges::any_of(state_.newer.done.all, is_poll);
+}
+
+bool LivelockDetector::sees_memory() const {
+  const auto is_access = [](const LivelockState::Repeated& entry) { return is_memory(entry.first.op); };
+  return state_.older.counted || state_.newer.counted ||
+         std::ranges::any_of(state_.older.done.all, is_access) ||
+         std::ranges::any_of(state_.newer.done.all, is_access);
 }
 
 // The limit was used up by code that does nothing visible: whoever ran last still runs.
@@ -111,15 +179,18 @@ void LivelockDetector::report_silent(const LimitReached& limit) {
 
 void LivelockDetector::report_loop(BugKind kind, bool at_yields) {
   std::map<std::string, LivelockState::Repeated> places;
-  for (const auto* window : {&state_.older, &state_.newer}) {
-    for (const LivelockState::Repeated& entry : (at_yields ? window->yields : window->done).all) {
-      LivelockState::Repeated& place = places[names_.place(entry.first.pc)];
-      if (place.times == 0) place.first = entry.first;
-      place.times += entry.times;
+  const auto add_places = [&](uint64_t at_least) {
+    for (const auto* window : {&state_.older, &state_.newer}) {
+      for (const LivelockState::Repeated& entry : (at_yields ? window->yields : window->done).all) {
+        if (entry.times < at_least) continue;
+        LivelockState::Repeated& place = places[names_.place(entry.first.pc)];
+        if (place.times == 0) place.first = entry.first;
+        place.times += entry.times;
+      }
     }
-  }
-  const auto passing = [](const auto& entry) { return entry.second.times < kLooping; };
-  if (!std::all_of(places.begin(), places.end(), passing)) std::erase_if(places, passing);
+  };
+  add_places(kLooping);
+  if (places.empty()) add_places(1);
 
   Verdict verdict;
   verdict.kind = kind;

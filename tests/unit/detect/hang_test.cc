@@ -1,6 +1,8 @@
 // Deadlock, lost wakeup, livelock and good samaritan, each with a fixed twin.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "unit/detect/script.h"
 
 namespace slalom::test {
@@ -228,6 +230,125 @@ Script spinner(bool yields, bool others_enabled) {
   }
   s.end(others_enabled ? limit(s, {"other", "spinner"}) : limit(s, {"spinner"}));
   return s;
+}
+
+// One thread goes through a loop alone while another one could run.
+Script alone(int rounds, const std::function<void(Script&, int)>& body, bool yields = false) {
+  Script s;
+  s.load("other", "x", "other:1");
+  for (int i = 0; i < rounds; ++i) {
+    body(s, i);
+    if (yields) s.event(OpKind::Yield, "t", "-", "t:9");
+  }
+  s.end(limit(s, {"other", "t"}));
+  return s;
+}
+
+constexpr int kLengths[] = {50, 341, 700, 1024, 2500, 6000};  // wherever the limit falls between two windows
+
+TEST(Progress, NewAddressesAreNoSpin) {
+  for (int rounds : kLengths) {
+    const Script sums = alone(rounds, [](Script& s, int i) {
+      s.access(OpKind::Load, "t", fmt::format("d[{}]", i), "t:1", 8, 5);
+      s.access(OpKind::Store, "t", fmt::format("d[{}]", i + 1), "t:2", 8, 5);
+    });
+    EXPECT_EQ(sums.titles("livelock"), Titles{}) << rounds;
+  }
+}
+
+TEST(Progress, NewValuesAreNoSpin) {
+  for (int rounds : kLengths) {
+    const Script sums = alone(rounds, [](Script& s, int i) {
+      s.access(OpKind::Load, "t", "sum", "t:1", 8, i * i);
+      s.access(OpKind::Store, "t", "sum", "t:2", 8, (i + 1) * (i + 1));
+      s.access(OpKind::AtomicLoad, "t", "flag", "t:3", 8, 0);
+    });
+    EXPECT_EQ(sums.titles("livelock"), Titles{}) << rounds;
+  }
+}
+
+// The bound of the loop is read each time, and does not change.
+TEST(Progress, ALoopThatOnlyCountsIsNoSpin) {
+  for (int rounds : kLengths) {
+    const Script counts = alone(rounds, [](Script& s, int i) {
+      s.access(OpKind::Load, "t", "bound", "t:1", 8, 500'000);
+      s.access(OpKind::Load, "t", "hits", "t:2", 8, i);
+      s.access(OpKind::Store, "t", "hits", "t:2", 8, i + 1);
+    });
+    EXPECT_EQ(counts.titles("livelock"), Titles{}) << rounds;
+  }
+}
+
+TEST(Progress, ALoopThatReadsNothingWaitsForNothing) {
+  const Script stores = alone(3000, [](Script& s, int) { s.access(OpKind::Store, "t", "x", "t:1", 8, 1); });
+  EXPECT_EQ(stores.titles("livelock"), Titles{});
+  const Script locks = alone(3000, [](Script& s, int) { s.lock("t", "m", "t:1").unlock("t", "m", "t:2"); });
+  EXPECT_EQ(locks.titles("livelock"), Titles{});
+}
+
+TEST(Progress, ATableThatIsReadAgainAndAgainIsNoSpin) {
+  const Script reads = alone(3000, [](Script& s, int i) {
+    s.access(OpKind::Load, "t", fmt::format("d[{}]", i % 100), "t:1", 8, 5);
+  });
+  EXPECT_EQ(reads.titles("livelock"), Titles{});
+}
+
+TEST(Progress, SpinsThatCountAreFound) {
+  for (int rounds : kLengths) {
+    const auto spins = [rounds](OpKind load, int64_t stride) {
+      return alone(rounds, [=](Script& s, int i) {
+        s.access(load, "t", "flag", "t:1", 8, 0);
+        if (stride != 0) {
+          s.access(OpKind::Load, "t", "rounds", "t:2", 8, i * stride);
+          s.access(OpKind::Store, "t", "rounds", "t:2", 8, (i + 1) * stride);
+        }
+      });
+    };
+    const Titles found = {"spins without yielding at t:1"};
+    EXPECT_EQ(spins(OpKind::Load, 0).titles("livelock"), found) << rounds;
+    EXPECT_EQ(spins(OpKind::AtomicLoad, 1).titles("livelock"), found) << rounds;
+    EXPECT_EQ(spins(OpKind::CompareExchange, 64).titles("livelock"), found) << rounds;
+    // An accepted miss: this could as well be a loop that ends at a bound.
+    EXPECT_EQ(spins(OpKind::Load, 1).titles("livelock"), Titles{}) << rounds;
+  }
+}
+
+// All that can run do, and yield.
+Script politely(int rounds, const std::function<void(Script&, const std::string&, int)>& body) {
+  Script s;
+  for (int i = 0; i < rounds; ++i)
+    for (const char* who : {"a", "b"}) {
+      body(s, who, i);
+      s.event(OpKind::Yield, who, "-", fmt::format("{}:9", who));
+    }
+  s.end(limit(s, {"a", "b"}));
+  return s;
+}
+
+TEST(Progress, WorkersThatYieldAreNoLivelock) {
+  for (int rounds : kLengths) {
+    const Script fills = politely(rounds, [](Script& s, const std::string& who, int i) {
+      s.access(OpKind::Load, who, "bound", who + ":1", 8, 500'000);
+      s.access(OpKind::Store, who, fmt::format("{}[{}]", who, i), who + ":2", 8, 0);
+    });
+    EXPECT_EQ(fills.titles("livelock"), Titles{}) << rounds;
+    const Script adds = politely(rounds, [](Script& s, const std::string& who, int i) {
+      s.access(OpKind::ReadModifyWrite, who, "hits", who + ":1", 8, 2 * i + (who == "b" ? 1 : 0));
+    });
+    EXPECT_EQ(adds.titles("livelock"), Titles{}) << rounds;
+    const Script waits = politely(rounds, [](Script& s, const std::string& who, int i) {
+      s.access(OpKind::Load, who, "flag", who + ":1", 8, 0);
+      s.access(OpKind::Store, who, "tries " + who, who + ":2", 8, i * i);  // new, but at the same address
+    });
+    if (rounds < 1024) {
+      EXPECT_EQ(waits.titles("livelock"), Titles{"livelock at a:9, b:9"}) << rounds;
+    }
+    const Script counted = politely(rounds, [](Script& s, const std::string& who, int i) {
+      s.access(OpKind::Load, who, "flag", who + ":1", 8, 0);
+      s.access(OpKind::Store, who, "tries " + who, who + ":2", 8, i);
+    });
+    EXPECT_EQ(counted.titles("livelock"), Titles{"livelock at a:9, b:9"}) << rounds;
+  }
 }
 
 // A loop around a wait with a time limit, which always runs out first: only the schedule is to blame.
