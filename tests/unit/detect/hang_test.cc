@@ -46,6 +46,17 @@ TEST(Deadlock, EvidenceIsWhereLocksWereTakenAndAreWaitedFor) {
             "since a:1.");
 }
 
+TEST(Deadlock, ALockIsHeldSinceItWasTakenNotSinceATryInVain) {
+  Script s;
+  s.lock("a", "m1", "a:1").lock("b", "m2", "b:1");
+  s.event(OpKind::TryLock, "a", "m1", "a:2", {1, "", 0});
+  s.end(Deadlocked{
+      {s.waiting("a", OpKind::Lock, "m2", "a:3", {"b"}), s.waiting("b", OpKind::Lock, "m1", "b:2", {"a"})}});
+  EXPECT_EQ(s.verdicts().at(0).detail,
+            "a waits at a:3 (lock) for m2, held by b since b:1. b waits at b:2 (lock) for m1, held by a "
+            "since a:1.");
+}
+
 TEST(Deadlock, FixedTwinEnds) {
   Script s;
   s.lock("a", "m1", "a:1").lock("a", "m2", "a:2").unlock("a", "m2", "a:3").unlock("a", "m1", "a:4");

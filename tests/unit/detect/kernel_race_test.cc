@@ -81,6 +81,22 @@ TEST(KernelRace, BothSidesHaveTheirCallersAndLocks) {
             "cpu1 in m:writer+0x8 <- m:ioctl+0x10; holds 0x77, RCU.\ncpu2 in m:reader+0x8; holds no lock.");
 }
 
+TEST(KernelRace, ALockThatWasTriedInVainIsNotHeld) {
+  for (const bool taken : {true, false}) {
+    Stream s;
+    s.store(0, "m:writer+0x8", kX);
+    s.call(1, "m:ioctl+0x10", "m:reader", 0xffff'c900'0000'7f00);
+    s.event(1, OpKind::TryLock, "m:reader+0x2", 0x77, taken ? 1 : 0, "spin_trylock");
+    s.load(1, "m:reader+0x8", kX);
+    const auto verdicts = s.verdicts();
+    ASSERT_EQ(verdicts.size(), 1u);
+    const std::string& detail = verdicts[0].detail;
+    EXPECT_NE(detail.find(taken ? "holds 0x77." : "holds no lock.", detail.find("cpu2 in")),
+              std::string::npos)
+        << detail;
+  }
+}
+
 TEST(KernelRace, TheKernelsOwnCallersAndStatisticsAreLeftOut) {
   for (const bool internal : {true, false}) {
     Stream s;

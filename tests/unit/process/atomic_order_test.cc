@@ -33,6 +33,12 @@ class Execution {
     order_.add_event(happened(agent, op, object));
     return *this;
   }
+  Execution& tried(uint32_t agent, bool taken) {
+    preload::Record record = happened(agent, OpKind::TryLock, kLock);
+    record.value = taken;
+    order_.add_event(record);
+    return *this;
+  }
   Execution& with(uint32_t agent, OpKind op, uint32_t other) {
     preload::Record record = happened(agent, op, 0);
     record.other = other;
@@ -86,6 +92,11 @@ TEST(AtomicOrder, ALockOrdersWhatIsUnderIt) {
                 .access(2, 'b', true)
                 .conflicting(),
             "abxy");
+}
+
+TEST(AtomicOrder, ALockThatWasTriedInVainOrdersNothing) {
+  EXPECT_EQ(Execution().locked(1, 'a', true).tried(2, true).access(2, 'b', true).conflicting(), "");
+  EXPECT_EQ(Execution().locked(1, 'a', true).tried(2, false).access(2, 'b', true).conflicting(), "ab");
 }
 
 TEST(AtomicOrder, ReadersDoNotOrderEachOther) {
