@@ -256,6 +256,13 @@ TEST(ToyPrimitives, Heap) {
   EXPECT_EQ(result.lines, expected);
 }
 
+// A use after free is a verdict of its own; what it reads must not depend on what was written meanwhile.
+TEST(ToyPrimitives, WhatIsWrittenToFreedMemoryIsNotKept) {
+  ToyBuilder b;
+  b.thread("t", "p = alloc(1); free(p); p[0] = 1; r = p[0]; assert r == 0");
+  EXPECT_EQ(text_of(run(b).outcome), "exited");
+}
+
 TEST(ToyPrimitives, HeapNumbersDoNotDependOnTheSchedule) {
   ToyBuilder b;
   b.shared("a", {.size = 2})
