@@ -99,6 +99,11 @@ bool Pc::attention(unsigned cpu, bool interrupts_enabled) const {
          (devices_.nmi_pending(cpu) && !system_.cpus[cpu]->regs.nmi_blocked) ||
          devices_.signal_pending(cpu) || devices_.next_deadline() < planned_ || power_.has_value() ||
          (others_deliverable_ && others_deliverable(cpu) != *others_deliverable_);
+void Pc::set_task_priority(unsigned cpu, uint8_t value) {
+  system_.cpus[cpu]->others_changed = true;
+  devices_.set_task_priority(cpu, value);
+}
+
 }
 
 bool Pc::runnable(unsigned id) const {

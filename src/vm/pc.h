@@ -168,6 +168,10 @@ class Pc final : public Bus {
   Result<void> put_rest(const Rest& rest);  // without forgetting translations
   bool next_turn();                         // false: nobody can run
   void take_signals();
+  uint8_t task_priority(unsigned cpu) const override {
+    return devices_.local_apic(cpu).state().task_priority;
+  }
+  void set_task_priority(unsigned cpu, uint8_t value) override;
   PcStop stop_for_power();
   void deliver_interrupts(Cpu& cpu);
   bool enter_interrupt(Cpu& cpu, uint8_t vector);

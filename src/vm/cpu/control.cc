@@ -9,8 +9,9 @@
 namespace slalom::vm {
 namespace {
 
-constexpr uint64_t kCr4Known =
-    cr4::kTsd | cr4::kDe | cr4::kPse | cr4::kPae | cr4::kPge | cr4::kOsfxsr | cr4::kOsxmmexcpt | cr4::kMce;
+constexpr uint64_t kCr4Known = cr4::kTsd | cr4::kDe | cr4::kPse | cr4::kPae | cr4::kPge | cr4::kPce |
+                               cr4::kOsfxsr | cr4::kOsxmmexcpt | cr4::kMce;
+constexpr uint64_t kApicEnabled = 1 << 11;  // of IA32_APIC_BASE
 constexpr uint64_t kPhysicalMask = (uint64_t{1} << 40) - 1;
 
 bool write_cr0(Cpu& cpu, uint64_t value) {
@@ -103,12 +104,10 @@ bool write_cr(Cpu& cpu, unsigned number, uint64_t value) {
     }
     case 4:
       return write_cr4(cpu, value);
-    case 8: {
+    case 8:
       if (value > 15) return cpu.raise(kProtection, 0);
-      cpu.system.bus.write(cpu.id, (cpu.system.bus.apic_base(cpu.id) & ~uint64_t{0xfff}) + 0x80, 4,
-                           value << 4);
+      cpu.system.bus.set_task_priority(cpu.id, static_cast<uint8_t>(value << 4));
       return true;
-    }
     default:
       return cpu.raise(kInvalidOpcode);
   }
@@ -223,7 +222,8 @@ void cpuid(const Cpu& cpu, uint32_t leaf, uint32_t, uint32_t out[4]) {
     std::memcpy(&b, s + 4, 4);
     std::memcpy(&c, s + 8, 4);
   };
-  constexpr uint32_t kFeatures = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 |
+  constexpr uint32_t kApic = 1 << 9;
+  constexpr uint32_t kFeatures = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 8 | kApic |
                                  1 << 13 | 1 << 15 | 1 << 16 | 1 << 23 | 1 << 24 | 1 << 25 | 1 << 26;
   switch (leaf) {
     case 0:
@@ -234,6 +234,7 @@ void cpuid(const Cpu& cpu, uint32_t leaf, uint32_t, uint32_t out[4]) {
       out[0] = 0x600;  // family 6
       out[1] = cpu.id << 24 | static_cast<uint32_t>(cpu.system.cpus.size()) << 16;
       out[3] = kFeatures | (cpu.system.cpus.size() > 1 ? 1u << 28 : 0);
+      if (!(cpu.system.bus.apic_base(cpu.id) & kApicEnabled)) out[3] &= ~kApic;
       return;
     case 0x80000000:
       out[0] = 0x80000008;

@@ -34,6 +34,9 @@ class Bus {
   virtual bool write(unsigned cpu, Physical address, unsigned size, uint64_t value) = 0;
   virtual uint64_t apic_base(unsigned cpu) const = 0;
   virtual bool set_apic_base(unsigned cpu, uint64_t value) = 0;
+  // CR8's way to the local APIC's register, which does not ask whether the APIC is enabled.
+  virtual uint8_t task_priority(unsigned cpu) const = 0;
+  virtual void set_task_priority(unsigned cpu, uint8_t value) = 0;
   virtual uint64_t now() const = 0;  // virtual nanoseconds, exact for the last instruction of a block
   // Must the CPU stop before its next instruction: for an interrupt, or since the devices' plans changed?
   virtual bool attention(unsigned cpu, bool interrupts_enabled) const = 0;
@@ -201,9 +204,10 @@ struct Cpu {
   Block** link = nullptr;          // where the block that comes next may be noted
   bool window = false;             // interrupts must be looked at before the next instruction
   bool paused = false;
-  bool interrupted = false;    // the last instruction went through the interrupt table
-  bool switched_task = false;  // the last instruction, even if it faulted then, left another task running
-  bool step_waits = false;     // the last instruction keeps a single step from trapping behind it
+  bool interrupted = false;        // the last instruction went through the interrupt table
+  bool switched_task = false;      // the last instruction, even if it faulted then, left another task running
+  bool step_waits = false;         // the last instruction keeps a single step from trapping behind it
+  bool steps_by_new_flag = false;  // the last instruction traps if it leaves TF set, not if it began so
   Fault fault;
 
   // While observed: see cpu/tap.h.

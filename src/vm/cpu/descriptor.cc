@@ -1,5 +1,6 @@
 #include "vm/cpu/descriptor.h"
 
+#include "vm/cpu/transfer.h"
 #include "vm/memory/mmu.h"
 
 namespace slalom::vm {
@@ -125,6 +126,20 @@ bool load_segment(Cpu& cpu, SegmentName name, uint16_t selector) {
   return true;
 }
 
+namespace {
+
+// In long mode, descriptors of an LDT or a task have sixteen bytes: a base of 64 bits, and a second type
+// field, which must be zero.
+bool check_wide_base(Cpu& cpu, const Descriptor& descriptor, uint16_t selector) {
+  if (!cpu.long_mode()) return true;
+  const bool has_second_type = ((descriptor.high >> 40) & 31) != 0;
+  if (has_second_type || !is_canonical(descriptor.segment(selector).base))
+    return cpu.raise(kProtection, selector & 0xfffc);
+  return true;
+}
+
+}  // namespace
+
 bool load_ldt(Cpu& cpu, uint16_t selector) {
   const uint16_t code = selector & 0xfffc;
   if (code == 0) {
@@ -135,6 +150,7 @@ bool load_ldt(Cpu& cpu, uint16_t selector) {
   if (!read_system_descriptor(cpu, selector, kProtection, descriptor)) return false;
   if (!descriptor.is_system() || descriptor.type() != 2) return cpu.raise(kProtection, code);
   if (!descriptor.present()) return cpu.raise(kNotPresent, code);
+  if (!check_wide_base(cpu, descriptor, selector)) return false;
   cpu.regs.ldtr = descriptor.segment(selector);
   return true;
 }
@@ -148,6 +164,7 @@ bool load_task(Cpu& cpu, uint16_t selector) {
   if (!descriptor.is_system() || (type != 9 && (type != 1 || cpu.long_mode())))
     return cpu.raise(kProtection, code);
   if (!descriptor.present()) return cpu.raise(kNotPresent, code);
+  if (!check_wide_base(cpu, descriptor, selector)) return false;
   descriptor.low |= uint64_t{2} << 40;  // busy
   const uint8_t byte = static_cast<uint8_t>(descriptor.low >> 40);
   if (!store_system(cpu, descriptor.address + 5, 1, &byte)) return false;

@@ -316,7 +316,7 @@ Exit Cpu::run(uint64_t instructions) {
       block = next;
       left -= next->count;
       leave = Leave::Block;
-      interrupted = step_waits = switched_task = false;
+      interrupted = step_waits = steps_by_new_flag = switched_task = false;
       const Op* op = next->ops;
 #if SLALOM_CHAINING
       op->handler(*this, op);
@@ -361,7 +361,8 @@ Exit Cpu::run(uint64_t instructions) {
       break;
     }
     // INT n drops the pending step.
-    if (steps && leave == Leave::Block && !interrupted && !step_waits) deliver_trap();
+    const bool traps = steps_by_new_flag ? (regs.rflags & flag::kTrap) != 0 : steps;
+    if (traps && leave == Leave::Block && !interrupted && !step_waits) deliver_trap();
     if (stop_behind) {
       exit = Exit::Access;
       break;

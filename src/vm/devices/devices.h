@@ -77,6 +77,9 @@ class Devices {
   // The APIC base register (MSR 1b). False: a base or mode that is not implemented.
   uint64_t read_apic_base(unsigned cpu) const;
   bool write_apic_base(unsigned cpu, uint64_t value);
+  void set_task_priority(unsigned cpu, uint8_t value) {
+    interrupts_.set_task_priority(cpu, value);
+  }  // by CR8
 
   Time next_deadline() const { return next_deadline_; }
   const LocalApic& local_apic(unsigned cpu) const { return interrupts_.local(cpu); }

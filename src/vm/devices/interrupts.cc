@@ -103,6 +103,11 @@ void Interrupts::set_local_enabled(unsigned cpu, bool enabled) {
   refresh();
 }
 
+void Interrupts::set_task_priority(unsigned cpu, uint8_t value) {
+  local_[cpu].set_task_priority(value);
+  refresh();
+}
+
 void Interrupts::deliver_to(LocalApic& target, const ApicMessage& message) {
   switch (message.delivery) {
     case Delivery::Fixed:

@@ -57,6 +57,7 @@ class Interrupts {
   bool local_read(Time now, unsigned cpu, unsigned offset, uint32_t& value);
   bool local_write(Time now, unsigned cpu, unsigned offset, uint32_t value);
   void set_local_enabled(unsigned cpu, bool enabled);
+  void set_task_priority(unsigned cpu, uint8_t value);
   bool local_enabled(unsigned cpu) const { return local_[cpu].state().enabled; }
 
   // The timers of the local APICs.

@@ -88,6 +88,11 @@ void LocalApic::set_enabled(bool enabled) {
   refresh();
 }
 
+void LocalApic::set_task_priority(uint8_t value) {
+  state_.task_priority = value;
+  refresh();
+}
+
 uint8_t LocalApic::processor_priority() const {
   const int serving = highest(state_.in_service);
   const uint8_t service = serving < 0 ? 0 : static_cast<uint8_t>(serving & 0xf0);

@@ -69,6 +69,7 @@ class LocalApic {
   };
   Effect write(Time now, unsigned offset, uint32_t value);
   void set_enabled(bool enabled);
+  void set_task_priority(uint8_t value);
 
   bool is_target(bool logical, uint8_t destination) const;
   bool accepts_interrupts() const { return state_.enabled && (state_.spurious & kSoftwareEnable) != 0; }

@@ -56,6 +56,8 @@ class Guest::NoBus final : public Bus {
   bool write(unsigned, Physical, unsigned, uint64_t) override { return false; }
   uint64_t apic_base(unsigned) const override { return 0xfee00800; }
   bool set_apic_base(unsigned, uint64_t) override { return false; }
+  uint8_t task_priority(unsigned) const override { return 0; }
+  void set_task_priority(unsigned, uint8_t) override {}
   uint64_t now() const override { return 0; }
   bool attention(unsigned, bool) const override { return false; }
 };

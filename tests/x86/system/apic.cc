@@ -221,6 +221,53 @@ void others() {
   check("started again", wait(finished, 1), 1);
 }
 
+bool cpuid_has_apic() {
+  uint32_t a = 1, b, c, d;
+  asm volatile("cpuid" : "+a"(a), "=b"(b), "=c"(c), "=d"(d));
+  return (d >> 9) & 1;
+}
+word read_cr8() {
+  word value;
+  asm volatile("mov %%cr8, %0" : "=r"(value));
+  return value;
+}
+void write_cr8(word value) {
+  asm volatile("mov %0, %%cr8" ::"r"(value));
+}
+
+// The last test: QEMU enables no APIC again.
+void disabled() {
+  constexpr uint64_t kEnable = 0x800;
+  check("CPUID: an APIC", cpuid_has_apic(), 1);
+  write_cr8(7);
+  write_msr(0x1b, read_msr(0x1b) & ~kEnable);
+  check("disabled: the base register says so", read_msr(0x1b) & kEnable, 0);
+  check("disabled: CPUID has no APIC", cpuid_has_apic(), 0);
+  check("disabled: CR8 is as it was", read_cr8(), 7);
+  write_cr8(13);
+  check("disabled: CR8 can be written", read_cr8(), 13);
+  if (under_slalom()) check("disabled: no registers in memory", apic(kTaskPriority), 0xffffffff);
+  // The PIC's interrupts reach the CPU itself then, whatever the priority.
+  arrived = 0;
+  hooks[kLow] = [](Frame*) {
+    ++arrived;
+    out8(0x20, 0x20);
+  };
+  out8(0x20, 0x11);
+  out8(0x21, kLow);
+  out8(0x21, 4);
+  out8(0x21, 1);
+  out8(0x21, 0xfe);
+  one_shot(3000);
+  while (arrived == 0) asm volatile("sti; hlt; cli");
+  check("disabled: the PIC interrupts", arrived, 1);
+  out8(0x21, 0xff);
+  if (!under_slalom()) return;
+  write_msr(0x1b, read_msr(0x1b) | kEnable);
+  check("enabled again: CPUID has an APIC", cpuid_has_apic(), 1);
+  check("enabled again: its task priority is CR8", apic(kTaskPriority), 0xd0);
+}
+
 }  // namespace
 
 void run_tests() {
@@ -230,4 +277,5 @@ void run_tests() {
   non_maskable();
   io_apic();
   if (cpu_count() > 1) others();
+  disabled();
 }

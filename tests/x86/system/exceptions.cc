@@ -224,6 +224,23 @@ void privileged() {
   write_cr4(read_cr4() & ~word{4});
 }
 
+// CPUID promises no performance counters, so RDPMC has no valid index.
+void performance_counters() {
+  const Function read_first = [] { asm volatile("xor %%ecx, %%ecx; rdpmc" ::: "eax", "ecx", "edx"); };
+  check_trap("RDPMC in ring 3 without CR4.PCE", attempt_user(read_first), GP, 0);
+  write_cr4(read_cr4() | 0x100);
+  check("CR4.PCE can be set", read_cr4() & 0x100, 0x100);
+  if (under_slalom()) {  // QEMU has no RDPMC: #UD where CR4.PCE or ring 0 allows it
+    check_trap("RDPMC in ring 3 with CR4.PCE: no such counter", attempt_user(read_first), GP, 0);
+    check_trap("RDPMC in ring 0: no such counter", attempt(read_first), GP, 0);
+    check_trap("RDPMC in ring 0: no such index", attempt([] {
+                 asm volatile("mov $0x40000000, %%ecx; rdpmc" ::: "eax", "ecx", "edx");
+               }),
+               GP, 0);
+  }
+  write_cr4(read_cr4() & ~word{0x100});
+}
+
 void control_registers() {
   if (under_slalom()) {  // QEMU checks none of these
     check_trap("#GP CR0: PG without PE", attempt([] { write_cr0((read_cr0() | 0x80000000) & ~word{1}); }), GP,
@@ -368,6 +385,7 @@ void run_tests() {
   software_interrupts();
   undefined();
   privileged();
+  performance_counters();
   control_registers();
   fpu();
   if (under_slalom()) alignment();  // QEMU has no #AC

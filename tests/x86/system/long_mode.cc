@@ -231,6 +231,91 @@ void system_calls() {
     check_trap("LSTAR must be canonical", attempt([] { write_msr(0xc0000082, 0x800000000000); }), GP, 0);
 }
 
+extern "C" char stepped_return[];
+
+unsigned steps;
+word step_at[4], step_cs[4];
+void note_step(Frame* frame) {
+  if (steps < 4) step_at[steps] = frame->ip, step_cs[steps] = frame->cs & 0xffff;
+  ++steps;
+}
+
+// After SYSCALL and SYSRET a single step traps by the trap flag that they leave.
+void single_steps() {
+  write_msr(0xc0000082, address_of(system_entry));
+  noted[5] = 0;
+  hooks[DB] = note_step;
+  const Function call = [] {
+    asm volatile(
+        "pushf; orl $0x100, (%%rsp); popf; syscall; .globl stepped_return; stepped_return: pushf; "
+        "andl $~0x100, (%%rsp); popf; nop" ::
+            : "rax", "rcx", "r11", "memory", "cc");
+  };
+  steps = 0;
+  write_msr(0xc0000084, 0x4701);
+  check_trap("single steps over SYSCALL that masks TF", attempt_user(call), kNone);
+  check("... the first trap is behind it", step_at[0], address_of(stepped_return));
+  check("... in ring 3", step_cs[0], kUserCode64);
+  check("... then one for each instruction", steps, 4);
+  check("... R11 has TF", noted[1] & 0x100, 0x100);
+  check("... the kernel does not", noted[4] & 0x100, 0);
+  steps = 0;
+  write_msr(0xc0000084, 0x4601);
+  check_trap("single steps over SYSCALL that leaves TF", attempt_user(call), kNone);
+  check("... the first trap is at the kernel's entry", step_at[0], address_of(system_entry));
+  check("... in ring 0", step_cs[0], kKernelCode);
+  write_msr(0xc0000084, 0x4701);
+  steps = 0;
+  check_trap("SYSRET that sets TF", attempt([] {
+               asm volatile("mov %0, %%rsp; mov $landing, %%ecx; mov $0x102, %%r11d; sysretq" ::"r"(
+                                user_stack_top - 64)
+                            : "rcx", "r11", "memory");
+             }),
+             kNone);
+  check("... traps before the next instruction", step_at[0], address_of(landing));
+  check("... in ring 3", step_cs[0], kUserCode64);
+  steps = 0;
+  check_trap("SYSRET that clears TF", attempt([] {
+               asm volatile(
+                   "mov %0, %%rsp; mov $landing, %%ecx; mov $2, %%r11d; pushf; orl $0x100, (%%rsp); popf; "
+                   "sysretq" ::"r"(user_stack_top - 64)
+                   : "rcx", "r11", "memory");
+             }),
+             kNone);
+  check("... does not trap", steps, 0);
+  hooks[DB] = nullptr;
+}
+
+// LTR and LLDT read sixteen bytes. QEMU checks nothing of the second eight.
+void system_descriptors() {
+  constexpr unsigned kFreeTask = 0x89, kLocalTable = 0x82;
+  uint64_t* const entry = gdt + kFree / 8;
+  const auto set = [entry](unsigned access, uint64_t upper) {
+    entry[0] = descriptor(0x1000, 103, access, 0);
+    entry[1] = upper;
+  };
+  const Function load_task = [] { asm volatile("ltr %w0" ::"r"(kFree) : "memory"); };
+  const Function load_ldt = [] { asm volatile("lldt %w0" ::"r"(kFree) : "memory"); };
+  if (under_slalom()) {
+    set(kFreeTask, 0x8000);
+    check_trap("LTR: base not canonical", attempt(load_task), GP, kFree);
+    check("... the task is not busy", entry[0] & uint64_t{2} << 40, 0);
+    set(kFreeTask, uint64_t{9} << 40);
+    check_trap("LTR: second type not zero", attempt(load_task), GP, kFree);
+    set(kLocalTable, 0xffff7fff);
+    check_trap("LLDT: base not canonical", attempt(load_ldt), GP, kFree);
+    set(kLocalTable, uint64_t{2} << 40);
+    check_trap("LLDT: second type not zero", attempt(load_ldt), GP, kFree);
+  }
+  set(kLocalTable, 0xffff8000);
+  check_trap("LLDT: base in the upper half", attempt(load_ldt), kNone);
+  set(kFreeTask, 0xffff8000);
+  check_trap("LTR: base in the upper half", attempt(load_task), kNone);
+  check("... the task is busy", entry[0] & uint64_t{2} << 40, uint64_t{2} << 40);
+  asm volatile("lldt %w0" ::"r"(0));
+  load_tables();
+}
+
 void gs_base() {
   static word one = 111, two = 222;
   write_msr(0xc0000101, reinterpret_cast<word>(&one));
@@ -326,6 +411,8 @@ void run_tests() {
   gates();
   interrupt_returns();
   system_calls();
+  single_steps();
+  system_descriptors();
   gs_base();
   compatibility_mode();
 }

@@ -62,12 +62,9 @@ const Op* mov_from_cr(Cpu& cpu, const Op* op) {
     case 4:
       value = cpu.regs.cr4;
       break;
-    case 8: {
-      uint64_t tpr = 0;
-      cpu.system.bus.read(cpu.id, (cpu.system.bus.apic_base(cpu.id) & ~uint64_t{0xfff}) + 0x80, 4, tpr);
-      value = (tpr >> 4) & 15;
+    case 8:
+      value = cpu.system.bus.task_priority(cpu.id) >> 4;
       break;
-    }
     default:
       return raise(cpu, op, kInvalidOpcode);
   }
@@ -155,6 +152,11 @@ const Op* rdtsc(Cpu& cpu, const Op* op) {
   set<uint32_t>(cpu, kRax, static_cast<uint32_t>(value));
   set<uint32_t>(cpu, kRdx, static_cast<uint32_t>(value >> 32));
   return done(cpu, op);
+}
+
+// There are no counters, so no index names one.
+const Op* rdpmc(Cpu& cpu, const Op* op) {
+  return raise(cpu, op, kProtection, 0);
 }
 
 const Op* cpuid_op(Cpu& cpu, const Op* op) {
@@ -248,6 +250,14 @@ Segment flat_segment(uint16_t selector, bool code, bool is_long, unsigned dpl) {
           .limit = 0xffffffff};
 }
 
+// SYSCALL and SYSRET end here. Other instructions trap by the trap flag that they began with. These trap by
+// the one that they leave: a kernel that masks TF is not entered with a trap, and SYSRET completes the step
+// of a program's SYSCALL.
+const Op* leave_by_new_flags(Cpu& cpu, uint64_t target) {
+  cpu.steps_by_new_flag = true;
+  return leave_for_interrupts(cpu, target);
+}
+
 const Op* syscall(Cpu& cpu, const Op* op) {
   if (!(cpu.regs.efer & efer::kSce)) return raise(cpu, op, kInvalidOpcode);
   const uint16_t selector = static_cast<uint16_t>((cpu.regs.star >> 32) & 0xfffc);
@@ -256,7 +266,7 @@ const Op* syscall(Cpu& cpu, const Op* op) {
     cpu.set_rflags(cpu.rflags() & ~(flag::kInterrupt | flag::kResume | flag::kVm86));
     set_code_segment(cpu, flat_segment(selector, true, false, 0), 0);
     set_segment(cpu, kSs, flat_segment(static_cast<uint16_t>(selector + 8), false, false, 0));
-    return leave_for_interrupts(cpu, static_cast<uint32_t>(cpu.regs.star));
+    return leave_by_new_flags(cpu, static_cast<uint32_t>(cpu.regs.star));
   }
   cpu.tell({.kind = CpuEvent::Kind::SystemCall,
             .pc = cpu.gpr(kRip) + op->offset,
@@ -270,7 +280,7 @@ const Op* syscall(Cpu& cpu, const Op* op) {
   cpu.set_rflags((flags & ~cpu.regs.sfmask) | flag::kFixed);
   set_code_segment(cpu, flat_segment(selector, true, true, 0), 0);
   set_segment(cpu, kSs, flat_segment(static_cast<uint16_t>(selector + 8), false, false, 0));
-  return leave_for_interrupts(cpu, target);
+  return leave_by_new_flags(cpu, target);
 }
 
 const Op* sysret(Cpu& cpu, const Op* op) {
@@ -291,7 +301,7 @@ const Op* sysret(Cpu& cpu, const Op* op) {
   const uint16_t code = static_cast<uint16_t>((to_64bit ? selector + 16 : selector) | 3);
   set_code_segment(cpu, flat_segment(code, true, to_64bit, 3), 3);
   set_segment(cpu, kSs, flat_segment(static_cast<uint16_t>((selector + 8) | 3), false, false, 3));
-  return leave_for_interrupts(cpu, target);
+  return leave_by_new_flags(cpu, target);
 }
 
 // --- selection ---
@@ -351,6 +361,8 @@ Handler pick(Instruction& in, Op& op) {
       return wrmsr;
     case ZYDIS_MNEMONIC_RDTSC:
       return rdtsc;
+    case ZYDIS_MNEMONIC_RDPMC:
+      return rdpmc;
     case ZYDIS_MNEMONIC_CPUID:
       return cpuid_op;
     case ZYDIS_MNEMONIC_INVLPG:

@@ -99,6 +99,8 @@ class NoBus : public Bus {
   uint64_t now() const override { return 0; }
   uint64_t apic_base(unsigned) const override { return 0; }
   bool set_apic_base(unsigned, uint64_t) override { return false; }
+  uint8_t task_priority(unsigned) const override { return 0; }
+  void set_task_priority(unsigned, uint8_t) override {}
   bool attention(unsigned, bool) const override { return false; }
 };
 
