@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "finding/finding_json.h"
 #include "vm/boot/boot.h"
+#include "vm/cpu/backtrace.h"
 #include "vm/gdb/natural_run.h"
 #include "vm/gdb/server.h"
 #include "vm/snapshot/snapshot_file.h"
@@ -70,6 +71,8 @@ std::string_view stop_name(vm::PcStop stop) {
       return "power-off";
     case vm::PcStop::Reset:
       return "reset";
+    case vm::PcStop::Shutdown:
+      return "triple fault";
     case vm::PcStop::Exit:
       return "exit";
     case vm::PcStop::Idle:
@@ -95,7 +98,9 @@ std::string_view stop_sentence(vm::PcStop stop) {
     case vm::PcStop::PowerOff:
       return "the guest switched itself off";
     case vm::PcStop::Reset:
-      return "the guest asked to be restarted, or a CPU gave up";
+      return "the guest asked to be restarted";
+    case vm::PcStop::Shutdown:
+      return "a CPU gave up after a triple fault";
     case vm::PcStop::Exit:
       return "the guest ended";
     case vm::PcStop::Idle:
@@ -118,6 +123,20 @@ std::string grouped(uint64_t number) {
   std::string text = fmt::format("{}", number);
   for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
   return text;
+}
+
+// What a CPU could not handle when it gave up, in the order in which it came.
+nlohmann::ordered_json faults_json(const vm::Cpu& cpu) {
+  nlohmann::ordered_json faults = nlohmann::ordered_json::array();
+  for (const vm::RaisedFault& raised : cpu.last_faults) {
+    nlohmann::ordered_json one = {{"exception", vm::exception_name(raised.fault.vector)},
+                                  {"vector", raised.fault.vector}};
+    if (raised.fault.has_code) one["error_code"] = raised.fault.code;
+    one["rip"] = fmt::format("{:#x}", raised.rip);
+    one["cr2"] = fmt::format("{:#x}", raised.cr2);
+    faults.push_back(std::move(one));
+  }
+  return faults;
 }
 
 struct HashAt {
@@ -234,7 +253,10 @@ class BootSession {
       std::cerr << "slalom: " << pc_.trouble() << "  Please report this with the lines above.\n";
       return Exit::Internal;
     }
-    return stop == vm::PcStop::Exit && pc_.exit_code() != 0 ? Exit::Findings : Exit::Clean;
+    if (stop == vm::PcStop::Shutdown) return Exit::Findings;
+    // The guest's own, as QEMU passes it on: the meaning of its numbers is the guest's.
+    if (stop == vm::PcStop::Exit) return static_cast<Exit>(pc_.exit_code() & 0xff);
+    return Exit::Clean;
   }
 
   Result<Exit> report(vm::PcStop stop, double seconds) {
@@ -243,7 +265,10 @@ class BootSession {
     std::string each;
     for (unsigned i = 0; i < pc_.cpu_count(); ++i)
       each += fmt::format("{}{}", i == 0 ? "" : " + ", grouped(pc_.cpu(i).regs.retired));
-    std::cerr << fmt::format("\n{}: {}\n", machine_.kernel, stop_sentence(stop));
+    std::cerr << fmt::format("\n{}: {}", machine_.kernel, stop_sentence(stop));
+    if (stop == vm::PcStop::Exit) std::cerr << fmt::format(" with exit code {}", pc_.exit_code() & 0xff);
+    std::cerr << "\n";
+    if (stop == vm::PcStop::Shutdown) std::cerr << pc_.trouble();
     std::cerr << fmt::format("  instructions  {}\n", each);
     std::cerr << fmt::format("  virtual time  {:.3f} s\n", static_cast<double>(pc_.time()) * 1e-9);
     std::cerr << fmt::format("  speed         {:.0f} million instructions a second, {:.2f} s in all\n",
@@ -262,7 +287,11 @@ class BootSession {
         {"kernel", machine_.kernel}, {"identity", machine_.identity},     {"stop", stop_name(stop)},
         {"instructions", cpus},      {"virtual_nanoseconds", pc_.time()}, {"hashes", hashes},
         {"console", output_}};
-    if (stop == vm::PcStop::Exit) json["exit_code"] = pc_.exit_code();
+    if (stop == vm::PcStop::Exit) json["exit_code"] = pc_.exit_code() & 0xff;
+    if (const vm::Cpu* cpu = pc_.gave_up()) {
+      json["cpu"] = cpu->id;
+      json["faults"] = faults_json(*cpu);
+    }
     std::cout << json_text(json);
     return outcome(stop);
   }

@@ -275,12 +275,23 @@ PcStop Pc::run(uint64_t instructions) {
     if ((state_.quantum == 0 || parked(state_.current) || !runnable(state_.current)) && !next_turn()) {
       const uint64_t deadline = devices_.next_deadline();
       if (deadline == ~uint64_t{0}) return PcStop::Idle;
+PcStop Pc::stop_for_shutdown(Cpu& cpu) {
+  trouble_ = describe_shutdown(cpu) + describe_place(cpu);
+  return PcStop::Shutdown;
+}
+
+const Cpu* Pc::gave_up() const {
+  for (const auto& cpu : system_.cpus)
+    if (cpu->regs.activity == Activity::Shutdown) return cpu.get();
+  return nullptr;
+}
+
       state_.time = std::max(state_.time, deadline);
       continue;
     }
     Cpu& cpu = *system_.cpus[state_.current];
     deliver_interrupts(cpu);
-    if (cpu.regs.activity == Activity::Shutdown) return PcStop::Reset;
+    if (cpu.regs.activity == Activity::Shutdown) return stop_for_shutdown(cpu);
     if (cpu.leave == Leave::Unknown) {
       trouble_ = describe_trouble(cpu);
       return PcStop::Unknown;
@@ -322,7 +333,7 @@ std::optional<PcStop> Pc::stop_for(Cpu& cpu, Exit exit) {
   if (!asked && exit != Exit::Shutdown && exit != Exit::Unknown && exit != Exit::Place &&
       exit != Exit::Access)
     return std::nullopt;
-  if (exit == Exit::Shutdown) return PcStop::Reset;
+  if (exit == Exit::Shutdown) return stop_for_shutdown(cpu);
   if (exit == Exit::Unknown) {
     trouble_ = describe_trouble(cpu);
     return PcStop::Unknown;

@@ -31,7 +31,8 @@ struct PcOptions {
 enum class PcStop : uint8_t {
   Budget,    // ran what it was given
   PowerOff,  // the guest switched itself off
-  Reset,     // the guest asked to be started again, or a CPU gave up (triple fault)
+  Reset,     // the guest asked to be started again
+  Shutdown,  // a CPU gave up (triple fault): Cpu::last_faults, and Pc::trouble() in words
   Exit,      // the guest ended with a code (debug exit port)
   Idle,      // every CPU waits for an interrupt that no device will send
   Unknown,   // something that is not implemented: Pc::trouble() tells
@@ -104,10 +105,11 @@ class Pc final : public Bus {
   Cpu& cpu(unsigned i) { return *system_.cpus[i]; }
   Ram& ram() { return *ram_; }
   Devices& devices() { return devices_; }
-  uint64_t executed() const { return state_.executed; }  // instructions of all CPUs
-  uint64_t time() const { return state_.time; }          // virtual nanoseconds
-  const std::string& trouble() const { return trouble_; }
-  int exit_code() const { return exit_code_; }  // after PcStop::Exit
+  uint64_t executed() const { return state_.executed; }    // instructions of all CPUs
+  uint64_t time() const { return state_.time; }            // virtual nanoseconds
+  const std::string& trouble() const { return trouble_; }  // after PcStop::Unknown or Shutdown
+  const Cpu* gave_up() const;                              // after PcStop::Shutdown
+  int exit_code() const { return exit_code_; }             // after PcStop::Exit
 
   // Of everything the guest can observe: all RAM, registers and devices.
   uint64_t state_hash();
@@ -180,6 +182,7 @@ class Pc final : public Bus {
   uint32_t others_deliverable(unsigned id) const;  // CPUs to which interrupts could be
   std::string describe_trouble(Cpu& cpu) const;
 
+  PcStop stop_for_shutdown(Cpu& cpu);
   std::unique_ptr<Ram> ram_;
   Devices devices_;
   System system_;

@@ -47,6 +47,7 @@ Result<void> Pc::put_rest(const Rest& rest) {
     cpu.set_cpl(rest.privileges[i]);
     cpu.registers_changed();
     cpu.leave = Leave::Block;
+    cpu.last_faults.clear();
     cpu.moved();
     cpu.transfer = 0;
     cpu.came_from = cpu.last_stack = 0;

@@ -27,6 +27,26 @@ std::string instruction_text(const Cpu& cpu, uint64_t rip, std::span<const uint8
 
 }  // namespace
 
+std::string exception_name(uint8_t vector) {
+  static constexpr const char* kExceptions[] = {"#DE", "#DB", "NMI", "#BP", "#OF", "#BR", "#UD",
+                                                "#NM", "#DF", "",    "#TS", "#NP", "#SS", "#GP",
+                                                "#PF", "",    "#MF", "#AC", "#MC", "#XM"};
+  const bool known = vector < std::size(kExceptions) && *kExceptions[vector] != 0;
+  return known ? kExceptions[vector] : fmt::format("exception {:#x}", vector);
+}
+
+std::string describe_shutdown(const Cpu& cpu) {
+  std::string out = fmt::format("CPU {} gave up after a triple fault\n", cpu.id);
+  for (const RaisedFault& raised : cpu.last_faults) {
+    const bool first = &raised == &cpu.last_faults.front();
+    out +=
+        fmt::format("  {}{}", first ? "" : "while that was delivered: ", exception_name(raised.fault.vector));
+    if (raised.fault.has_code) out += fmt::format(" with error code {:#x}", raised.fault.code);
+    out += fmt::format(" at rip {:#x}, cr2 {:#x}\n", raised.rip, raised.cr2);
+  }
+  return out;
+}
+
 std::string describe_place(const Cpu& cpu) {
   const Registers& r = cpu.regs;
   const uint64_t rip = r.gpr[kRip];

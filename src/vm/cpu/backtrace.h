@@ -8,5 +8,8 @@
 namespace slalom::vm {
 
 std::string describe_place(const Cpu& cpu);
+// After a triple fault: Cpu::last_faults, a line each.
+std::string describe_shutdown(const Cpu& cpu);
+std::string exception_name(uint8_t vector);  // "#PF"
 
 }  // namespace slalom::vm

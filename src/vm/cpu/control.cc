@@ -262,6 +262,7 @@ void Cpu::reset(bool power_on) {
   const auto xmm = regs.xmm;
   const uint32_t mxcsr = regs.mxcsr;
   regs = Registers{};
+  last_faults.clear();
   regs.retired = retired;
   regs.tsc_offset = offset;
   if (!power_on) {  // INIT keeps these

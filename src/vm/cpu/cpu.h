@@ -71,6 +71,13 @@ enum Vector : uint8_t {
   kSimd = 19,
 };
 
+// A fault as it was raised: for the report of a triple fault.
+struct RaisedFault {
+  Fault fault;
+  uint64_t rip = 0;
+  uint64_t cr2 = 0;
+};
+
 // Why the handlers stopped going on.
 enum class Leave : uint8_t {
   Block,    // at the end of a block, with rip set
@@ -212,6 +219,9 @@ struct Cpu {
 
   // While observed: see cpu/tap.h.
   Tap* tap = nullptr;
+  // The faults that made the CPU shut down, in their order: each but the first came while the one before, or
+  // the double fault that it made, was delivered. Three or four; empty before that.
+  std::vector<RaisedFault> last_faults;
   bool recording = false;     // accesses go the slow way
   uint64_t quiet = 0;         // how near to the stack pointer they are not recorded
   bool aligned_only = false;  // the same, since alignment is checked

@@ -1,4 +1,6 @@
 // Interrupts and exceptions: from a vector through the IDT to the first instruction of the handler.
+#include <utility>
+
 #include "vm/cpu/descriptor.h"
 #include "vm/cpu/handlers/stack.h"
 #include "vm/cpu/task.h"
@@ -137,6 +139,7 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
 
 void Cpu::deliver_fault() {
   Fault first = fault;
+  std::vector<RaisedFault> raised;  // in the rare case that there are several
   for (int attempt = 0;; ++attempt) {
     const uint64_t rip = gpr(kRip);  // another task's, if the fault before went through a task gate
     if (first.vector == kPageFault) regs.cr2 = first.address;
@@ -151,8 +154,11 @@ void Cpu::deliver_fault() {
     }
     if (leave == Leave::Unknown) return;
     const Fault second = fault;
+    if (raised.empty()) raised.push_back({first, rip, regs.cr2});
+    raised.push_back({second, rip, second.vector == kPageFault ? second.address : regs.cr2});
     if (first.vector == kDoubleFault || attempt == 3) {
       regs.activity = Activity::Shutdown;
+      last_faults = std::move(raised);
       return;
     }
     const bool makes_double =

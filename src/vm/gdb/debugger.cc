@@ -80,6 +80,7 @@ std::optional<DebugStop> Debugger::advance_to(uint64_t executed) {
         return watch_stop();
       case PcStop::PowerOff:
       case PcStop::Reset:
+      case PcStop::Shutdown:
       case PcStop::Exit:
       case PcStop::Idle:
       case PcStop::Unknown:

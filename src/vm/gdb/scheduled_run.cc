@@ -98,6 +98,7 @@ std::optional<PcStop> ScheduledRun::go(uint64_t most) {
     case PcStop::Access:
     case PcStop::PowerOff:
     case PcStop::Reset:
+    case PcStop::Shutdown:
     case PcStop::Exit:
     case PcStop::Idle:
     case PcStop::Unknown:

@@ -24,7 +24,9 @@ std::string_view end_sentence(PcStop stop) {
     case PcStop::PowerOff:
       return "The guest switched itself off";
     case PcStop::Reset:
-      return "The guest asked to be restarted, or a CPU gave up";
+      return "The guest asked to be restarted";
+    case PcStop::Shutdown:
+      return "A CPU gave up after a triple fault";
     case PcStop::Exit:
       return "The guest ended";
     case PcStop::Idle:

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/little_endian.h"
+#include "vm/cpu/backtrace.h"
 #include "vm/kernel/kernel_machine.h"
 #include "vm/memory/guest_memory.h"
 #include "vm/memory/record.h"
@@ -133,6 +134,8 @@ Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventS
     if (state_.dying && state_.dying_since == 0) state_.dying_since = instructions();
     if (why == PcStop::Unknown)
       stop = finish(ToolError{pc.trouble()});
+    else if (why == PcStop::Shutdown)
+      stop = finish(triple_fault());
     else if (state_.failure)
       stop = fail();
     else if (state_.reported || (state_.dying && instructions() - state_.dying_since > kLastWords) ||
@@ -292,6 +295,18 @@ Stop KernelMachine::end_of_test() {
                         {},
                         {},
                         state_.checked ? check_failed(*state_.checked) : "the check has ended the machine"});
+}
+
+// Some kernels restart so after a panic; then the console says more.
+Outcome KernelMachine::triple_fault() const {
+  if (state_.dying) return Exited{};
+  const Cpu& cpu = *machine_.pc->gave_up();
+  std::string faults;
+  for (const RaisedFault& raised : cpu.last_faults) {
+    faults += fmt::format("{}{}", faults.empty() ? "" : ", then ", exception_name(raised.fault.vector));
+    if (raised.fault.vector == kPageFault) faults += fmt::format(" (cr2 {:#x})", raised.cr2);
+  }
+  return Faulted{Faulted::Kind::Crash, agent(cpu.id), Place{cpu.regs.gpr[kRip]}, "triple fault: " + faults};
 }
 
 LimitReached KernelMachine::limit_reached() const {

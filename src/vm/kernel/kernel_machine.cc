@@ -270,6 +270,8 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
     case PcStop::Reset:
     case PcStop::Exit:
       return finish(Exited{});
+    case PcStop::Shutdown:
+      return finish(triple_fault());
     case PcStop::Unknown:
       return finish(ToolError{pc.trouble()});
     case PcStop::Idle:

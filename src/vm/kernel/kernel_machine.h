@@ -216,6 +216,7 @@ class KernelMachine final : public Machine,
   Stop last_words();  // the kernel has begun to report its end, and does nothing else any more
   Stop fail();        // as SLALOM_FAIL said
   LimitReached limit_reached() const;
+  Outcome triple_fault() const;
   void note_part(uint64_t part, std::string_view end);
   bool stops() const { return inputs_.stop && inputs_.stop(); }
   Stop run(uint32_t lease);

@@ -4,7 +4,8 @@
 //
 // Every program runs twice, once in one go and once in slices of many sizes: console, end and state hashes
 // must be the same. Without --expect its lines must be "ok ..." and the last one "done N". --stop names
-// another end than the debug exit port with code 0 (which, as QEMU's, makes 1 of it): reset, idle.
+// another end than the debug exit port with code 0 (which, as QEMU's, makes 1 of it): reset, idle,
+// "triple fault".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,6 +43,8 @@ std::string stop_text(Pc& pc, PcStop stop) {
       return "power-off";
     case PcStop::Reset:
       return "reset";
+    case PcStop::Shutdown:
+      return "triple fault";
     case PcStop::Exit:
       return fmt::format("exit {}", pc.exit_code());
     case PcStop::Idle:

@@ -26,7 +26,7 @@ def main():
         done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=100, check=False)
         text = console.read_text(errors="replace").replace("\r", "")
     print(text, end="")
-    wanted = 0 if options.stop == "reset" else 1  # the debug exit port makes 1 of 0
+    wanted = 0 if options.stop in ("reset", "triple fault") else 1  # the debug exit port makes 1 of 0
     if done.returncode != wanted:
         sys.exit(f"PROBLEM: QEMU ended with {done.returncode}, not {wanted}")
     if options.expect:
