@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <mutex>
@@ -135,16 +136,18 @@ class Borrowed final : public Machine {
 };
 
 // What a capsule holds of a kernel test: where its file was (paths in it are relative to that), what the
-// machine was made from, the scopes that were given instead of the file's own, and the file itself.
+// machine was made from, the version of slalom's virtual machine, the scopes that were given instead of the
+// file's own, and the test file itself.
 struct Content {
   std::string origin, machine;
+  unsigned version = vm::kMachineVersion;
   std::vector<std::string> scope;  // by --scope
   std::string text;
 };
 std::string to_text(const Content& content) {
   const std::string scope = fmt::format("{}", fmt::join(content.scope, " "));
-  return fmt::format("{}\n{}{}{}\n{}", content.origin, content.machine, scope.empty() ? "" : " ", scope,
-                     content.text);
+  return fmt::format("{}\n{}.{}{}{}\n{}", content.origin, content.machine, content.version,
+                     scope.empty() ? "" : " ", scope, content.text);
 }
 Result<Content> parse_content(const std::string& text) {
   const size_t first = text.find('\n');
@@ -153,6 +156,16 @@ Result<Content> parse_content(const std::string& text) {
   Content content{.origin = text.substr(0, first), .text = text.substr(second + 1)};
   std::istringstream words(text.substr(first + 1, second - first - 1));
   words >> content.machine;
+  // The first version of the machine had no number.
+  const size_t dot = content.machine.find('.');
+  content.version = 1;
+  if (dot != std::string::npos) {
+    const std::string number = content.machine.substr(dot + 1);
+    content.machine.resize(dot);
+    const char* const end = number.data() + number.size();
+    if (std::from_chars(number.data(), end, content.version).ptr != end)
+      return error("the capsule holds no kernel test");
+  }
   for (std::string one; words >> one;) content.scope.push_back(one);
   return content;
 }
@@ -225,6 +238,11 @@ std::string input_trouble(const vm::KernelTest& test, const Outcome& outcome) {
 // A content without a machine is not yet a capsule's.
 Result<OpenKernelTest> make_kernel_target(const Content& content) {
   const std::string &origin = content.origin, &expected_machine = content.machine;
+  if (content.version != vm::kMachineVersion)
+    return error(
+        "{}: the capsule was made with version {} of slalom's virtual machine, and this is version {}, which "
+        "boots another way, so that the schedule would lead elsewhere; explore {} again",
+        origin, content.version, vm::kMachineVersion, origin);
   TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(content.text, origin));
   TRY_ASSIGN(const std::vector<std::string> wanted, scope_of(test, content.scope));
   const bool shows = is_terminal(STDERR_FILENO);
@@ -307,8 +325,10 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
     stable->give_back(std::move(one));
   }
   opened.make_kernel_machine = [stable] { return stable->take(); };
-  target.id =
-      make_target("kernel", test.name, to_text({origin, prepared->content, content.scope, content.text}));
+  target.id = make_target(
+      "kernel", test.name,
+      to_text(
+          {.origin = origin, .machine = prepared->content, .scope = content.scope, .text = content.text}));
   target.make_machine = [stable](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
     TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, stable->take());
     one->recognise({.locks = use.locks, .memory = use.memory});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "vm/cpu/backtrace.h"
 #include "vm/cpu/blocks.h"
 #include "vm/cpu/descriptor.h"
@@ -11,8 +12,12 @@ namespace slalom::vm {
 namespace {
 
 // Short enough that a CPU which waits for another one in a loop does not wait long, long enough that changing
-// turns costs nothing.
-constexpr uint32_t kQuantum = 20'000;
+// turns costs nothing. A fixed length could keep step with a loop of the guest: the other CPU would then find
+// a lock taken at each of its turns.
+uint32_t turn_length(uint64_t executed) {
+  constexpr uint32_t kShortest = 10'000, kSpread = 20'000;
+  return kShortest + static_cast<uint32_t>(mix(executed) % kSpread);
+}
 
 Segment flat(uint16_t selector, bool code, bool is_long) {
   return {.selector = selector,
@@ -36,7 +41,7 @@ Pc::Pc(const PcOptions& options, std::unique_ptr<Ram> ram)
       system_(*ram_, *this) {
   for (unsigned i = 0; i < options.cpus; ++i) system_.cpus.push_back(std::make_unique<Cpu>(system_, i));
   for (const auto& cpu : system_.cpus) cpu->reset(true);
-  state_.quantum = kQuantum;
+  begin_turn(0);
 }
 
 Pc::~Pc() = default;
@@ -94,16 +99,16 @@ bool Pc::write(unsigned cpu, Physical address, unsigned size, uint64_t value) {
   return devices_.mmio_write(now(), cpu, address, size, value);
 }
 
-bool Pc::attention(unsigned cpu, bool interrupts_enabled) const {
-  return (interrupts_enabled && devices_.interrupt_pending(cpu)) ||
-         (devices_.nmi_pending(cpu) && !system_.cpus[cpu]->regs.nmi_blocked) ||
-         devices_.signal_pending(cpu) || devices_.next_deadline() < planned_ || power_.has_value() ||
-         (others_deliverable_ && others_deliverable(cpu) != *others_deliverable_);
 void Pc::set_task_priority(unsigned cpu, uint8_t value) {
   system_.cpus[cpu]->others_changed = true;
   devices_.set_task_priority(cpu, value);
 }
 
+bool Pc::attention(unsigned cpu, bool interrupts_enabled) const {
+  return (interrupts_enabled && devices_.interrupt_pending(cpu)) ||
+         (devices_.nmi_pending(cpu) && !system_.cpus[cpu]->regs.nmi_blocked) ||
+         devices_.signal_pending(cpu) || devices_.next_deadline() < planned_ || power_.has_value() ||
+         (others_deliverable_ && others_deliverable(cpu) != *others_deliverable_);
 }
 
 bool Pc::runnable(unsigned id) const {
@@ -118,13 +123,17 @@ void Pc::park(unsigned cpu, bool parked) {
   state_.parked = parked ? state_.parked | 1u << cpu : state_.parked & ~(1u << cpu);
 }
 
+void Pc::begin_turn(unsigned cpu) {
+  state_.current = cpu;
+  state_.quantum = turn_length(state_.executed);
+}
+
 bool Pc::next_turn() {
   const unsigned count = cpu_count();
   for (unsigned step = 1; step <= count; ++step) {
     const unsigned candidate = (state_.current + step) % count;
     if (parked(candidate) || !runnable(candidate)) continue;
-    state_.current = candidate;
-    state_.quantum = kQuantum;
+    begin_turn(candidate);
     return true;
   }
   return false;
@@ -266,15 +275,6 @@ PcStop Pc::stop_for_power() {
   return event.kind == PowerEvent::Kind::Exit ? PcStop::Exit : PcStop::Reset;
 }
 
-PcStop Pc::run(uint64_t instructions) {
-  const uint64_t target = state_.executed + instructions;
-  while (state_.executed < target) {
-    if (devices_.next_deadline() <= state_.time) devices_.advance(state_.time);
-    take_signals();
-    if (power_) return stop_for_power();
-    if ((state_.quantum == 0 || parked(state_.current) || !runnable(state_.current)) && !next_turn()) {
-      const uint64_t deadline = devices_.next_deadline();
-      if (deadline == ~uint64_t{0}) return PcStop::Idle;
 PcStop Pc::stop_for_shutdown(Cpu& cpu) {
   trouble_ = describe_shutdown(cpu) + describe_place(cpu);
   return PcStop::Shutdown;
@@ -286,6 +286,15 @@ const Cpu* Pc::gave_up() const {
   return nullptr;
 }
 
+PcStop Pc::run(uint64_t instructions) {
+  const uint64_t target = state_.executed + instructions;
+  while (state_.executed < target) {
+    if (devices_.next_deadline() <= state_.time) devices_.advance(state_.time);
+    take_signals();
+    if (power_) return stop_for_power();
+    if ((state_.quantum == 0 || parked(state_.current) || !runnable(state_.current)) && !next_turn()) {
+      const uint64_t deadline = devices_.next_deadline();
+      if (deadline == ~uint64_t{0}) return PcStop::Idle;
       state_.time = std::max(state_.time, deadline);
       continue;
     }
@@ -300,7 +309,7 @@ const Cpu* Pc::gave_up() const {
     const uint64_t budget = std::min<uint64_t>(state_.quantum, target - state_.executed);
     const Exit exit = run_slice(cpu, budget);
     state_.quantum -= static_cast<uint32_t>(std::min<uint64_t>(cpu.executed(), state_.quantum));
-    if (exit == Exit::Paused) state_.quantum = 0;
+    if (exit == Exit::Paused || cpu.ends_turn) state_.quantum = 0;
     if (const auto stop = stop_for(cpu, exit)) {
       if (system_.tap != nullptr) system_.tap->flush();
       return *stop;
@@ -344,10 +353,7 @@ std::optional<PcStop> Pc::stop_for(Cpu& cpu, Exit exit) {
 PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   Cpu& cpu = *system_.cpus[id];
   CHECK(cpu.regs.activity == Activity::Running, "CPU {} cannot run", id);
-  if (state_.current != id) {
-    state_.current = id;
-    state_.quantum = kQuantum;
-  }
+  if (state_.current != id) begin_turn(id);
   const uint64_t target =
       options.instructions > ~state_.executed ? ~uint64_t{0} : state_.executed + options.instructions;
   cpu.passes = options.passes;

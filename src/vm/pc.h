@@ -1,8 +1,9 @@
 // Pc: the whole virtual machine: CPUs, memory and devices, one CPU running at a time.
 //
 // Time is a function of executed instructions. Left alone, CPUs take turns: each runs for a quantum, or until
-// it halts or pauses. Who runs, and for how long, depends on the machine's state only, never on how run() is
-// called, so that a run in slices equals one in one go.
+// it halts, pauses, or fails the same exchange with memory several times. Quanta vary, so that no loop of a
+// guest keeps step with them. Who runs, and for how long, depends on the machine's state only, never on how
+// run() is called, so that a run in slices equals one in one go.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,11 @@
 #include "vm/memory/ram.h"
 
 namespace slalom::vm {
+
+// Goes up when the machine would go on differently from the same state: an instruction or a device that was
+// wrong, another order of turns. A changed list of fields shows by itself (layout_hash). Snapshots of another
+// version are made anew; kernel capsules of another version are refused.
+inline constexpr unsigned kMachineVersion = 2;
 
 inline constexpr uint64_t kNanosecondsPerInstruction = 8;
 inline constexpr uint64_t kTscKhz = 1'000'000;  // one tick a nanosecond
@@ -162,6 +168,10 @@ class Pc final : public Bus {
   bool write(unsigned cpu, Physical address, unsigned size, uint64_t value) override;
   uint64_t apic_base(unsigned cpu) const override { return devices_.read_apic_base(cpu); }
   bool set_apic_base(unsigned cpu, uint64_t value) override { return devices_.write_apic_base(cpu, value); }
+  uint8_t task_priority(unsigned cpu) const override {
+    return devices_.local_apic(cpu).state().task_priority;
+  }
+  void set_task_priority(unsigned cpu, uint8_t value) override;
   uint64_t now() const override;
   bool attention(unsigned cpu, bool interrupts_enabled) const override;
 
@@ -169,12 +179,10 @@ class Pc final : public Bus {
   Pc(const PcOptions& options, std::unique_ptr<Ram> ram);
   Result<void> put_rest(const Rest& rest);  // without forgetting translations
   bool next_turn();                         // false: nobody can run
+  void begin_turn(unsigned cpu);
   void take_signals();
-  uint8_t task_priority(unsigned cpu) const override {
-    return devices_.local_apic(cpu).state().task_priority;
-  }
-  void set_task_priority(unsigned cpu, uint8_t value) override;
   PcStop stop_for_power();
+  PcStop stop_for_shutdown(Cpu& cpu);
   void deliver_interrupts(Cpu& cpu);
   bool enter_interrupt(Cpu& cpu, uint8_t vector);
   Exit run_slice(Cpu& cpu, uint64_t instructions);
@@ -182,7 +190,6 @@ class Pc final : public Bus {
   uint32_t others_deliverable(unsigned id) const;  // CPUs to which interrupts could be
   std::string describe_trouble(Cpu& cpu) const;
 
-  PcStop stop_for_shutdown(Cpu& cpu);
   std::unique_ptr<Ram> ram_;
   Devices devices_;
   System system_;

@@ -82,6 +82,7 @@ struct RaisedFault {
 enum class Leave : uint8_t {
   Block,    // at the end of a block, with rip set
   Fault,    // an op raised Cpu::fault
+  Turn,     // behind an op, before stopped_at: the CPU's turn ends there
   Replay,   // an op must run in a block of its own
   Unknown,  // an op stands for something not implemented
   Place,    // a hook wants to stop before its instruction
@@ -94,6 +95,7 @@ enum class Exit : uint8_t {
   Window,    // interrupts may have become deliverable
   Halted,    // HLT
   Paused,    // PAUSE
+  Turn,      // it fails the same exchange again and again: Cpu::ends_turn
   Shutdown,  // triple fault
   Unknown,   // something not implemented: Cpu::unknown says what
   Place,     // before an instruction that was asked for
@@ -211,17 +213,18 @@ struct Cpu {
   Block** link = nullptr;          // where the block that comes next may be noted
   bool window = false;             // interrupts must be looked at before the next instruction
   bool paused = false;
+  bool ends_turn = false;          // it waits for another CPU, which should run now
   bool interrupted = false;        // the last instruction went through the interrupt table
   bool switched_task = false;      // the last instruction, even if it faulted then, left another task running
   bool step_waits = false;         // the last instruction keeps a single step from trapping behind it
   bool steps_by_new_flag = false;  // the last instruction traps if it leaves TF set, not if it began so
   Fault fault;
-
-  // While observed: see cpu/tap.h.
-  Tap* tap = nullptr;
   // The faults that made the CPU shut down, in their order: each but the first came while the one before, or
   // the double fault that it made, was delivered. Three or four; empty before that.
   std::vector<RaisedFault> last_faults;
+
+  // While observed: see cpu/tap.h.
+  Tap* tap = nullptr;
   bool recording = false;     // accesses go the slow way
   uint64_t quiet = 0;         // how near to the stack pointer they are not recorded
   bool aligned_only = false;  // the same, since alignment is checked
@@ -320,6 +323,8 @@ struct Cpu {
     return executed() - (block == nullptr ? 0 : block->count - op->number);
   }
   void forget_translations();
+  // An exchange with memory has changed nothing. True: it was the same one so often that the turn should end.
+  bool fails_again(uint64_t address);
 
   // Faults: set `fault` and return false, so that a helper can `return raise_...`.
   bool raise(Vector vector);

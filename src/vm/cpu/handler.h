@@ -51,6 +51,12 @@ inline const Op* raise(Cpu& cpu, const Op* op, Vector vector, uint32_t code) {
   return stop(cpu, op);
 }
 
+// The CPU's turn ends behind `op`, in the middle of its block.
+inline const Op* end_turn(Cpu& cpu, const Op* op) {
+  cpu.leave = Leave::Turn;
+  return stop(cpu, op + 1);
+}
+
 // Ends a block: rip is where to go on.
 inline const Op* leave(Cpu& cpu, uint64_t rip) {
   cpu.regs.gpr[kRip] = rip;

@@ -149,6 +149,10 @@ struct Registers {
   bool interrupt_shadow = false;  // the next instruction runs before interrupts are looked at
   bool nmi_blocked = false;
   uint64_t retired = 0;  // instructions; each step of a repeated one counts
+  // The memory at which an exchange failed last, and how often since one failed elsewhere: decides about
+  // turns.
+  uint64_t failed_exchange = 0;
+  uint32_t failed_exchanges = 0;
 
   bool operator==(const Registers&) const = default;
   template <class Self, class Visitor>
@@ -156,7 +160,7 @@ struct Registers {
     v(s.gpr, s.rflags, s.segments, s.ldtr, s.tr, s.gdtr, s.idtr, s.cr0, s.cr2, s.cr3, s.cr4, s.efer, s.pdptes,
       s.dr, s.star, s.lstar, s.cstar, s.sfmask, s.kernel_gs_base, s.sysenter_cs, s.sysenter_esp,
       s.sysenter_eip, s.pat, s.tsc_offset, s.tsc_aux, s.mxcsr, s.fpu, s.xmm, s.activity, s.interrupt_shadow,
-      s.nmi_blocked, s.retired);
+      s.nmi_blocked, s.retired, s.failed_exchange, s.failed_exchanges);
   }
 };
 

@@ -286,6 +286,15 @@ void Cpu::deliver_trap() {
   deliver_fault();
 }
 
+bool Cpu::fails_again(uint64_t address) {
+  constexpr uint32_t kEnough = 8;  // a lock that another CPU holds is not free after a few more
+  regs.failed_exchanges = regs.failed_exchange == address ? regs.failed_exchanges + 1 : 1;
+  regs.failed_exchange = address;
+  if (regs.failed_exchanges < kEnough) return false;
+  regs.failed_exchanges = 0;
+  return true;
+}
+
 Exit Cpu::run(uint64_t instructions) {
   const bool steps = (regs.rflags & flag::kTrap) != 0, shadow = regs.interrupt_shadow;
   if (shadow || steps) {
@@ -293,7 +302,7 @@ Exit Cpu::run(uint64_t instructions) {
     instructions = instructions == 0 ? 0 : 1;
   }
   slice = left = static_cast<int64_t>(instructions);
-  window = paused = stop_behind = watches_off = false;
+  window = paused = ends_turn = stop_behind = watches_off = false;
   happened = 0;
   watched_at = ~uint64_t{0};
   if (recording) choose_tlb();  // by what is watched now
@@ -337,6 +346,10 @@ Exit Cpu::run(uint64_t instructions) {
           goto run_block;
         }
         if (!switched_task) gpr(kRip) += stopped_at->offset;
+        if (leave == Leave::Turn) {
+          ends_turn = true;
+          leave = Leave::Block;
+        }
       }
     }
     if (leave == Leave::Place || leave == Leave::Access) {
@@ -377,6 +390,10 @@ Exit Cpu::run(uint64_t instructions) {
     }
     if (paused) {
       exit = Exit::Paused;
+      break;
+    }
+    if (ends_turn) {
+      exit = Exit::Turn;
       break;
     }
     if (window) {

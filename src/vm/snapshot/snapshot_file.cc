@@ -12,10 +12,6 @@
 namespace slalom::vm {
 namespace {
 
-// Goes up when the machine would go on differently from the same state: an instruction or a device that was
-// wrong, another order of turns. A changed list of fields shows by itself (layout_hash).
-constexpr uint64_t kMachineVersion = 1;
-
 constexpr uint64_t kChunkPages = 1024;
 constexpr int kCompressionLevel = 3;
 // What CPUs and devices hold is some ten kilobytes, and what was typed ahead. The bound keeps a damaged count

@@ -107,7 +107,7 @@ TEST(GdbDebugger, GoingBackMeetsTheSameStopsAndStates) {
     if (d.debugger.position().executed > kFarFuture) break;
     there.emplace_back(d.debugger.position(), d.pc->state_hash());
   }
-  ASSERT_EQ(there.size(), 5u);
+  ASSERT_EQ(there.size(), 8u);
   for (size_t i = there.size(); i > 0; --i) {
     ASSERT_EQ(d.debugger.go_back().kind, Stop::Break);
     EXPECT_EQ(d.debugger.position(), there[i - 1].first);

@@ -123,7 +123,10 @@ const Op* cmpxchg(Cpu& cpu, const Op* op) {
     // A failed one writes back what was there, which nobody can see.
     if (found == accumulator && !store(cpu, op, address, desired)) return stop(cpu, op);
     cpu.flags.subtract(accumulator, found);
-    if (found != accumulator) set<T>(cpu, kRax, found);
+    if (found != accumulator) {
+      set<T>(cpu, kRax, found);
+      if (cpu.fails_again(address)) return end_turn(cpu, op);
+    }
   } else {
     const T found = get<T>(cpu, op->dst);
     cpu.flags.subtract(accumulator, found);
@@ -149,6 +152,7 @@ const Op* cmpxchg8b(Cpu& cpu, const Op* op) {
   uint64_t flags = cpu.flags.arithmetic() & ~flag::kZeroFlag;
   if (found == expected) flags |= flag::kZeroFlag;
   cpu.flags.set_arithmetic(flags);
+  if (found != expected && cpu.fails_again(address)) return end_turn(cpu, op);
   NEXT;
 }
 

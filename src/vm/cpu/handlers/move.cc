@@ -75,8 +75,10 @@ const Op* xchg_memory(Cpu& cpu, const Op* op) {
   T found;
   if (!address_of<AccessKind::Write>(cpu, op, sizeof(T), address)) return stop(cpu, op);
   if (!load_for_write(cpu, op, address, found)) return stop(cpu, op);
-  if (!store(cpu, op, address, get<T>(cpu, op->src))) return stop(cpu, op);
+  const T given = get<T>(cpu, op->src);
+  if (!store(cpu, op, address, given)) return stop(cpu, op);
   set<T>(cpu, op->src, found);
+  if (found == given && cpu.fails_again(address)) return end_turn(cpu, op);
   NEXT;
 }
 
@@ -115,10 +117,8 @@ const Op* nop(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// Ends the block: whoever waits in a loop gives way.
-// A NOP that no compiler makes: `nopl kHypercallMark(%rax,%rax,1)`. Whoever runs the machine
-// answers before
-// the next instruction (see guest/slalom.h).
+// A NOP that no compiler makes: `nopl kHypercallMark(%rax,%rax,1)`. Hypercalls answers it before the next
+// instruction (see guest/slalom.h).
 constexpr int64_t kHypercallMark = 0x6c616c73;
 
 const Op* hypercall(Cpu& cpu, const Op* op) {
@@ -132,6 +132,7 @@ bool is_hypercall(const Instruction& in) {
          in.operand(0).mem.disp.value == kHypercallMark;
 }
 
+// Ends the block: a CPU that waits in a loop gives way.
 const Op* pause(Cpu& cpu, const Op* op) {
   cpu.paused = true;
   cpu.tell({.kind = CpuEvent::Kind::Pause, .pc = cpu.gpr(kRip) + op->offset});

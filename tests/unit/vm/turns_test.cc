@@ -1,0 +1,103 @@
+// Turns of CPUs that are left alone: of varying length, ended early by a CPU that waits for another one with
+// exchanges, and the same however the run is sliced.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "unit/vm/tiny_code.h"
+#include "unit/vm/tiny_machine.h"
+#include "vm/pc.h"
+
+namespace slalom::vm {
+namespace {
+
+constexpr Physical kWaiter = 0x20000;
+constexpr uint32_t kTaken = 0x100100;
+
+// CPU 0 works for ever, CPU 1 runs `waiter`.
+std::unique_ptr<Pc> make_worker_and(const TinyCode& waiter) {
+  TinyCode worker;
+  worker.increment().add({0xeb, 0xf3});  // jmp to its start
+  std::unique_ptr<Pc> pc = make_tiny(worker.bytes, 2);
+  pc->ram().write(kWaiter, waiter.bytes);
+  Pc::Rest rest = pc->rest();
+  rest.cpus[1] = rest.cpus[0];
+  rest.cpus[1].gpr[kRip] = kWaiter;
+  rest.privileges[1] = rest.privileges[0];
+  CHECK(pc->set_rest(rest).ok(), "the second CPU");
+  const uint8_t one[] = {1};
+  pc->ram().write(kTaken, one);
+  return pc;
+}
+
+// mov eax, 1; 1: xchg [kTaken], eax; test eax, eax; jnz 1b
+TinyCode exchanging() {
+  return TinyCode().add({0xb8}).word(1).add({0x87, 0x05}).word(kTaken).add({0x85, 0xc0, 0x75, 0xf6});
+}
+// mov ecx, 1; 1: xor eax, eax; lock cmpxchg [kTaken], ecx; jnz 1b
+TinyCode comparing() {
+  TinyCode code;
+  code.add({0xb9}).word(1);
+  return code.add({0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x0d}).word(kTaken).add({0x75, 0xf4});
+}
+// 1: xor eax, eax; xor edx, edx; lock cmpxchg8b [kTaken]; jnz 1b
+TinyCode comparing_eight_bytes() {
+  TinyCode code;
+  code.add({0x31, 0xc0, 0x31, 0xd2, 0xf0, 0x0f, 0xc7, 0x0d}).word(kTaken);
+  return code.add({0x75, 0xf2});
+}
+// 1: mov eax, 1; xchg [kTaken], eax; mov dword [kTaken], 0; jmp 1b: it always gets what it asks for
+TinyCode getting_on() {
+  TinyCode code;
+  code.add({0xb8}).word(1).add({0x87, 0x05}).word(kTaken).store(kTaken, 0);
+  return code.add({0xeb, 0xe9});
+}
+
+double share_of_second(Pc& pc) {
+  pc.run(2'000'000);
+  return static_cast<double>(pc.cpu(1).regs.retired) / static_cast<double>(pc.executed());
+}
+
+TEST(Turns, AreOfManyLengths) {
+  const auto pc = make_tiny(kWalker, 1);
+  std::set<uint32_t> lengths;
+  uint64_t sum = 0;
+  constexpr unsigned kTurns = 200;
+  for (unsigned turn = 0; turn < kTurns; ++turn) {
+    pc->run(1);
+    const uint32_t length = pc->turns().quantum + 1;
+    EXPECT_GE(length, 10'000u);
+    EXPECT_LT(length, 30'000u);
+    lengths.insert(length);
+    sum += length;
+    pc->run(length - 1);
+    EXPECT_EQ(pc->turns().quantum, 0u);
+  }
+  EXPECT_GT(lengths.size(), kTurns / 2);
+  EXPECT_NEAR(static_cast<double>(sum) / kTurns, 20'000, 2'000);
+}
+
+TEST(Turns, EndWhereTheSameExchangeFailsAgainAndAgain) {
+  for (const TinyCode& waiter : {exchanging(), comparing(), comparing_eight_bytes()})
+    EXPECT_LT(share_of_second(*make_worker_and(waiter)), 0.01);
+  EXPECT_NEAR(share_of_second(*make_worker_and(getting_on())), 0.5, 0.1);
+}
+
+TEST(Turns, AreTheSameInSlices) {
+  for (const TinyCode& waiter : {exchanging(), comparing(), comparing_eight_bytes(), getting_on()}) {
+    constexpr uint64_t kMost = 200'000;
+    const auto whole = make_worker_and(waiter), sliced = make_worker_and(waiter),
+               anew = make_worker_and(waiter);
+    whole->run(kMost);
+    constexpr uint64_t kSlices[] = {1, 2, 3, 5, 7, 64, 997};
+    for (size_t i = 0; sliced->executed() < kMost; ++i)
+      sliced->run(std::min(kSlices[i % std::size(kSlices)], kMost - sliced->executed()));
+    EXPECT_EQ(whole->state_hash(), sliced->state_hash());
+    anew->set_remembers(false);
+    anew->run(kMost);
+    EXPECT_EQ(whole->state_hash(), anew->state_hash());
+  }
+}
+
+}  // namespace
+}  // namespace slalom::vm

@@ -1,0 +1,51 @@
+// Two CPUs and a lock without fairness: neither may keep the other from it for ever. The first one's loop has
+// 1,000 instructions, nearly all of them with the lock; the second one only tries an XCHG, again and again.
+// If turns of a multiple of 1,000 instructions ended at the same place of that loop each time, the second one
+// would never find the lock free.
+#include "smp.h"
+
+namespace {
+
+constexpr unsigned kRounds = 50;
+
+extern "C" {
+volatile unsigned turn_lock, turn_taken, turn_passes;
+}
+
+void take_and_give_back() {
+  for (unsigned i = 0; i < kRounds; ++i) {
+    unsigned value = 1;
+    do asm volatile("xchgl %0, turn_lock" : "+r"(value)::"memory");
+    while (value != 0);
+    turn_taken = turn_taken + 1;
+    const unsigned passes = turn_passes;
+    turn_lock = 0;
+    while (turn_passes == passes) asm volatile("pause");  // the other one has it in between
+  }
+}
+
+// Until the other CPU is done. 1,000 instructions from 1: to the last one.
+void hold_most_of_the_time() {
+  asm volatile(
+      "1: mov $1, %%eax\n"
+      "2: xchgl %%eax, turn_lock\n"
+      "test %%eax, %%eax\n"
+      "jnz 2b\n"
+      "incl turn_passes\n"
+      "mov $495, %%ecx\n"
+      "3: dec %%ecx\n"
+      "jnz 3b\n"
+      "movl $0, turn_lock\n"
+      "nop\n"
+      "cmpl %0, turn_taken\n"
+      "jb 1b" ::"i"(kRounds)
+      : "eax", "ecx", "cc", "memory");
+}
+
+}  // namespace
+
+void run_tests() {
+  start_cpu(1, take_and_give_back);
+  hold_most_of_the_time();
+  check("the other CPU had the lock as often as it wanted", turn_taken, kRounds);
+}
