@@ -300,6 +300,8 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
       // Where nobody else can, conclude() lets them.
       if (scoped() && !state.inside) return std::nullopt;
       const AccessHit& hit = pc.cpu(cpu).hit;
+      // Another CPU that spins for the same lock ends no wait.
+      if (state.liveness.changed_nothing(hit.pc, hit.address)) return std::nullopt;
       for (CpuState& other : state_.cpus)
         for (const uint64_t address : other.liveness.waits_for())
           if (hit.address < address + 8 && address < hit.address + hit.size) {

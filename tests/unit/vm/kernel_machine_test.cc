@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <set>
 
@@ -17,17 +18,27 @@ namespace {
 
 constexpr Physical kSecond = 0x20000;
 
-std::unique_ptr<KernelMachine> make(const TinyCode& first, const TinyCode& second) {
-  std::unique_ptr<Pc> pc = make_tiny(first.bytes, 2);
-  pc->ram().write(kSecond, second.bytes);
+// Flow i runs on CPU i.
+std::unique_ptr<KernelMachine> make_flows(std::initializer_list<TinyCode> flows) {
+  const auto count = static_cast<unsigned>(flows.size());
+  std::unique_ptr<Pc> pc = make_tiny(flows.begin()->bytes, count);
   Pc::Rest rest = pc->rest();
-  rest.cpus[1] = rest.cpus[0];
-  rest.cpus[1].gpr[kRip] = kSecond;
-  rest.cpus[1].gpr[kRsp] = 0x8000;
-  rest.privileges[1] = rest.privileges[0];
-  CHECK(pc->set_rest(rest).ok(), "the second CPU");
+  for (unsigned i = 1; i < count; ++i) {
+    const Physical code = kTinyCode + i * (kSecond - kTinyCode);
+    pc->ram().write(code, flows.begin()[i].bytes);
+    rest.cpus[i] = rest.cpus[0];
+    rest.cpus[i].gpr[kRip] = code;
+    rest.cpus[i].gpr[kRsp] = 0x9000 - 0x1000 * i;
+    rest.privileges[i] = rest.privileges[0];
+  }
+  CHECK(pc->set_rest(rest).ok(), "{} CPUs", count);
   return std::make_unique<KernelMachine>(Booted{.pc = std::move(pc), .kernel = "", .identity = ""},
-                                         KernelMachineOptions{.flows = 2}, std::make_shared<NumberNames>());
+                                         KernelMachineOptions{.flows = count},
+                                         std::make_shared<NumberNames>());
+}
+
+std::unique_ptr<KernelMachine> make(const TinyCode& first, const TinyCode& second) {
+  return make_flows({first, second});
 }
 
 class Quiet : public EventSink {
@@ -242,6 +253,18 @@ TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
   EXPECT_TRUE(narrow.results.contains(1) && narrow.results.contains(2));
 }
 
+// Two that write what neither reads communicate: who is last makes a difference.
+TEST(KernelMachine, LearnsWhereBothOnlyWrite) {
+  const auto machine =
+      make(TinyCode().store(0x100800, 1).store(0x100900, 1).done(0), TinyCode().store(0x100800, 2).done(1));
+  Quiet sink;
+  ASSERT_TRUE(machine->reset({.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = 100'000}).ok());
+  Stop stop = machine->start(sink);
+  while (std::holds_alternative<ChoicePoint>(stop))
+    stop = machine->resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
+  EXPECT_EQ(machine->feedback()->places, (std::vector<Place>{Place{kTinyCode}, Place{kSecond}}));
+}
+
 // What was told of an execution, in which the first CPU that can run does.
 struct Told : EventSink {
   void on_accesses(std::span<const Access> accesses, const BatchHeader&) override {
@@ -305,6 +328,80 @@ TEST(KernelMachine, ASpinLockThatPausesEndsUnderEverySchedule) {
   EXPECT_EQ(all.results.size(), 1u);
   EXPECT_EQ(all.results.count(2), 1u);
   EXPECT_EQ(all.deadlocks, 0);
+}
+
+// A lock that is only tried, again and again, without a look at it in between.
+//   mov eax, 1; 1: xchg [0x100100], eax; test eax, eax; jnz 1b
+TinyCode& lock_by_exchange(TinyCode& code) {
+  code.add({0xb8}).word(1);
+  return code.add({0x87, 0x05}).word(0x100100).add({0x85, 0xc0, 0x75, 0xf6});
+}
+//   mov ecx, 1; 1: xor eax, eax; lock cmpxchg [0x100100], ecx; jnz 1b
+TinyCode& lock_by_compare_exchange(TinyCode& code) {
+  code.add({0xb9}).word(1);
+  return code.add({0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x0d}).word(0x100100).add({0x75, 0xf4});
+}
+
+// CPU 0 has taken the lock and stands before its update; CPU 1 runs as long as it can.
+void expect_seen_to_wait(TinyCode& (*take)(TinyCode&)) {
+  TinyCode first, second;
+  unlock(take(first).increment()).done(0);
+  unlock(take(second).increment()).done(1);
+  const auto machine = make(first, second);
+  Quiet sink;
+  ASSERT_TRUE(machine->reset(kEverywhere).ok());
+  Stop stop = machine->start(sink);
+  stop = machine->resume({.next = KernelMachine::cpu_agent(0)});
+  stop = machine->resume({.next = KernelMachine::cpu_agent(0)});
+  uint64_t asked = 0;
+  for (; std::holds_alternative<ChoicePoint>(stop); ++asked) {
+    const std::vector<Option> options = others_first(std::get<ChoicePoint>(stop));
+    stop = machine->resume({.next = options.back().agent});
+  }
+  EXPECT_TRUE(std::holds_alternative<Exited>(std::get<Outcome>(stop)));
+  EXPECT_EQ(counter(*machine), 2u);
+  EXPECT_EQ(machine->liveness_counts()[static_cast<size_t>(Liveness::Why::Loop)], 1u);
+  EXPECT_EQ(machine->liveness_counts()[static_cast<size_t>(Liveness::Why::Starvation)], 0u);
+  EXPECT_LT(asked, 1'000u);
+}
+
+TEST(KernelMachine, ACpuThatOnlyExchangesIsSeenToSpin) {
+  expect_seen_to_wait(lock_by_exchange);
+}
+TEST(KernelMachine, ACpuThatOnlyComparesAndExchangesIsSeenToSpin) {
+  expect_seen_to_wait(lock_by_compare_exchange);
+}
+
+// CPU 0 has the lock. CPUs 1 and 2 try to take it, each as long as it seems to get on.
+TEST(KernelMachine, CpusThatSpinForOneLockDoNotWakeEachOther) {
+  std::array<TinyCode, 3> flows;
+  for (unsigned i = 0; i < flows.size(); ++i) unlock(lock_by_exchange(flows[i]).increment()).done(i);
+  const auto machine = make_flows({flows[0], flows[1], flows[2]});
+  Quiet sink;
+  ASSERT_TRUE(machine->reset(kEverywhere).ok());
+  Stop stop = machine->start(sink);
+  for (int i = 0; i < 2; ++i) stop = machine->resume({.next = KernelMachine::cpu_agent(0)});
+  while (std::holds_alternative<ChoicePoint>(stop))
+    stop = machine->resume({.next = others_first(std::get<ChoicePoint>(stop)).back().agent});
+  EXPECT_TRUE(std::holds_alternative<Exited>(std::get<Outcome>(stop)));
+  EXPECT_EQ(counter(*machine), 3u);
+  EXPECT_EQ(machine->liveness_counts()[static_cast<size_t>(Liveness::Why::Loop)], 2u);
+}
+
+// A CPU that cannot deliver its faults is a crash of the kernel, whatever else it said.
+TEST(KernelMachine, ATripleFaultIsACrash) {
+  const auto machine = make(TinyCode().add({0x0f, 0x0b}), TinyCode().increment().done(1));  // ud2
+  Quiet sink;
+  ASSERT_TRUE(machine->reset(kEverywhere).ok());
+  Stop stop = machine->start(sink);
+  while (std::holds_alternative<ChoicePoint>(stop))
+    stop = machine->resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
+  const auto* fault = std::get_if<Faulted>(&std::get<Outcome>(stop));
+  ASSERT_NE(fault, nullptr);
+  EXPECT_EQ(fault->kind, Faulted::Kind::Crash);
+  EXPECT_EQ(fault->agent, KernelMachine::cpu_agent(0));
+  EXPECT_EQ(fault->pc, Place{kTinyCode});
+  EXPECT_EQ(fault->what, "triple fault: #UD, then #GP, then #GP, then #GP");
 }
 
 // Every round of its loop is a choice: too many schedules for all of them. The worst: one takes the lock, and
