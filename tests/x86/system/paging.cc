@@ -383,6 +383,41 @@ void canonical() {
   boot_tables[256] = 0;
 }
 
+alignas(4096) uint64_t other_root[512], upper_tables[2][3][512];
+
+// Two address spaces whose upper halves differ, in entries that are not global.
+void other_upper_half() {
+  constexpr word kUpper = 0xffff900000000000;
+  constexpr word kFrames[] = {kFrame, kOther};
+  uint64_t* const roots[] = {boot_tables, other_root};
+  for (unsigned i = 0; i < 512; ++i) other_root[i] = boot_tables[i];
+  for (unsigned space = 0; space < 2; ++space) {
+    auto& tables = upper_tables[space];
+    roots[space][288] = reinterpret_cast<word>(tables[0]) | ALL;
+    tables[0][0] = reinterpret_cast<word>(tables[1]) | ALL;
+    tables[1][0] = reinterpret_cast<word>(tables[2]) | ALL;
+    tables[2][0] = kFrames[space] | ALL;
+    at<uint32_t>(kFrames[space]) = 100 + space;
+    // mov $1 or $2, %eax; ret
+    const uint8_t code[] = {0xb8, static_cast<uint8_t>(1 + space), 0, 0, 0, 0xc3};
+    for (unsigned i = 0; i < sizeof code; ++i) at<uint8_t>(kFrames[space] + 0x100 + i) = code[i];
+  }
+  const word first = read_cr3();
+  const auto call = [] { return reinterpret_cast<unsigned (*)()>(kUpper + 0x100)(); };
+  write_cr3(first);
+  check("one upper half: data", at<uint32_t>(kUpper), 100);
+  check("one upper half: code", call(), 1);
+  write_cr3(reinterpret_cast<word>(other_root));
+  check("another upper half: data", at<uint32_t>(kUpper), 101);
+  check("another upper half: code", call(), 2);
+  at<uint32_t>(kUpper) = 7;
+  write_cr3(first);
+  check("and back: data", at<uint32_t>(kUpper), 100);
+  check("and back: code", call(), 1);
+  check("what was written is there", at<uint32_t>(kOther), 7);
+  boot_tables[288] = 0;
+}
+
 }  // namespace
 
 void run_tests() {
@@ -390,6 +425,7 @@ void run_tests() {
   directory[0] = reinterpret_cast<word>(leaf_table) | ALL;
   all(Tables<uint64_t>{directory, leaf_table, directory + 2, true});
   canonical();
+  other_upper_half();
 }
 
 #else
