@@ -1,0 +1,69 @@
+// Searches a KernelMachine with `pos`, with leases or asked at every choice point: to see that both make the
+// same executions.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "explore/explorer.h"
+#include "explore/strategies/pos.h"
+#include "vm/kernel/kernel_machine.h"
+
+namespace slalom::vm {
+
+// Tells the strategy that leases do not end at conflicts, so that it takes none.
+class WithoutLeases final : public Machine {
+ public:
+  explicit WithoutLeases(std::unique_ptr<KernelMachine> machine) : machine_(std::move(machine)) {}
+
+  Result<void> reset(const Inputs& inputs) override { return machine_->reset(inputs); }
+  Stop start(EventSink& sink) override { return without_lease(machine_->start(sink)); }
+  Stop resume(Decision decision) override { return without_lease(machine_->resume(decision)); }
+  Step step() const override { return machine_->step(); }
+  std::vector<Option> blocked() const override { return machine_->blocked(); }
+  uint64_t state_hash() const override { return machine_->state_hash(); }
+  uint64_t digest() const override { return machine_->digest(); }
+  bool hashes_cheaply() const override { return false; }
+  Snapshots* snapshots() override { return nullptr; }
+  const Names& names() const override { return machine_->names(); }
+  const Feedback* feedback() const override { return machine_->feedback(); }
+
+ private:
+  static Stop without_lease(Stop stop) {
+    if (auto* point = std::get_if<ChoicePoint>(&stop)) point->heeds_conflicts = false;
+    return stop;
+  }
+  std::unique_ptr<KernelMachine> machine_;
+};
+
+enum class Leases { Taken, Refused };
+
+struct PosSearch {
+  std::vector<Schedule> schedules;  // with the digests of their executions
+  uint64_t choice_points = 0;
+};
+
+inline PosSearch search_with_pos(const std::function<Result<std::unique_ptr<KernelMachine>>()>& make,
+                                 const Inputs& inputs, uint64_t schedules, Leases leases) {
+  const auto factory = [&]() -> Result<Worker> {
+    TRY_ASSIGN(std::unique_ptr<KernelMachine> machine, make());
+    if (leases == Leases::Taken) return Worker{std::move(machine), nullptr};
+    return Worker{std::make_unique<WithoutLeases>(std::move(machine)), nullptr};
+  };
+  Pos strategy({.seed = 1});
+  Explorer explorer(strategy, factory, {.inputs = inputs, .schedules = schedules});
+  PosSearch all;
+  explorer.on_execution = [&](const Task&, const Execution& execution) {
+    all.schedules.push_back(execution.schedule);
+    all.choice_points += execution.choice_points;
+  };
+  const Result<ExploreResult> result = explorer.run();
+  CHECK(result.ok(), "{}", result.error().message);
+  CHECK(result->executions == schedules, "{} executions", result->executions);
+  return all;
+}
+
+}  // namespace slalom::vm
