@@ -332,12 +332,13 @@ Stop KernelMachine::fail() {
                         fmt::format("{} {}", options_.parts[part - 1].what, *state_.failure)});
 }
 
-// For the report: where it stands in the user's file.
+// For the report: where it stands in the user's file. Without its folder, which may be longer than a column.
 void KernelMachine::note_part(uint64_t part, std::string_view end) {
   if (part == 0 || part > options_.parts.size()) return;
   const PlanPart& one = options_.parts[part - 1];
+  const std::string where = one.where.substr(one.where.rfind('/') + 1);
   tell(machine_.pc->executed(), state_.current, OpKind::Note, machine_.pc->cpu(state_.current).gpr(kRip), {},
-       0, fmt::format("{}: {} {}", one.where, one.what, end));
+       0, fmt::format("{}: {} {}", where, one.what, end));
 }
 
 Stop KernelMachine::finish(Outcome outcome) {
