@@ -170,7 +170,7 @@ Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, Fil
 Result<void> write_container(const std::filesystem::path& path, FileKind kind,
                              std::span<const uint8_t> payload) {
   TRY_ASSIGN(const std::vector<uint8_t> file, pack_container(kind, payload));
-  return write_file(path, file);
+  return write_output(path, file);
 }
 
 Result<std::vector<uint8_t>> read_container(const std::filesystem::path& path, FileKind expected) {

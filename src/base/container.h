@@ -31,6 +31,7 @@ Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, Fil
 Result<void> write_container(const std::filesystem::path& path, FileKind kind,
                              std::span<const uint8_t> payload);
 Result<std::vector<uint8_t>> read_container(const std::filesystem::path& path, FileKind expected);
+// To a path that the user gave (write_output).
 
 // Makes the checksum of a file right again: for tests that damage the inside of one.
 void repair_checksum(std::span<uint8_t> file);

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace slalom {
@@ -55,6 +57,57 @@ bool write_all(int fd, std::span<const uint8_t> bytes) {
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
   return true;
+}
+
+std::span<const uint8_t> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+// The number of the descriptor that a link in /proc/self/fd stands for.
+std::optional<int> own_descriptor(const std::filesystem::path& link) {
+  std::error_code trouble;
+  const auto folder = std::filesystem::canonical(link.parent_path(), trouble);
+  if (trouble || folder != std::filesystem::canonical("/proc/self/fd", trouble)) return std::nullopt;
+  const std::string name = link.filename().string();
+  int number = -1;
+  const auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (wrong != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+// Where a path that the user gave leads to.
+struct Destination {
+  enum class Kind : uint8_t {
+    File,       // a regular file, or a free name
+    Device,     // or a FIFO
+    Descriptor  // of this process
+  } kind = Kind::File;
+  std::filesystem::path path;
+  int descriptor = -1;
+};
+
+Result<Destination> destination_of(const std::filesystem::path& path) {
+  // The kernel refuses to follow the links of strangers in shared folders, so it is asked first.
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0 && errno != ENOENT && errno != ENOTDIR)
+    return system_error("write", path);
+  constexpr int kMostLinks = 40;
+  std::filesystem::path at = path;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    if (::lstat(at.c_str(), &status) != 0 || S_ISREG(status.st_mode))
+      return Destination{Destination::Kind::File, at};
+    if (S_ISDIR(status.st_mode))
+      return error("cannot write {}: it is a directory; name a file in it", path.string());
+    if (!S_ISLNK(status.st_mode)) return Destination{Destination::Kind::Device, at};
+    if (const std::optional<int> number = own_descriptor(at))
+      return Destination{Destination::Kind::Descriptor, at, *number};
+    std::error_code trouble;
+    const auto target = std::filesystem::read_symlink(at, trouble);
+    if (trouble) break;
+    at = at.parent_path() / target;  // an absolute target replaces all of it
+  }
+  errno = ELOOP;
+  return system_error("write", path);
 }
 
 }  // namespace
@@ -111,7 +164,28 @@ Result<void> write_file(const std::filesystem::path& path, std::span<const uint8
 }
 
 Result<void> write_file(const std::filesystem::path& path, std::string_view text) {
-  return write_file(path, std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+  return write_file(path, bytes_of(text));
+}
+
+Result<void> write_output(const std::filesystem::path& path, std::span<const uint8_t> bytes) {
+  TRY_ASSIGN(const Destination destination, destination_of(path));
+  switch (destination.kind) {
+    case Destination::Kind::File:
+      return write_file(destination.path, bytes);
+    case Destination::Kind::Descriptor:
+      if (!write_all(destination.descriptor, bytes)) return system_error("write", path);
+      return {};
+    case Destination::Kind::Device: {
+      Descriptor file(::open(destination.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+      if (!file.valid() || !write_all(file.get(), bytes) || !file.close()) return system_error("write", path);
+      return {};
+    }
+  }
+  return {};
+}
+
+Result<void> write_output(const std::filesystem::path& path, std::string_view text) {
+  return write_output(path, bytes_of(text));
 }
 
 }  // namespace slalom

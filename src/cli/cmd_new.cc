@@ -48,7 +48,7 @@ Result<Exit> write_new(const NewArguments& arguments) {
     if (arguments.disk == "loop") options.disk = vm::FileSystemDisk::Loop;
     TRY_ASSIGN(text, vm::file_system_test(options));
   }
-  TRY(write_file(path, text));
+  TRY(write_output(path, text));
   std::cout << fmt::format("wrote {}\n  next: slalom explore {}\n", path.string(), path.string());
   return Exit::Clean;
 }

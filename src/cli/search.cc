@@ -130,7 +130,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (!arguments.junit.empty()) {
     const std::string xml =
         search_junit(target, result, campaign.races_count, arguments.expect ? comparison : std::nullopt);
-    TRY(write_file(arguments.junit, std::string_view(xml)));
+    TRY(write_output(arguments.junit, xml));
   }
   if (result.unkept) return *result.unkept;
   if (result.explored.end == ExploreResult::End::Failed) return error("{}", result.explored.trouble.front());

@@ -101,7 +101,7 @@ Result<T> from_file(FileKind kind, std::span<const uint8_t> file) {
 template <typename T>
 Result<void> save_file(const std::filesystem::path& path, FileKind kind, const T& value) {
   TRY_ASSIGN(const std::vector<uint8_t> file, to_file(kind, value));
-  return write_file(path, file);
+  return write_output(path, file);
 }
 
 template <typename T>

@@ -1,8 +1,10 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -61,6 +63,51 @@ TEST(File, ErrorsNameTheFileAndTheReason) {
   const auto written = write_file(directory / "missing/a", "text");
   ASSERT_FALSE(written.ok());
   EXPECT_THAT(written.error().message, HasSubstr("missing/a: No such file or directory; check the path"));
+}
+
+TEST(File, OutputGoesThroughLinksAndIntoFifos) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "inner");
+  std::filesystem::create_symlink("../target", directory / "inner/link");
+  std::filesystem::create_symlink("inner/link", directory / "chain");
+  for (const char* path : {"inner/link", "chain"})
+    for (const bool dangles : {true, false}) {
+      if (dangles) std::filesystem::remove(directory / "target");
+      ASSERT_TRUE(write_output(directory / path, fmt::format("by {}", path)).ok());
+      EXPECT_EQ(text_of(directory / "target"), fmt::format("by {}", path));
+      EXPECT_TRUE(std::filesystem::is_symlink(directory / path));
+    }
+  EXPECT_EQ(files_in(directory / "inner"), 1u);
+
+  ASSERT_EQ(::mkfifo((directory / "fifo").c_str(), 0600), 0);
+  const int reader = ::open((directory / "fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_TRUE(write_output(directory / "fifo", "through").ok());
+  std::string got(16, '\0');
+  got.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(reader, got.data(), got.size()))));
+  ::close(reader);
+  EXPECT_EQ(got, "through");
+  EXPECT_TRUE(std::filesystem::is_fifo(directory / "fifo"));
+}
+
+TEST(File, OutputGoesToADescriptorOfThisProcess) {
+  const TemporaryDirectory directory;
+  const int file = ::open((directory / "file").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(::write(file, "one ", 4), 4);
+  ASSERT_TRUE(write_output(fmt::format("/dev/fd/{}", file), "two ").ok());
+  ASSERT_TRUE(write_output(fmt::format("/proc/self/fd/{}", file), "three ").ok());
+  ASSERT_EQ(::write(file, "four", 4), 4);
+  ::close(file);
+  EXPECT_EQ(text_of(directory / "file"), "one two three four");
+  EXPECT_EQ(files_in(directory.path()), 1u);
+}
+
+TEST(File, WhatSlalomKeepsReplacesALinkInsteadOfFollowingIt) {
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(write_file(directory / "mine", "precious").ok());
+  std::filesystem::create_symlink("mine", directory / "planted");
+  ASSERT_TRUE(write_file(directory / "planted", "new").ok());
+  EXPECT_EQ(text_of(directory / "mine"), "precious");
+  EXPECT_FALSE(std::filesystem::is_symlink(directory / "planted"));
 }
 
 TEST(File, AnAbsurdlyLargeFileIsRefused) {
