@@ -30,8 +30,8 @@ struct KindFacts {
 };
 constexpr std::array<KindFacts, 5> kKinds = {{
     {FileKind::Schedule, 1, "schedule", "it does not name its target; use the capsule of the finding"},
-    {FileKind::Trace, 1, "trace", "use `slalom trace` for it"},
-    {FileKind::Capsule, 3, "capsule", "use `slalom replay` for it"},
+    {FileKind::Trace, 2, "trace", "use `slalom trace` for it"},
+    {FileKind::Capsule, 4, "capsule", "use `slalom replay` for it"},
     {FileKind::SearchState, 4, "search state", "use `slalom explore --state` for it"},
     {FileKind::Snapshot, 1, "snapshot", "use `slalom boot --load` for it"},
 }};
@@ -94,6 +94,10 @@ void repair_checksum(std::span<uint8_t> file) {
 }
 
 Result<std::vector<uint8_t>> pack_container(FileKind kind, std::span<const uint8_t> payload) {
+uint16_t container_version(std::span<const uint8_t> file) {
+  return get<uint16_t>(file, 10);
+}
+
   const KindFacts& facts = facts_of(kind);
   if (payload.size() > kMaxPayload)
     return error("this {} has {} bytes and a file holds at most {}; limit the execution with --max-steps",

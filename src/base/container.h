@@ -23,15 +23,18 @@ std::string_view name(FileKind kind);  // "schedule", "search state"
 inline constexpr size_t kContainerHeader = 40;
 inline constexpr uint64_t kMaxPayload = uint64_t{1} << 30;
 
+// Of a file that unpack_container has accepted: the version of its kind.
+uint16_t container_version(std::span<const uint8_t> file);
+
 uint64_t checksum(std::span<const uint8_t> bytes);  // XXH3, 64 bits
 
 Result<std::vector<uint8_t>> pack_container(FileKind kind, std::span<const uint8_t> payload);
 Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, FileKind expected);
 
+// To a path that the user gave (write_output).
 Result<void> write_container(const std::filesystem::path& path, FileKind kind,
                              std::span<const uint8_t> payload);
 Result<std::vector<uint8_t>> read_container(const std::filesystem::path& path, FileKind expected);
-// To a path that the user gave (write_output).
 
 // Makes the checksum of a file right again: for tests that damage the inside of one.
 void repair_checksum(std::span<uint8_t> file);

@@ -51,7 +51,7 @@ class Finisher {
   static Result<Finisher> make(const Target& target, const Job& job, const CampaignOptions& options) {
     Finisher finisher(target, job, options);
     if (!options.store.empty()) {
-      TRY_ASSIGN(FindingStore store, FindingStore::open(options.store));
+      TRY_ASSIGN(FindingStore store, FindingStore::open(options.store, options.key));
       finisher.store_.emplace(std::move(store));
     }
     return finisher;

@@ -12,6 +12,7 @@
 #include "campaign/target.h"
 #include "explore/explorer.h"
 #include "finding/finding.h"
+#include "finding/signing_key.h"
 #include "report/text.h"
 #include "trace/trace_log.h"
 
@@ -29,6 +30,7 @@ struct CampaignOptions {
   uint64_t shrink_executions = 50'000;  // most that shrinking one finding may take
   uint32_t replays = 10;
   std::filesystem::path store = "slalom-findings";  // empty: keep nothing
+  std::shared_ptr<const SigningKey> key;            // signs what is kept; nullptr: unsigned
   std::filesystem::path state;                      // empty: not resumable
   TextOptions report;                               // how reports look; the kept ones are always plain
   // Has the user had enough? Asked by all workers while they execute, and stays true; null: never. The search

@@ -17,8 +17,7 @@ Result<Exit> list(const std::string& folder, bool json) {
     return error(
         "there is no folder {}; slalom explore makes it when it finds something, or give another one",
         folder);
-  TRY_ASSIGN(const FindingStore store, FindingStore::open(folder));
-  TRY_ASSIGN(const auto entries, store.list());
+  TRY_ASSIGN(const auto entries, list_findings(folder));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::vector<std::pair<Finding, std::string>> readable;
   for (const StoredFinding& entry : entries) {

@@ -8,6 +8,7 @@
 
 #include "campaign/campaign.h"
 #include "cli/command.h"
+#include "cli/consent.h"
 #include "cli/kernel_debug.h"
 #include "cli/kernel_target.h"
 #include "cli/program_target.h"
@@ -29,7 +30,7 @@ struct ReplayArguments {
   std::string program;
   uint32_t times = 1;
   bool trace = false, trace_check = false, original = false, full = false, json = false;
-  bool gdb = false, gdb_start = false;
+  bool gdb = false, gdb_start = false, trust = false;
   std::vector<std::string> gdb_commands;
 };
 
@@ -93,9 +94,13 @@ Result<Target> open(const TargetId& id, const std::string& program) {
 }
 
 Result<Exit> replay(const ReplayArguments& arguments) {
-  TRY_ASSIGN(Finding finding, load_capsule(arguments.capsule));
+  TRY_ASSIGN(const Capsule capsule, open_capsule(arguments.capsule));
+  Finding finding = capsule.finding;
   if (!arguments.program.empty() && finding.target.kind != "program")
     return error("--program is for capsules of slalom run; this one is of a {}", finding.target.kind);
+  TRY(check_consent(capsule, {.trust = arguments.trust,
+                              .debugs = arguments.gdb || arguments.gdb_start,
+                              .program_at = arguments.program}));
   if (arguments.original && finding.schedule != finding.original) {
     finding.schedule = finding.original;
     finding.state_hash = 0;  // of the other one
@@ -193,6 +198,7 @@ void add_replay(CLI::App& app, Run& run) {
                  "of a kernel: the same, with every instruction of the check after the flows");
   verb->add_option("--program", a->program, "of a program that was moved: where it is now")
       ->type_name("PATH");
+  add_trust_option(*verb, a->trust);
   verb->add_flag("--original", a->original, "the schedule as it was found, before it was shrunk");
   verb->add_flag("--full", a->full, "all operations in the report");
   verb->add_flag("--gdb", a->gdb,

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/consent.h"
 #include "finding/capsule.h"
 #include "report/trace_text.h"
 #include "trace/trace_file.h"
@@ -39,7 +40,13 @@ void print_lines(const TraceLog& log, const SymbolTable& symbols) {
   }
 }
 
-Result<Exit> print(const std::string& file, const std::string& capsule, const std::string& kernel) {
+struct TraceArguments {
+  std::string file, capsule, kernel;
+  bool trust = false;
+};
+
+Result<Exit> print(const TraceArguments& arguments) {
+  const auto& [file, capsule, kernel, trust] = arguments;
   TRY_ASSIGN(const TraceLog log, load_trace(file));
   if (!kernel.empty()) {
     TRY_ASSIGN(const vm::GuestKernel known, vm::load_guest_kernel(kernel));
@@ -50,8 +57,9 @@ Result<Exit> print(const std::string& file, const std::string& capsule, const st
     print_trace(std::cout, log, NumberNames());
     return Exit::Clean;
   }
-  TRY_ASSIGN(const Finding finding, load_capsule(capsule));
-  TRY_ASSIGN(const Target target, open_target(finding.target));
+  TRY_ASSIGN(const Capsule opened, open_capsule(capsule));
+  TRY(check_consent(opened, {.trust = trust}));  // names come from the target, which is started for them
+  TRY_ASSIGN(const Target target, open_target(opened.finding.target));
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   print_trace(std::cout, log, machine->names());
   return Exit::Clean;
@@ -60,10 +68,7 @@ Result<Exit> print(const std::string& file, const std::string& capsule, const st
 }  // namespace
 
 void add_trace(CLI::App& app, Run& run) {
-  struct Arguments {
-    std::string file, capsule, kernel;
-  };
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<TraceArguments>();
   CLI::App* verb = app.add_subcommand("trace", "Print a trace saved with replay or boot --save-trace.");
   verb->add_option("FILE", a->file, "the trace")->required()->type_name("");
   CLI::Option* capsule =
@@ -74,7 +79,8 @@ void add_trace(CLI::App& app, Run& run) {
                    "print a kernel's trace as boot --trace does, with the names of this kernel's functions")
       ->type_name("K")
       ->excludes(capsule);
-  verb->callback([a, &run] { run = [a] { return print(a->file, a->capsule, a->kernel); }; });
+  add_trust_option(*verb, a->trust);
+  verb->callback([a, &run] { run = [a] { return print(*a); }; });
 }
 
 }  // namespace slalom

@@ -408,6 +408,16 @@ Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, cons
   TRY_ASSIGN(done->machine, done->test.make_kernel_machine());
   done->machine->write_down(&done->course);
   Target target = done->test.target;
+Result<std::vector<std::string>> sources_to_compile(const TargetId& id) {
+  TRY_ASSIGN(const Content content, parse_content(id.content));
+  TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(content.text, content.origin));
+  std::vector<std::string> sources;
+  for (const vm::KernelTest::Flow& flow : test.flows)
+    if (flow.kind == vm::KernelTest::Flow::Kind::Source)
+      sources.push_back(std::filesystem::absolute(flow.path).string());
+  return sources;
+}
+
   target.make_machine = [&done](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
     auto give_back = [&done](std::unique_ptr<vm::KernelMachine> back) { done->machine = std::move(back); };
     return std::unique_ptr<Machine>(

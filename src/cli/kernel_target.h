@@ -24,6 +24,9 @@ struct OpenKernelTest {
 };
 Result<OpenKernelTest> open_kernel_test_for_replay(const TargetId& id);
 
+// The C sources that the host's compiler makes the flows of a capsule's kernel test from; absolute paths.
+Result<std::vector<std::string>> sources_to_compile(const TargetId& id);
+
 // A replay of a finding, and all that is needed to go through it again, step by step.
 struct KernelReplay {
   OpenKernelTest test;

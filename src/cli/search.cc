@@ -111,6 +111,14 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   campaign.report.ascii = !is_terminal(STDOUT_FILENO);
   if (arguments.full) campaign.report.detail = TextOptions::Detail::Everything;
 
+  std::string unsigned_because;
+  if (!campaign.store.empty()) {
+    if (Result<SigningKey> key = SigningKey::load_or_make(); key.ok())
+      campaign.key = std::make_shared<const SigningKey>(*key);
+    else if (target.id.kind != "toy")  // those replay without consent
+      unsigned_because = key.error().message;
+  }
+
   watch_interrupt();
   campaign.stop = interrupted;
   ProgressLine line;
@@ -126,6 +134,9 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   else
     print_search(target, job, result, comparison, {arguments.full, campaign.state});
   std::cout << std::flush;
+  if (!unsigned_because.empty() && !result.findings.empty())
+    std::cerr << fmt::format("slalom: the capsules are not signed, so slalom replay asks for --trust: {}\n",
+                             printable(unsigned_because));
   // Only now: what cannot be written to files is at least shown.
   if (!arguments.junit.empty()) {
     const std::string xml =

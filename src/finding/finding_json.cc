@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
+
 namespace slalom {
 namespace {
 
@@ -84,7 +86,27 @@ Json finding_json(const Finding& finding, const std::string& capsule) {
 }
 
 std::string json_text(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
+  // JSON escapes the control characters of ASCII only, and people look at it on terminals. Anything else that
+  // is unsafe there can only be a part of a string, and has at most 16 bits.
+  std::string safe;
+  for (size_t at = 0; at < text.size();) {
+    const std::string_view rest = std::string_view(text).substr(at);
+    const size_t length = rest.front() == '\n' ? 1 : printable_length(rest);
+    if (length != 0) {
+      safe += rest.substr(0, length);
+      at += length;
+      continue;
+    }
+    const auto bits = [&](size_t i, unsigned mask) { return static_cast<unsigned char>(rest[i]) & mask; };
+    const unsigned lead = bits(0, 0xff);
+    const unsigned point = lead < 0x80   ? lead
+                           : lead < 0xe0 ? bits(0, 0x1f) << 6 | bits(1, 0x3f)
+                                         : bits(0, 0x0f) << 12 | bits(1, 0x3f) << 6 | bits(2, 0x3f);
+    safe += fmt::format("\\u{:04x}", point);
+    at += lead < 0x80 ? 1 : lead < 0xe0 ? 2 : 3;
+  }
+  return safe + "\n";
 }
 
 }  // namespace slalom

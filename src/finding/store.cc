@@ -71,28 +71,35 @@ bool better(const Finding& a, const Finding& b) {
   return rank(a) < rank(b);
 }
 
+// A capsule of the store.
+struct KnownCapsule {
+  Capsule capsule;
+  std::vector<uint8_t> file;
+  const Finding& finding() const { return capsule.finding; }
+};
+
 // What is in `path`, or nothing when there is no such file. A file that is no capsule is moved out of the
 // way.
-Result<std::optional<Finding>> load_or_set_aside(const fs::path& path) {
+Result<std::optional<KnownCapsule>> load_or_set_aside(const fs::path& path) {
   std::error_code code;
-  if (!fs::exists(path, code)) return std::optional<Finding>();
-  TRY_ASSIGN(const std::vector<uint8_t> file, read_file(path));
-  auto finding = parse_capsule(file);
-  if (finding.ok()) return std::optional(*std::move(finding));
+  if (!fs::exists(path, code)) return std::optional<KnownCapsule>();
+  TRY_ASSIGN(std::vector<uint8_t> file, read_file(path));
+  auto capsule = parse_signed_capsule(file);
+  if (capsule.ok()) return std::optional(KnownCapsule{*std::move(capsule), std::move(file)});
   fs::path aside;
   for (int n = 1; aside.empty() || fs::exists(aside, code); ++n)
     aside = path.parent_path() / fmt::format("capsule.damaged-{}.slalom", n);
   fs::rename(path, aside, code);
   if (code) return error("cannot move the damaged {} out of the way: {}", path.string(), code.message());
-  return std::optional<Finding>();
+  return std::optional<KnownCapsule>();
 }
 
 }  // namespace
 
-Result<FindingStore> FindingStore::open(fs::path root) {
+Result<FindingStore> FindingStore::open(fs::path root, std::shared_ptr<const SigningKey> key) {
   TRY(make_directory(root));
   TRY(Lock::take(root));
-  return FindingStore(std::move(root));
+  return FindingStore(std::move(root), std::move(key));
 }
 
 Result<fs::path> FindingStore::add(const Finding& finding, const std::string& report) {
@@ -102,14 +109,14 @@ Result<fs::path> FindingStore::add(const Finding& finding, const std::string& re
   TRY_ASSIGN(const Lock lock, Lock::take(root_));
   TRY(make_directory(directory));
 
-  TRY_ASSIGN(std::optional<Finding> known, load_or_set_aside(capsule));
-  if (known && signature(*known) != id)
+  TRY_ASSIGN(std::optional<KnownCapsule> known, load_or_set_aside(capsule));
+  if (known && signature(known->finding()) != id)
     return error("{} holds another finding (\"{}\"); move that folder away", directory.string(),
-                 known->verdict.title);
-  if (known && known->target.hash != finding.target.hash) {
-    // The target changed: its former finding stays beside, and an even earlier one of the present target
-    // counts.
-    TRY(save_capsule(directory / fmt::format("capsule.{}.slalom", known->target.hash), *known));
+                 known->finding().verdict.title);
+  if (known && known->finding().target.hash != finding.target.hash) {
+    // The target changed: its former finding stays beside, as it is, and an even earlier one of the present
+    // target counts.
+    TRY(write_file(directory / fmt::format("capsule.{}.slalom", known->finding().target.hash), known->file));
     const fs::path earlier = directory / fmt::format("capsule.{}.slalom", finding.target.hash);
     TRY_ASSIGN(known, load_or_set_aside(earlier));
   }
@@ -118,13 +125,14 @@ Result<fs::path> FindingStore::add(const Finding& finding, const std::string& re
   std::error_code code;
   bool write_report = true;
   if (known) {
-    if (!better(finding, *known)) {
-      kept = *known;
+    const bool may_stay = key_ == nullptr || known->capsule.signed_by(*key_);
+    if (may_stay && !better(finding, known->finding())) {
+      kept = known->finding();
       write_report = !fs::exists(directory / kReport, code);
     }
-    kept.occurrences = known->occurrences + finding.occurrences;
+    kept.occurrences = known->finding().occurrences + finding.occurrences;
   }
-  TRY(save_capsule(capsule, kept));
+  TRY(save_capsule(capsule, kept, key_.get()));
   TRY(write_file(directory / kJson, json_text(finding_json(kept, kCapsuleName))));
   if (write_report) TRY(write_file(directory / kReport, report));
   return capsule;

@@ -11,11 +11,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "finding/finding.h"
+#include "finding/signing_key.h"
 
 namespace slalom {
 
@@ -29,20 +31,25 @@ Result<std::vector<StoredFinding>> list_findings(const std::filesystem::path& ro
 
 class FindingStore {
  public:
-  // Creates the folder when it is missing; fails when it cannot be written.
-  static Result<FindingStore> open(std::filesystem::path root);
+  // Creates the folder when it is missing; fails when it cannot be written. `key` signs the capsules; nullptr
+  // leaves them unsigned.
+  static Result<FindingStore> open(std::filesystem::path root,
+                                   std::shared_ptr<const SigningKey> key = nullptr);
 
   // Keeps the finding and returns the path of its capsule. When the bug is known already for this target, the
-  // finding with the smaller schedule stays, with its report, and occurrences add up.
+  // finding with the smaller schedule stays, with its report, and occurrences add up. With a key, a capsule
+  // that was not signed with it never stays: that would sign what this user did not make.
   Result<std::filesystem::path> add(const Finding& finding, const std::string& report);
 
   Result<std::vector<StoredFinding>> list() const { return list_findings(root_); }
   const std::filesystem::path& root() const { return root_; }
 
  private:
-  explicit FindingStore(std::filesystem::path root) : root_(std::move(root)) {}
+  FindingStore(std::filesystem::path root, std::shared_ptr<const SigningKey> key)
+      : root_(std::move(root)), key_(std::move(key)) {}
 
   std::filesystem::path root_;
+  std::shared_ptr<const SigningKey> key_;
 };
 
 }  // namespace slalom

@@ -8,7 +8,6 @@
 namespace slalom {
 namespace {
 
-constexpr std::string_view kReplacement = "\uFFFD";
 constexpr std::string_view kReset = "\x1b[0m";
 
 // The length of the escape sequence that `text` starts with; 0: none.
@@ -21,26 +20,6 @@ size_t escape_length(std::string_view text) {
 
 bool continues(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-}
-
-// The length of the code point that `text` starts with; 0: it is not valid UTF-8, or a control character.
-size_t code_point_length(std::string_view text) {
-  const auto byte = [&](size_t i) -> uint32_t { return static_cast<unsigned char>(text[i]); };
-  const uint32_t lead = byte(0);
-  if (lead < 0x80) return lead < 0x20 || lead == 0x7f ? 0 : 1;
-  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-  uint32_t value = lead & (0xffu >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    if (!continues(text[i])) return 0;
-    value = value << 6 | (byte(i) & 0x3f);
-  }
-  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
-  const bool surrogate = value >= 0xd800 && value <= 0xdfff;
-  const bool control = value < 0xa0;
-  // Marks that turn the direction of text round could make a line say something else.
-  const bool turns = (value >= 0x202a && value <= 0x202e) || (value >= 0x2066 && value <= 0x2069);
-  return overlong || surrogate || control || turns || value > 0x10ffff ? 0 : length;
 }
 
 }  // namespace
@@ -117,24 +96,6 @@ std::string pad(std::string_view text, size_t width) {
 std::string pad_left(std::string_view text, size_t width) {
   const size_t used = display_width(text);
   return std::string(used < width ? width - used : 0, ' ') + std::string(text);
-}
-
-std::string printable(std::string_view text) {
-  std::string result;
-  for (size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-      result += ' ';
-      ++at;
-    } else if (const size_t length = code_point_length(text.substr(at)); length != 0) {
-      result += text.substr(at, length);
-      at += length;
-    } else {
-      result += kReplacement;
-      ++at;
-    }
-  }
-  return result;
 }
 
 std::string place_and_line(const Names& names, Place pc) {

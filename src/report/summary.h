@@ -2,8 +2,8 @@
 // wrapped paragraphs, colours.
 //
 // Text is UTF-8; its width is counted in code points, one column each, and terminal escapes count nothing.
-// Only fit() and printable() expect text without escapes: lay out first, paint last. Nothing here knows what
-// a finding is.
+// Text from a target goes through printable() (base/printable.h) before it is laid out. fit() expects text
+// without escapes: lay out first, paint last. Nothing here knows what a finding is.
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.h"
 #include "trace/names.h"
 
 namespace slalom {
@@ -27,9 +28,6 @@ size_t display_width(std::string_view text);
 std::string fit(std::string_view text, size_t width, std::string_view ellipsis = "…");
 std::string pad(std::string_view text, size_t width);       // spaces after it
 std::string pad_left(std::string_view text, size_t width);  // spaces before it
-// One line that is safe to print: white space becomes a space, control characters and broken UTF-8 become
-// U+FFFD. What comes from a target goes through this before it is laid out.
-std::string printable(std::string_view text);
 // A place with its source line, where that is known: "card_write+0x68 (torn_read.c:45)". Printable.
 std::string place_and_line(const Names& names, Place pc);
 // Lines of at most `width` columns, each ending with a newline; a longer word gets a line of its own.

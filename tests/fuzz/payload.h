@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "base/printable.h"
 #include "base/rng.h"
 #include "fuzz/harness.h"
 #include "trace/serialise.h"

@@ -132,13 +132,14 @@ class Planner {
     const std::filesystem::path program =
         plan_.scratch.path() / fmt::format("{}-{}", plan_.parts.size(), flow.path.stem().string());
     const char* compiler = std::getenv("CC");
-    // Without an identity of the build, the same source gives the same machine.
-    TRY_ASSIGN(
-        const ChildOutput made,
-        run_child({.program = compiler != nullptr && *compiler != '\0' ? compiler : "cc",
-                   .arguments = {"-static", "-O2", "-pthread", "-Wl,--build-id=none", "-I",
-                                 plan_.scratch.path().string(), "-o", program.string(), flow.path.string()}},
-                  "gcc"));
+    // Without an identity of the build, the same source gives the same machine. An absolute path cannot be
+    // taken for an option of the compiler, whatever the test calls its file.
+    TRY_ASSIGN(const ChildOutput made,
+               run_child({.program = compiler != nullptr && *compiler != '\0' ? compiler : "cc",
+                          .arguments = {"-static", "-O2", "-pthread", "-Wl,--build-id=none", "-I",
+                                        plan_.scratch.path().string(), "-o", program.string(),
+                                        std::filesystem::absolute(flow.path).string()}},
+                         "gcc"));
     if (made.status != 0)
       return error("{}: {} does not compile:\n{}", at(flow.line), flow.path.string(), made.errors);
     return program;

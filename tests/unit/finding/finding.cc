@@ -6,6 +6,7 @@
 
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
+#include "finding/signing_key.h"
 #include "support/source_dir.h"
 #include "unit/base/temporary_directory.h"
 #include "unit/finding/random_finding.h"
@@ -74,7 +75,7 @@ TEST(Capsule, EverythingComesBack) {
   for (uint64_t i = 0; i < 200; ++i) {
     Rng rng(31, i);
     const Finding finding = random_finding(rng);
-    const auto file = to_file(FileKind::Capsule, finding);
+    const auto file = pack_capsule(finding, nullptr);
     ASSERT_TRUE(file.ok());
     const auto back = parse_capsule(*file);
     ASSERT_TRUE(back.ok()) << back.error().message;
@@ -87,14 +88,17 @@ TEST(Capsule, EveryCutOfThePayloadIsRefused) {
   encode(out, sample());
   for (size_t size = 0; size < out.bytes().size(); ++size) {
     if (size + 8 == out.bytes().size()) continue;  // without the state hash, as in version 1
-    const auto file = pack_container(FileKind::Capsule, std::span(out.bytes()).first(size));
+    ByteWriter payload;
+    payload.text({reinterpret_cast<const char*>(out.bytes().data()), size});
+    payload.text("");
+    const auto file = pack_container(FileKind::Capsule, payload.bytes());
     EXPECT_EQ(parse_capsule(*file).error().message, "malformed: its contents are no capsule; write it again");
   }
 }
 
 TEST(Capsule, SavedIsLoaded) {
   const TemporaryDirectory directory;
-  ASSERT_TRUE(save_capsule(directory / "c.slalom", sample()).ok());
+  ASSERT_TRUE(save_capsule(directory / "c.slalom", sample(), nullptr).ok());
   const auto loaded = load_capsule(directory / "c.slalom");
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   EXPECT_EQ(*loaded, sample());
@@ -109,8 +113,13 @@ TEST(Capsule, Version1HasNoStateHash) {
   EXPECT_EQ(*loaded, expected);
 }
 
+std::filesystem::path golden_format(const char* name) {
+  return std::filesystem::path(source_dir()) / "tests/golden/formats" / name;
+}
+
 TEST(Capsule, Version2HasNoErrors) {
   expect_golden("v2-capsule.slalom", FileKind::Capsule, sample());
+  EXPECT_EQ(load_capsule(golden_format("v2-capsule.slalom")).value(), sample());
 }
 
 Finding with_errors() {
@@ -125,13 +134,29 @@ Finding with_errors() {
 
 TEST(Capsule, Version3) {
   expect_golden("v3-capsule.slalom", FileKind::Capsule, with_errors());
-  EXPECT_EQ(parse_capsule(*to_file(FileKind::Capsule, with_errors())).value(), with_errors());
+  EXPECT_EQ(load_capsule(golden_format("v3-capsule.slalom")).value(), with_errors());
+  EXPECT_TRUE(open_capsule(golden_format("v3-capsule.slalom"))->signature.empty());
+}
+
+TEST(Capsule, Version4IsSigned) {
+  const SigningKey key(SigningKey::Bytes{1, 2, 3});
+  const auto file = pack_capsule(with_errors(), &key);
+  const auto golden = read_file(golden_format("v4-capsule.slalom"));
+  std::string hex;
+  for (const uint8_t byte : *file) hex += fmt::format("{:02x}", byte);
+  ASSERT_TRUE(golden.ok()) << golden.error().message << "\nIts bytes, for `xxd -r -p`: " << hex;
+  const auto capsule = parse_signed_capsule(*golden);
+  ASSERT_TRUE(capsule.ok()) << capsule.error().message;
+  EXPECT_EQ(capsule->finding, with_errors());
+  EXPECT_TRUE(capsule->signed_by(key));
+  EXPECT_EQ(*unpack_container(*golden, FileKind::Capsule), *unpack_container(*file, FileKind::Capsule))
+      << "the writer changed: raise the version of this kind";
 }
 
 TEST(Capsule, ErrorsOutOfOrderAreRefused) {
   Finding finding = with_errors();
   std::swap(finding.schedule.errors->returns[0], finding.schedule.errors->returns[1]);
-  EXPECT_FALSE(parse_capsule(*to_file(FileKind::Capsule, finding)).ok());
+  EXPECT_FALSE(parse_capsule(*pack_capsule(finding, nullptr)).ok());
 }
 
 TEST(FindingJson, FieldsAreThoseOfTheDocument) {

@@ -133,11 +133,46 @@ TEST_F(Store, AFolderThatHoldsAnotherFindingIsNotOverwritten) {
   const Finding two = bug("two", 1);
   const fs::path capsule = root_ / signature(one) / "capsule.slalom";
   fs::create_directories(capsule.parent_path());
-  ASSERT_TRUE(save_capsule(capsule, two).ok());
+  ASSERT_TRUE(save_capsule(capsule, two, nullptr).ok());
   const auto added = store().add(one, "");
   ASSERT_FALSE(added.ok());
   EXPECT_THAT(added.error().message, HasSubstr("holds another finding (\"two\"); move that folder away"));
   EXPECT_EQ(*load_capsule(capsule), two);
+}
+
+TEST_F(Store, ACapsuleOfSomebodyElseNeverStaysAndIsNeverSigned) {
+  const auto key = std::make_shared<const SigningKey>(SigningKey::Bytes{1, 2, 3});
+  const SigningKey others(SigningKey::Bytes{4, 5, 6});
+  const fs::path capsule = root_ / signature(bug("deadlock", 1)) / "capsule.slalom";
+  for (const SigningKey* theirs : {static_cast<const SigningKey*>(nullptr), &others}) {
+    fs::remove_all(root_);
+    fs::create_directories(capsule.parent_path());
+    ASSERT_TRUE(save_capsule(capsule, bug("deadlock", 1), theirs).ok());
+    auto mine = FindingStore::open(root_, key);
+    ASSERT_TRUE(mine->add(bug("deadlock", 3), "mine").ok());
+    EXPECT_TRUE(open_capsule(capsule)->signed_by(*key));
+    EXPECT_EQ(load_capsule(capsule)->schedule.switches.size(), 3u);
+    EXPECT_EQ(load_capsule(capsule)->occurrences, 2u);
+    // My own stays, as ever.
+    ASSERT_TRUE(mine->add(bug("deadlock", 5), "mine again").ok());
+    EXPECT_EQ(load_capsule(capsule)->schedule.switches.size(), 3u);
+    EXPECT_TRUE(open_capsule(capsule)->signed_by(*key));
+  }
+}
+
+TEST_F(Store, AnEarlierCapsuleThatIsPutAsideKeepsItsSignature) {
+  const auto key = std::make_shared<const SigningKey>(SigningKey::Bytes{1, 2, 3});
+  const SigningKey others(SigningKey::Bytes{4, 5, 6});
+  const Finding before = bug("deadlock", 1, "before");
+  const fs::path capsule = root_ / signature(before) / "capsule.slalom";
+  fs::create_directories(capsule.parent_path());
+  ASSERT_TRUE(save_capsule(capsule, before, &others).ok());
+  ASSERT_TRUE(FindingStore::open(root_, key)->add(bug("deadlock", 1, "now"), "").ok());
+  const auto aside =
+      open_capsule(capsule.parent_path() / fmt::format("capsule.{}.slalom", before.target.hash));
+  ASSERT_TRUE(aside.ok()) << aside.error().message;
+  EXPECT_TRUE(aside->signed_by(others));
+  EXPECT_FALSE(aside->signed_by(*key));
 }
 
 TEST_F(Store, OtherThingsInTheFolderAreIgnored) {

@@ -85,6 +85,24 @@ TEST(Printable, LeavesNothingThatMovesTheCursor) {
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(printable("ab\xe6\x97"), "ab\uFFFD\uFFFD");  // cut off
   EXPECT_EQ(printable("\u202e"), "\uFFFD\uFFFD\uFFFD");  // turns the text after it round
+  for (const char* mark : {"\u200e", "\u200f", "\u2028", "\u2029", "\u2066", "\u2069"})
+    EXPECT_EQ(printable(mark), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(printable("\u061c"), "\uFFFD\uFFFD");
+  EXPECT_EQ(printable("\u200b\u2030\u2070"), "\u200b\u2030\u2070");
+}
+
+TEST(PrintableLines, KeepsTheLines) {
+  EXPECT_EQ(printable_lines("a\n\tb\r\x1b[0m\n"), "a\n\tb \uFFFD[0m\n");
+}
+
+TEST(UnfinishedLength, CountsWhatIsStillToBeCompleted) {
+  EXPECT_EQ(unfinished_length(""), 0u);
+  EXPECT_EQ(unfinished_length("a"), 0u);
+  EXPECT_EQ(unfinished_length("größe"), 0u);
+  for (const std::string_view whole : {"ö", "日", "𝄞"})
+    for (size_t size = 1; size < whole.size(); ++size)
+      EXPECT_EQ(unfinished_length("x" + std::string(whole.substr(0, size))), size);
+  EXPECT_EQ(unfinished_length("\x80\x80\x80\x80"), 0u);  // never can be
 }
 
 TEST(Wrap, KeepsIndentsAndLongWords) {

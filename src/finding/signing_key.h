@@ -1,0 +1,39 @@
+// SigningKey: tells the capsules that this user's slalom made here from those that came from elsewhere.
+//
+// A file of 32 random bytes in the user's configuration folder, readable by the user alone. The signature of
+// a capsule is the HMAC-SHA-256 of its contents with that key: whoever cannot read the key cannot make one.
+// (A checksum such as XXH3 is no substitute, since anybody can compute it.) Not for secrecy, and not for
+// proving to others who made a capsule.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+namespace slalom {
+
+class SigningKey {
+ public:
+  static constexpr size_t kSize = 32;
+  using Bytes = std::array<uint8_t, kSize>;
+
+  // $XDG_CONFIG_HOME/slalom/capsule.key, or below ~/.config.
+  static Result<std::filesystem::path> path();
+  // Fails if there is no key yet, or if others may know it.
+  static Result<SigningKey> load();
+  // As load(), but makes the key if there is none. Processes that do so at once get the same key.
+  static Result<SigningKey> load_or_make();
+
+  explicit SigningKey(const Bytes& bytes) : bytes_(bytes) {}
+  std::vector<uint8_t> sign(std::span<const uint8_t> contents) const;
+  bool signed_by_it(std::span<const uint8_t> contents, std::span<const uint8_t> signature) const;
+
+ private:
+  Bytes bytes_;
+};
+
+}  // namespace slalom
