@@ -159,7 +159,8 @@ class Session {
                     found.findings.empty() ? "nothing found" : plural(found.findings.size(), "finding"),
                     plural(result.executions, "execution"), to_text(job.strategy),
                     result.exhausted ? "exhausted" : "covered", found.explored.coverage.statement);
-    for (const std::string& warning : result.warnings) result.report += "warning: " + warning + "\n";
+    for (const std::string& warning : result.warnings)
+      result.report += "warning: " + printable_lines(warning) + "\n";
     return result;
   }
 
@@ -221,7 +222,7 @@ SLALOM_PUBLIC CheckResult check(const CheckOptions& wanted, const std::function<
   Result<CheckResult> result = Session(std::move(options), body).run();
   if (result.ok()) return *std::move(result);
   CheckResult failed;
-  failed.report = fmt::format("{}: slalom: {}\n", name, result.error().message);
+  failed.report = fmt::format("{}: slalom: {}\n", name, printable_lines(result.error().message));
   failed.warnings.push_back(result.error().message);
   return failed;
 }

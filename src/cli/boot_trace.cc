@@ -7,6 +7,7 @@
 #include <iostream>
 #include <utility>
 
+#include "base/printable.h"
 #include "trace/trace_file.h"
 
 namespace slalom {
@@ -168,7 +169,7 @@ Result<void> BootTrace::end(vm::Pc& pc) {
 
 void BootTrace::print(const std::string& line) {
   std::ostream& out = file_.is_open() ? file_ : std::cerr;
-  out << line << '\n';
+  out << printable(line) << '\n';  // kernels name their functions as they like
 }
 
 void BootTrace::print_callers(const std::vector<vm::ShadowStacks::Frame>& callers) {

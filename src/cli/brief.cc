@@ -19,7 +19,7 @@ std::string brief(const Finding& finding, const std::string& capsule, const Styl
   text += fmt::format("  in {}; seen in {}; {} ({}){}\n", printable(finding.target.name),
                       plural(finding.occurrences, "execution"), plural(switches, "switch", "switches"),
                       name(finding.minimality), replays);
-  if (!capsule.empty()) text += fmt::format("  slalom replay {}\n", capsule);
+  if (!capsule.empty()) text += fmt::format("  slalom replay {}\n", printable(capsule));
   return text;
 }
 

@@ -181,6 +181,7 @@ class BootSession {
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     console_.restore();
+    console_.end_output();
     if (trace_ != nullptr) TRY(trace_->end(pc_));
     if (!arguments_.save.empty() && !saved_) TRY(save_at_the_end(stop));
     return arguments_.json ? report_json(stop) : report(stop, seconds);
@@ -265,7 +266,7 @@ class BootSession {
     std::string each;
     for (unsigned i = 0; i < pc_.cpu_count(); ++i)
       each += fmt::format("{}{}", i == 0 ? "" : " + ", grouped(pc_.cpu(i).regs.retired));
-    std::cerr << fmt::format("\n{}: {}", machine_.kernel, stop_sentence(stop));
+    std::cerr << fmt::format("\n{}: {}", printable(machine_.kernel), stop_sentence(stop));
     if (stop == vm::PcStop::Exit) std::cerr << fmt::format(" with exit code {}", pc_.exit_code() & 0xff);
     std::cerr << "\n";
     if (stop == vm::PcStop::Shutdown) std::cerr << pc_.trouble();

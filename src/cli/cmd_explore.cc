@@ -20,7 +20,8 @@ Result<Exit> run_stress(const Target& target, uint64_t runs, const SearchArgumen
     json["titles"] = all.titles;
     std::cout << json_text(json);
   } else {
-    for (const auto& [title, times] : all.titles) std::cout << fmt::format("{:>6} x {}\n", times, title);
+    for (const auto& [title, times] : all.titles)
+      std::cout << fmt::format("{:>6} x {}\n", times, printable(title));
     std::cout << fmt::format("{}: {} of {} without control failed\n", printable(target.id.name),
                              human_number(all.failures), plural(all.runs, "run"));
   }
@@ -68,7 +69,8 @@ void add_explore(CLI::App& app, Run& run) {
       watch_interrupt();
       Result<Target> opened = open_target(a->file, a->settings, a->scope);
       if (!opened.ok() && interrupted()) {  // as a search that was, which has found nothing
-        std::cerr << fmt::format("slalom: {}; nothing was explored\n", opened.error().message);
+        std::cerr << fmt::format("slalom: {}; nothing was explored\n",
+                                 printable_lines(opened.error().message));
         return Exit::Clean;
       }
       TRY_ASSIGN(const Target target, std::move(opened));

@@ -25,15 +25,15 @@ Result<Exit> list(const std::string& folder, bool json) {
     if (entry.finding.ok())
       readable.emplace_back(*entry.finding, capsule);
     else
-      std::cerr << "slalom: " << entry.finding.error().message << "\n";
+      std::cerr << "slalom: " << printable(entry.finding.error().message) << "\n";
   }
   std::stable_sort(readable.begin(), readable.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first.verdict.severity, a.first.target.name, a.first.verdict.title) <
            std::tie(b.first.verdict.severity, b.first.target.name, b.first.verdict.title);
   });
   if (!json)
-    std::cout << folder << ": " << (entries.empty() ? "no findings" : plural(entries.size(), "finding"))
-              << "\n";
+    std::cout << printable(folder) << ": "
+              << (entries.empty() ? "no findings" : plural(entries.size(), "finding")) << "\n";
   for (const auto& [finding, capsule] : readable) {
     all.push_back(finding_json(finding, capsule));
     if (!json) std::cout << "\n" << brief(finding, capsule, output_style());

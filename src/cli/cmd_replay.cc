@@ -170,7 +170,7 @@ Result<Exit> replay(const ReplayArguments& arguments) {
                                                      plural(tried, "replay")))
                 << "\n"
                 << wrap("expected: " + printable(finding.verdict.title), text.width, 2, 4)
-                << (first.divergence ? wrap(*first.divergence, text.width, 2, 4) : "");
+                << (first.divergence ? wrap(printable(*first.divergence), text.width, 2, 4) : "");
     for (const std::string& one : differ) std::cout << wrap("differs: " + printable(one), text.width, 2, 4);
   }
   return same == tried ? Exit::Findings : Exit::Clean;

@@ -28,14 +28,14 @@ void print_lines(const TraceLog& log, const SymbolTable& symbols) {
   vm::TraceLines lines(symbols);
   for (const TraceLog::Entry& entry : log.order()) {
     if (entry.what == TraceLog::Entry::What::Event) {
-      std::cout << lines.event(log.events()[entry.index]) << '\n';
+      std::cout << printable(lines.event(log.events()[entry.index])) << '\n';
       continue;
     }
     const TraceLog::Batch& batch = log.batches()[entry.index];
     for (uint64_t i = 0; i < batch.count; ++i) {
       const Access& access = log.accesses()[batch.first + i];
-      std::cout << lines.access(access, batch.header.first_step.raw + access.retired, batch.header.agent)
-                << '\n';
+      const uint64_t step = batch.header.first_step.raw + access.retired;
+      std::cout << printable(lines.access(access, step, batch.header.agent)) << '\n';
     }
   }
 }

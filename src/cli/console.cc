@@ -5,7 +5,9 @@
 
 #include <cerrno>
 #include <iostream>
+#include <utility>
 
+#include "base/printable.h"
 #include "cli/command.h"
 
 namespace slalom {
@@ -29,11 +31,21 @@ void Console::restore() {
 }
 
 void Console::output(const std::string& text) {
+  if (interactive_) {
+    std::cout << text << std::flush;
+    return;
+  }
   // A serial line ends lines with two characters; files and pipes want one.
-  std::string shown;
   for (char c : text)
-    if (c != '\r' || interactive_) shown += c;
-  std::cout << shown << std::flush;
+    if (c != '\r') unfinished_ += c;
+  const size_t rest = unfinished_length(unfinished_);
+  const std::string complete = unfinished_.substr(0, unfinished_.size() - rest);
+  unfinished_.erase(0, complete.size());
+  std::cout << printable_lines(complete) << std::flush;
+}
+
+void Console::end_output() {
+  std::cout << printable_lines(std::exchange(unfinished_, {})) << std::flush;
 }
 
 std::string Console::input(bool wait) {

@@ -24,6 +24,8 @@ namespace {
 
 // Executions are short: checkpoints close to each other make every step back a short one.
 constexpr uint64_t kCheckpointEvery = 200'000;
+constexpr const char* kPipe =
+    "-slalom-pipe-";  // between a command of gdb and a program; "|" may be in a path
 
 // Removed with all that is in it.
 class Folder {
@@ -101,15 +103,19 @@ class DebugSession {
     std::string kernel, modules;
     std::set<std::string> with_file;
     for (const DebugFile& file : replay_.test.debug_files) {
+      // gdb has no way to write such a name, and would take its second part for a command.
+      if (file.path.string().find('\n') != std::string::npos ||
+          file.path.string().find(kPipe) != std::string::npos)
+        continue;
       if (file.sections.empty()) kernel = fmt::format("file {}\n", quoted(file.path));
       const auto text = file.sections.find(".text");
       if (text == file.sections.end()) continue;
       with_file.insert(file.path.stem().string());
       // What gdb says of it is of no interest.
-      modules += fmt::format("pipe add-symbol-file {} {:#x}", quoted(file.path), text->second);
+      modules += fmt::format("pipe -d {} add-symbol-file {} {:#x}", kPipe, quoted(file.path), text->second);
       for (const auto& [name, address] : file.sections)
         if (name != ".text") modules += fmt::format(" -s {} {:#x}", name, address);
-      modules += " | cat > /dev/null\n";
+      modules += fmt::format(" {} cat > /dev/null\n", kPipe);
     }
     if (kernel.empty()) {
       TRY(write_symbol_file(with_file));

@@ -250,7 +250,7 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
   options.stop = interrupted;
   if (shows)
     options.progress = [](const std::string& line) {
-      std::cerr << "\r\033[K  " << fit(line, terminal_width(STDERR_FILENO) - 3) << std::flush;
+      std::cerr << "\r\033[K  " << fit(printable(line), terminal_width(STDERR_FILENO) - 3) << std::flush;
     };
   Result<vm::PreparedTest> prepared = vm::prepare(test, options);
   if (shows) std::cerr << "\r\033[K" << std::flush;

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 
 namespace {
+#include "base/printable.h"
 
 constexpr const char* kTour =
     R"(slalom finds, explains and replays concurrency bugs.
@@ -34,7 +35,7 @@ Exit codes: 0 nothing found, 1 bugs found, 2 wrong usage or environment,
 int usage_error(const CLI::App& app, const std::string& what) {
   std::string verb;
   for (const CLI::App* sub : app.get_subcommands()) verb = " " + sub->get_name();
-  std::cerr << "slalom: " << what << "\n  try: slalom" << verb << " --help\n";
+  std::cerr << "slalom: " << slalom::printable_lines(what) << "\n  try: slalom" << verb << " --help\n";
   return static_cast<int>(slalom::Exit::Usage);
 }
 
@@ -107,7 +108,8 @@ int main(int argc, char** argv) {
   try {
     const slalom::Result<slalom::Exit> result = run();
     if (!result.ok()) {
-      std::cerr << "slalom: " << result.error().message << "\n";
+      // Files that it speaks of may come from anybody.
+      std::cerr << "slalom: " << slalom::printable_lines(result.error().message) << "\n";
       return static_cast<int>(slalom::Exit::Usage);
     }
     if (!std::cout.flush()) {
@@ -116,8 +118,15 @@ int main(int argc, char** argv) {
     }
     return static_cast<int>(*result);
   } catch (const std::exception& failure) {
-    std::cerr << "slalom: internal error: " << failure.what()
+    std::cerr << "slalom: internal error: " << slalom::printable_lines(failure.what())
               << "\n  This is a bug in slalom, not in your program. Please report it with the lines above.\n";
     return static_cast<int>(slalom::Exit::Internal);
   }
 }
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::system_error& failure) {  // of threads and of files
+    std::cerr
+        << "slalom: the system refuses what slalom needs: " << slalom::printable_lines(failure.what())
+        << "\n  Check the limits (ulimit -a), the permissions, and that the current folder still exists.\n";
+    return static_cast<int>(slalom::Exit::Usage);

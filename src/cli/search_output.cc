@@ -93,9 +93,10 @@ std::string unpinned_in_words(const std::vector<std::string>& threads, bool full
   if (threads.empty()) return {};
   const std::string names = full ? fmt::format("{}", fmt::join(threads, ", "))
                                  : fmt::format("such as {} (--full names them)", threads.front());
-  return wrap(fmt::format("not controlled: when {} of the kernel {}, which cannot be pinned to a CPU: {}",
-                          plural(threads.size(), "thread"), threads.size() == 1 ? "runs" : "run", names),
-              width);
+  return wrap(
+      fmt::format("not controlled: when {} of the kernel {}, which cannot be pinned to a CPU: {}",
+                  plural(threads.size(), "thread"), threads.size() == 1 ? "runs" : "run", printable(names)),
+      width);
 }
 
 }  // namespace
@@ -195,8 +196,8 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
     std::cout << fmt::format("went on from a saved search of {}\n",
                              plural(result.resumed_tasks, "execution"));
   const std::string_view exhausted = target.scope.empty() ? "exhausted: " : "exhausted within scope: ";
-  std::cout << wrap(std::string(r.coverage.exhausted ? exhausted : "covered: ") + r.coverage.statement,
-                    width);
+  std::cout << wrap(
+      std::string(r.coverage.exhausted ? exhausted : "covered: ") + printable(r.coverage.statement), width);
   if (r.truncated > 0)
     std::cout << wrap(fmt::format("not covered: what comes after {} steps", human_number(job.max_steps)),
                       width);
@@ -216,7 +217,7 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
                                   plural(static_cast<uint64_t>(left), "finding was", "findings were")),
                       width);
   for (const std::string& warning : warnings(target, r))
-    std::cout << wrap(style.paint(Ink::Yellow, "warning:") + " " + warning, width);
+    std::cout << wrap(style.paint(Ink::Yellow, "warning:") + " " + printable(warning), width);
 }
 
 }  // namespace slalom

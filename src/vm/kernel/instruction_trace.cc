@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/printable.h"
 #include "vm/guest/vectors.h"
 #include "vm/memory/guest_memory.h"
 
@@ -77,14 +78,14 @@ InstructionTrace::~InstructionTrace() {
 
 std::string InstructionTrace::place(uint64_t address) {
   const auto [known, added] = places_.try_emplace(address);
-  if (added) known->second = names_.place(Place{address});
+  if (added) known->second = printable(names_.place(Place{address}));
   return known->second;
 }
 
 std::string InstructionTrace::object(uint64_t address) {
   if (address < kKernel) return {};
   const auto [known, added] = objects_.try_emplace(address);
-  if (added) known->second = names_.object(ObjectId{address});
+  if (added) known->second = printable(names_.object(ObjectId{address}));
   return known->second.starts_with("0x") ? std::string() : " " + known->second;
 }
 
@@ -100,10 +101,11 @@ const InstructionTrace::Decoded& InstructionTrace::decode(const Cpu& cpu, uint64
   Decoded& known = decoded_[rip];
   if (known.size == 0 || std::memcmp(known.bytes.data(), bytes.data(), known.size) != 0) {
     known.bytes = bytes;
-    const std::string text = disassemble(std::span(bytes).first(size), rip, is_long, names_, known.size);
+    const std::string text =
+        printable(disassemble(std::span(bytes).first(size), rip, is_long, names_, known.size));
     const std::string where = cpu.cpl == 0 ? place(rip) : "user";
     known.text = fmt::format("{:#x} {}  {}", rip, where, text);
-    known.line = cpu.cpl == 0 ? names_.line(Place{rip}) : std::string();
+    known.line = cpu.cpl == 0 ? printable(names_.line(Place{rip})) : std::string();
   }
   return known;
 }
