@@ -219,6 +219,12 @@ std::string input_trouble(const vm::KernelTest& test, const Outcome& outcome) {
             check, status);
   const auto* limit = std::get_if<LimitReached>(&outcome);
   if (limit == nullptr) return {};
+  if (limit->limit == LimitReached::Limit::Notes)
+    return fmt::format(
+        "{}: an execution may note {} bytes (slalom_note), and this one notes more; note less, or only where "
+        "it "
+        "matters",
+        test.file, human_number(vm::KernelMachine::kMostNoteBytes));
   if (limit->enabled.empty())
     return fmt::format(
         "{} does not end: not within {} instructions, nor {} seconds of waiting; let it end, or "

@@ -112,7 +112,7 @@ void LivelockDetector::advance(uint64_t step) {
 
 void LivelockDetector::on_end(const Outcome& outcome) {
   const auto* limit = std::get_if<LimitReached>(&outcome);
-  if (limit == nullptr || limit->enabled.empty()) return;
+  if (limit == nullptr || limit->limit != LimitReached::Limit::Steps || limit->enabled.empty()) return;
   if (state_.last.step.raw + 1 < limit->steps / 2) return report_silent(*limit);
 
   std::map<uint64_t, uint64_t> yields;  // of each agent that ran

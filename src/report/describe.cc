@@ -114,10 +114,11 @@ std::string outcome_text(const Outcome& outcome, const Names& names) {
                                printable(fault.what.substr(0, fault.what.find('\n'))));
           },
           [&](const LimitReached& limit) {
-            return fmt::format("stopped at the limit of {}{}", plural(limit.steps, "step"),
-                               limit.enabled.empty()
-                                   ? std::string()
-                                   : fmt::format("; still running: {}", agents(limit.enabled)));
+            const bool notes = limit.limit == LimitReached::Limit::Notes;
+            return fmt::format(
+                "stopped at the limit of {}{}", notes ? "text in notes" : plural(limit.steps, "step"),
+                limit.enabled.empty() ? std::string()
+                                      : fmt::format("; still running: {}", agents(limit.enabled)));
           },
           [](const Abandoned& abandoned) { return fmt::format("abandoned: {}", printable(abandoned.why)); },
           [](const ToolError& error) { return fmt::format("error of slalom: {}", printable(error.message)); },

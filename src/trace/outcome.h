@@ -35,10 +35,14 @@ struct Faulted {
   std::string what;
 };
 
-// The step limit: perhaps a livelock, perhaps a long program.
+// A limit of the execution: perhaps a livelock, perhaps a long program.
 struct LimitReached {
   uint64_t steps = 0;
   std::vector<AgentId> enabled;  // at the end
+  enum class Limit : uint8_t {
+    Steps,
+    Notes,  // bytes of text that the target may leave in an execution's events
+  } limit = Limit::Steps;
 };
 
 // The search cut it off: it could show nothing new.

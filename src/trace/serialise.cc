@@ -258,14 +258,22 @@ Outcome outcome_of(uint8_t index, std::index_sequence<I...>) {
 
 }  // namespace
 
+// A reached limit of notes has a number of its own, so that files with other outcomes stay as they were.
+constexpr uint8_t kNotesLimit = kOutcomes;
+
 void encode(ByteWriter& out, const Outcome& outcome) {
-  out.u8(static_cast<uint8_t>(outcome.index()));
+  const auto* limit = std::get_if<LimitReached>(&outcome);
+  const bool notes = limit != nullptr && limit->limit == LimitReached::Limit::Notes;
+  out.u8(notes ? kNotesLimit : static_cast<uint8_t>(outcome.index()));
   std::visit([&](const auto& alternative) { encode_fields(out, alternative); }, outcome);
 }
 void decode(ByteReader& in, Outcome& outcome) {
   uint8_t index = 0;
-  decode_enum(in, index, kOutcomes);
-  outcome = outcome_of(index, std::make_index_sequence<kOutcomes>());
+  decode_enum(in, index, kOutcomes + 1);
+  if (index == kNotesLimit)
+    outcome = LimitReached{.limit = LimitReached::Limit::Notes};
+  else
+    outcome = outcome_of(index, std::make_index_sequence<kOutcomes>());
   std::visit([&](auto& alternative) { decode_fields(in, alternative); }, outcome);
 }
 

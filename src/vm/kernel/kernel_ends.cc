@@ -138,6 +138,8 @@ Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventS
       stop = finish(triple_fault());
     else if (state_.failure)
       stop = fail();
+    else if (notes_too_much())
+      stop = finish(limit_reached(LimitReached::Limit::Notes));
     else if (state_.reported || (state_.dying && instructions() - state_.dying_since > kLastWords) ||
              why == PcStop::PowerOff || why == PcStop::Reset || why == PcStop::Exit)
       stop = finish(Exited{});
@@ -277,12 +279,13 @@ Stop KernelMachine::end_of_test() {
   const PcStop why = run_naturally([&] {
     const uint64_t done = pc.executed() - start;
     const uint64_t waited = pc.time() - start_time - done * kNanosecondsPerInstruction;
-    return !state_.checked && !state_.failure && !stops() && done < options_.check_limit &&
-           waited < longest_wait(options_.check_limit);
+    return !state_.checked && !state_.failure && !notes_too_much() && !stops() &&
+           done < options_.check_limit && waited < longest_wait(options_.check_limit);
   });
   if (why == PcStop::Unknown) return finish(ToolError{pc.trouble()});
   if (stops()) return finish(Abandoned{"the search is over"});
   if (state_.failure) return fail();
+  if (notes_too_much()) return finish(limit_reached(LimitReached::Limit::Notes));
   if (state_.checked == 0) return finish(Exited{});
   const bool hangs =
       !state_.checked && (why == PcStop::Budget || why == PcStop::Hypercall || why == PcStop::Idle);
@@ -309,11 +312,11 @@ Outcome KernelMachine::triple_fault() const {
   return Faulted{Faulted::Kind::Crash, agent(cpu.id), Place{cpu.regs.gpr[kRip]}, "triple fault: " + faults};
 }
 
-LimitReached KernelMachine::limit_reached() const {
-  LimitReached limit{instructions(), {}};
+LimitReached KernelMachine::limit_reached(LimitReached::Limit limit) const {
+  LimitReached reached{instructions(), {}, limit};
   for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
-    if (!state_.cpus[cpu].done) limit.enabled.push_back(cpu_agent(cpu));
-  return limit;
+    if (!state_.cpus[cpu].done) reached.enabled.push_back(cpu_agent(cpu));
+  return reached;
 }
 
 // What the agent says is about a part of the plan, and not of the place where the agent is.

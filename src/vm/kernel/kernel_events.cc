@@ -226,6 +226,15 @@ void KernelMachine::console_line(const std::string& line) {
   state_.reported = state_.reported || has("---[ end ") || (natural_ && has("</TASK>"));
 }
 
+// False: it is one too many, and ends the execution. Whoever records the execution keeps all notes in memory.
+bool KernelMachine::leave_note(Cpu& cpu, const std::string& text) {
+  state_.note_bytes += text.size() + sizeof(Event);
+  if (notes_too_much()) return false;
+  tap_.flush();
+  tell(machine_.pc->executed(), cpu.id, OpKind::Note, cpu.gpr(kRip), {}, 0, text);
+  return true;
+}
+
 bool KernelMachine::on_hypercall(Cpu& cpu) {
   const Hypercall call = hypercall_of(cpu);
   // A flow that is done says so again after each interrupt: nobody gets anywhere by that.
@@ -263,10 +272,7 @@ bool KernelMachine::on_hypercall(Cpu& cpu) {
       state_.arity = static_cast<uint32_t>(call.a);
       return false;
     case SLALOM_NOTE:
-      tap_.flush();
-      tell(machine_.pc->executed(), cpu.id, OpKind::Note, cpu.gpr(kRip), {}, 0,
-           read_text(cpu, call.a, call.b));
-      return true;
+      return leave_note(cpu, read_text(cpu, call.a, call.b));
     case SLALOM_FAIL:
       state_.failure = read_text(cpu, call.a, call.b);
       state_.failed_part = call.c;

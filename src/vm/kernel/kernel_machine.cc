@@ -256,6 +256,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
     return last_words();
   }
   if (state_.failure) return fail();
+  if (notes_too_much()) return finish(limit_reached(LimitReached::Limit::Notes));
   // Ends that are noticed late come at fixed counts of instructions, so that they are the same whatever else
   // the machine is stopped for.
   if (ops(cpu) % kSlice == 0) {

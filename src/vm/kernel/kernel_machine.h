@@ -85,6 +85,8 @@ class KernelMachine final : public Machine,
   Snapshots* snapshots() override { return this; }
   const Names& names() const override { return *names_; }
 
+  static constexpr uint64_t kMostNoteBytes = uint64_t{16} << 20;  // of SLALOM_NOTE, in one execution
+
   // A whole run without control: CPUs take turns as the machine does by itself, interrupts come when they do.
   // The given CPU is first, for so many instructions of its turn.
   struct FreeRun {
@@ -184,6 +186,7 @@ class KernelMachine final : public Machine,
     std::optional<std::string> failure;  // SLALOM_FAIL,
     uint64_t failed_part = 0;            // of what; 0: of a program, which said so itself
     std::optional<int64_t> checked;
+    uint64_t note_bytes = 0;  // that SLALOM_NOTE has left in this execution
   };
 
   // Snapshots
@@ -215,8 +218,9 @@ class KernelMachine final : public Machine,
   PcStop run_naturally(const std::function<bool()>& goes_on);
   Stop last_words();  // the kernel has begun to report its end, and does nothing else any more
   Stop fail();        // as SLALOM_FAIL said
-  LimitReached limit_reached() const;
   Outcome triple_fault() const;
+  LimitReached limit_reached(LimitReached::Limit limit = LimitReached::Limit::Steps) const;
+  bool notes_too_much() const { return state_.note_bytes > kMostNoteBytes; }
   void note_part(uint64_t part, std::string_view end);
   bool stops() const { return inputs_.stop && inputs_.stop(); }
   Stop run(uint32_t lease);
@@ -262,6 +266,7 @@ class KernelMachine final : public Machine,
   void tell(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, ObjectId object = {}, int64_t value = 0,
             std::string_view text = {});
 
+  bool leave_note(Cpu& cpu, const std::string& text);
   void note(Course::Leg::Kind kind, unsigned cpu, uint64_t value) {
     if (course_ != nullptr) course_->add({kind, cpu, value});
   }

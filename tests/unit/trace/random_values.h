@@ -111,7 +111,8 @@ inline Outcome random_outcome(Rng& rng) {
       return Faulted{random_enum<Faulted::Kind>(rng, 2), random_agent(rng), random_place(rng),
                      random_text(rng)};
     case 3:
-      return LimitReached{random_number(rng), random_vector<AgentId>(rng, 4, random_agent)};
+      return LimitReached{random_number(rng), random_vector<AgentId>(rng, 4, random_agent),
+                          random_enum<LimitReached::Limit>(rng, 2)};
     case 4:
       return Abandoned{random_text(rng)};
     default:

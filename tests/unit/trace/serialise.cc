@@ -24,7 +24,7 @@ bool operator==(const Faulted& a, const Faulted& b) {
   return a.kind == b.kind && a.agent == b.agent && a.pc == b.pc && a.what == b.what;
 }
 bool operator==(const LimitReached& a, const LimitReached& b) {
-  return a.steps == b.steps && a.enabled == b.enabled;
+  return a.steps == b.steps && a.enabled == b.enabled && a.limit == b.limit;
 }
 bool operator==(const Abandoned& a, const Abandoned& b) {
   return a.why == b.why;

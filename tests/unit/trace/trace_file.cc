@@ -174,5 +174,21 @@ TEST(TraceFile, Version1) {
   expect_golden("v1-trace.slalom", FileKind::Trace, log);
 }
 
+TEST(TraceFile, Version2KnowsTheLimitOfNotes) {
+  TraceLog log;
+  log.on_event({.step = Step{1},
+                .agent = AgentId::initial(0),
+                .op = OpKind::Note,
+                .pc = Place{0x2000},
+                .text = "many"});
+  log.on_end(LimitReached{77, {AgentId::initial(0)}, LimitReached::Limit::Notes});
+  expect_golden("v2-trace.slalom", FileKind::Trace, log);
+  const auto trace = load_trace(std::filesystem::path(source_dir()) / "tests/golden/formats/v2-trace.slalom");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const auto& limit = std::get<LimitReached>(trace->outcome());
+  EXPECT_EQ(limit.limit, LimitReached::Limit::Notes);
+  EXPECT_EQ(limit.steps, 77u);
+}
+
 }  // namespace
 }  // namespace slalom
