@@ -131,6 +131,9 @@ class Parser {
 
   std::vector<ToyStmt> block(std::string_view after) {
     const int line = peek().line;
+    const Nesting inside(statement_depth_);
+    if (statement_depth_ > kDeepest)
+      fail_at(line, fmt::format("blocks may be nested {} deep, and this one is deeper", kDeepest));
     expect_symbol("{", after);
     std::vector<ToyStmt> statements = statement_list();
     if (!take_symbol("}")) fail_at(line, "the `{` that begins here has no `}`");
@@ -200,6 +203,7 @@ class Parser {
     }
     take();
     if (is_word("if")) {
+      const Nesting inside(statement_depth_);  // as deep as if the `else` had a block
       result.otherwise.emplace_back();
       result.otherwise.back().line = peek().line;
       if_statement(result.otherwise.back());
@@ -254,6 +258,8 @@ class Parser {
   }
 
   ToyExpr expression(int weakest = 1) {
+    const Nesting inside(expression_depth_);
+    if (expression_depth_ == 1) operands_ = 0;
     ToyExpr left = operand();
     while (peek().kind == Kind::Symbol) {
       const int strength = binding(peek().text);
@@ -270,7 +276,11 @@ class Parser {
   ToyExpr operand() {
     const ToyToken token = peek();
     ToyExpr result{ToyExpr::Kind::Number, 0, std::string(token.text), {}, token.line};
-    if (++depth_ > kDeepest) fail("this expression is nested too deeply");
+    const Nesting inside(depth_);
+    if (depth_ > kDeepest) fail("this expression is nested too deeply");
+    // `a + b + c ...` nests, too: in the tree.
+    if (++operands_ > kLongest)
+      fail(fmt::format("an expression may have {} operands, and this one has more", kLongest));
     if (token.kind == Kind::Number) {
       take();
       result.number = token.number;
@@ -288,7 +298,6 @@ class Parser {
     } else {
       fail(fmt::format("expected an expression, found {}", found()));
     }
-    --depth_;
     return result;
   }
 
@@ -302,12 +311,29 @@ class Parser {
     expect_symbol(")", "the arguments");
   }
 
+  // Deep and long enough for every program that somebody writes, and no danger to the stack of those who walk
+  // through the tree.
   static constexpr int kDeepest = 200;
+  static constexpr int kLongest = 1000;
+
+  class Nesting {
+   public:
+    explicit Nesting(int& depth) : depth_(++depth) {}
+    ~Nesting() { --depth_; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+
+   private:
+    int& depth_;
+  };
 
   std::string_view code_;
   std::vector<ToyToken> tokens_;
   size_t at_ = 0;
-  int depth_ = 0;
+  int depth_ = 0;  // of operands in each other
+  int expression_depth_ = 0;
+  int operands_ = 0;  // of the outermost expression
+  int statement_depth_ = 0;
   std::optional<ToyDiagnostic> problem_;
 };
 

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/toml_keys.h"
 #include "vm/boot/kernel_cache.h"
 #include "vm/kernel/scope.h"
 
@@ -32,6 +33,8 @@ class Reader {
     if (strange != text_.end())
       return error("{}:{}: only ASCII characters may be in a kernel test; write bytes of a text as \\xNN",
                    test_.file, 1 + std::count(text_.begin(), strange, '\n'));
+    if (const int line = line_of_overlong_toml_key(text_); line != 0)
+      return error("{}:{}: a key may have {} dots, and this one has more", test_.file, line, kMostTomlDots);
     const toml::parse_result parsed = toml::parse(text_);
     if (!parsed)
       return error("{}:{}:{}: {}", test_.file, parsed.error().source().begin.line,
@@ -274,6 +277,7 @@ Result<KernelTest> load_kernel_test(const std::filesystem::path& path) {
 }
 
 bool looks_like_kernel_test(std::string_view text) {
+  if (line_of_overlong_toml_key(text) != 0) return false;
   const toml::parse_result parsed = toml::parse(text);
   // What cannot be read at all is judged by how its lines begin.
   if (!parsed) return text.find("[[flow]]") != std::string_view::npos;

@@ -209,6 +209,40 @@ TEST(ToyLanguage, ProblemsNameTheLine) {
   }
 }
 
+std::string repeated(std::string_view text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// What parse_toy() says about a thread with this code.
+std::string verdict_on(const std::string& code) {
+  ToyBuilder b;
+  b.shared("x").thread("t", code);
+  return refusal(b.build());
+}
+
+TEST(ToyLanguage, WhatIsTooDeepOrTooLongNamesTheLine) {
+  const auto nested = [](int depth) { return repeated("while x == 1 {\n", depth) + repeated("}\n", depth); };
+  const auto chain = [](int parts) { return "if x == 1 {}" + repeated("\nelse if x == 2 {}", parts); };
+  const auto sum = [](int operands) { return "x = 1" + repeated(" + 1", operands - 1); };
+  const auto brackets = [](int depth) { return "x = " + repeated("(", depth) + "1" + repeated(")", depth); };
+  for (const std::string& fits : {nested(200), chain(199), sum(1000), brackets(199)})
+    EXPECT_EQ(verdict_on(fits), "no error");
+  // Nested as deep as can be, with sums as long as can be: nothing overflows.
+  EXPECT_EQ(verdict_on(repeated("while x == 1 {\n", 199) + sum(1000) + repeated("\n}", 199)), "no error");
+  for (const int more : {1, 20'000}) {
+    EXPECT_TRUE(verdict_on(nested(200 + more)).starts_with("t:201: blocks may be nested 200 deep"))
+        << verdict_on(nested(200 + more));
+    EXPECT_TRUE(verdict_on(chain(199 + more)).starts_with("t:201: blocks may be nested 200 deep"))
+        << verdict_on(chain(199 + more));
+    EXPECT_TRUE(verdict_on(sum(1000 + more)).starts_with("t:1: an expression may have 1000 operands"))
+        << verdict_on(sum(1000 + more));
+    EXPECT_TRUE(verdict_on(brackets(200 + more)).starts_with("t:1: this expression is nested too deeply"))
+        << verdict_on(brackets(200 + more));
+  }
+}
+
 TEST(ToyLanguage, ProblemsOfDeclarations) {
   const auto message = [](const std::function<void(ToyBuilder&)>& declare) {
     ToyBuilder b;
