@@ -2,10 +2,12 @@
 
 #include <xxhash.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <new>
 
 #include "base/file.h"
 
@@ -63,10 +65,16 @@ void put(std::span<uint8_t> bytes, size_t at, T value) {
 uint64_t file_checksum(std::span<const uint8_t> file) {
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
                                                                               XXH3_freeState);
+  if (state == nullptr) throw std::bad_alloc();
   XXH3_64bits_reset(state.get());
   XXH3_64bits_update(state.get(), file.data(), kChecksumAt);
   XXH3_64bits_update(state.get(), file.data() + kContainerHeader, file.size() - kContainerHeader);
   return XXH3_64bits_digest(state.get());
+}
+
+// zstd allocates by itself. `result`: what one of its functions gave.
+void check_memory(size_t result) {
+  if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation) throw std::bad_alloc();
 }
 
 // The payload's compressed form, or nothing when that is not smaller.
@@ -74,6 +82,7 @@ std::vector<uint8_t> compress(std::span<const uint8_t> payload) {
   std::vector<uint8_t> bytes(ZSTD_compressBound(payload.size()));
   const size_t size =
       ZSTD_compress(bytes.data(), bytes.size(), payload.data(), payload.size(), kCompressionLevel);
+  check_memory(size);
   CHECK(ZSTD_isError(size) == 0, "zstd: {}", ZSTD_getErrorName(size));
   bytes.resize(size < payload.size() ? size : 0);
   return bytes;
@@ -85,6 +94,10 @@ std::string_view name(FileKind kind) {
   return facts_of(kind).name;
 }
 
+uint16_t container_version(std::span<const uint8_t> file) {
+  return get<uint16_t>(file, 10);
+}
+
 uint64_t checksum(std::span<const uint8_t> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
@@ -94,10 +107,6 @@ void repair_checksum(std::span<uint8_t> file) {
 }
 
 Result<std::vector<uint8_t>> pack_container(FileKind kind, std::span<const uint8_t> payload) {
-uint16_t container_version(std::span<const uint8_t> file) {
-  return get<uint16_t>(file, 10);
-}
-
   const KindFacts& facts = facts_of(kind);
   if (payload.size() > kMaxPayload)
     return error("this {} has {} bytes and a file holds at most {}; limit the execution with --max-steps",
@@ -162,6 +171,7 @@ Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, Fil
         return error("malformed: {} bytes cannot expand to {}; write it again", stored_size, payload_size);
       std::vector<uint8_t> payload(payload_size);
       const size_t size = ZSTD_decompress(payload.data(), payload.size(), stored.data(), stored.size());
+      check_memory(size);
       if (ZSTD_isError(size) != 0 || size != payload_size)
         return error("malformed: its contents do not decompress to {} bytes; write it again", payload_size);
       return payload;

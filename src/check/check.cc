@@ -219,7 +219,13 @@ SLALOM_PUBLIC CheckResult check(const CheckOptions& wanted, const std::function<
   if (options.name.empty())
     options.name = fmt::format("{}:{}", std::filesystem::path(file).filename().string(), line);
   const std::string name = options.name;
-  Result<CheckResult> result = Session(std::move(options), body).run();
+  Result<CheckResult> result = [&]() -> Result<CheckResult> {
+    try {
+      return Session(std::move(options), body).run();
+    } catch (const std::bad_alloc&) {
+      return error("out of memory: raise the limit (ulimit -v), or check less at once");
+    }
+  }();
   if (result.ok()) return *std::move(result);
   CheckResult failed;
   failed.report = fmt::format("{}: slalom: {}\n", name, printable_lines(result.error().message));

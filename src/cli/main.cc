@@ -2,13 +2,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <new>
+#include <system_error>
 
+#include "base/printable.h"
 #include "cli/command.h"
 
 namespace {
-#include "base/printable.h"
 
 constexpr const char* kTour =
     R"(slalom finds, explains and replays concurrency bugs.
@@ -61,6 +64,27 @@ int help(const CLI::App& app, const std::string& verb) {
   return usage_error(app, fmt::format("there is no verb \"{}\"", slalom::printable(verb)));
 }
 
+// Not slalom's fault, and nothing was concluded. Says so without allocating anything.
+int out_of_memory() {
+  constexpr std::string_view kText =
+      "slalom: out of memory: raise the limit (ulimit -v), or use less of it: fewer --workers, a smaller "
+      "--max-steps, "
+      "a guest with less memory\n";
+  if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) return static_cast<int>(slalom::Exit::Usage);
+  return static_cast<int>(slalom::Exit::Usage);
+}
+
+// Memory may also run out where nothing can be thrown.
+void on_terminate() {
+  try {
+    if (const std::exception_ptr failure = std::current_exception()) std::rethrow_exception(failure);
+  } catch (const std::bad_alloc&) {
+    _exit(out_of_memory());
+  } catch (...) {
+  }
+  std::abort();
+}
+
 // Started without them, whatever is opened first would be taken for them.
 void open_standard_descriptors() {
   for (int number = 0; number <= STDERR_FILENO; ++number)
@@ -71,6 +95,7 @@ void open_standard_descriptors() {
 
 int main(int argc, char** argv) {
   open_standard_descriptors();
+  std::set_terminate(on_terminate);
   CLI::App app;
   app.set_help_flag("-h,--help", "this text");
   app.formatter(slalom::help_format());

@@ -98,7 +98,12 @@ Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<
   runs_ = std::make_unique<Happenings[][2]>(workers_.size());
   for (Worker& worker : workers_)
     runners_.push_back(std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner));
-  for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
+  try {
+    for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
+  } catch (...) {  // as the system has too little memory, or too many threads
+    end_threads();
+    throw;
+  }
 }
 
 void Crew::set_policy(const ChoicePolicy& policy) {
@@ -106,6 +111,10 @@ void Crew::set_policy(const ChoicePolicy& policy) {
 }
 
 Crew::~Crew() {
+  end_threads();
+}
+
+void Crew::end_threads() {
   quit_ = true;
   ++published_;
   published_.notify_all();

@@ -71,6 +71,7 @@ class Crew {
   bool is_cut_short(const Execution& execution) const;
   void execute_own(size_t task);
   void settle(Range own);
+  void end_threads();
 
   const Strategy& strategy_;
   const ExploreOptions::Verify verify_;

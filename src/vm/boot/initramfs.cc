@@ -7,6 +7,9 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <new>
+#include <optional>
+#include <span>
 
 #include "base/file.h"
 #include "vm/boot/cache_files.h"
@@ -197,6 +200,7 @@ std::string cache_name(const InitramfsOptions& options, const Ingredients& all) 
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
   XXH3_128bits_reset(state.get());
   const auto add = [&](const auto& bytes) {
+  if (state == nullptr) throw std::bad_alloc();
     const uint64_t size = bytes.size();
     XXH3_128bits_update(state.get(), &size, sizeof size);
     XXH3_128bits_update(state.get(), bytes.data(), bytes.size());

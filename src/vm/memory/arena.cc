@@ -3,15 +3,14 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
-
-#include "base/check.h"
+#include <new>
 
 namespace slalom::vm {
 
 void Arena::begin_chunk() {
   static_assert(kMost <= kChunk);
   void* chunk = std::aligned_alloc(kChunk, kChunk);
-  CHECK(chunk != nullptr, "out of memory");
+  if (chunk == nullptr) throw std::bad_alloc();
   madvise(chunk, kChunk, MADV_HUGEPAGE);
   chunks_.push_back(chunk);
   next_ = static_cast<std::byte*>(chunk);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -148,7 +149,7 @@ void Ram::make_base() {
   // Small pages: only those that are not zero are ever touched, and clearing the others takes longer than all
   // else that is done here.
   uint8_t* base = map_zeros(size_, MADV_NOHUGEPAGE);
-  CHECK(base != nullptr, "no memory for the base image: {}", std::strerror(errno));
+  if (base == nullptr) throw std::bad_alloc();
   for (uint64_t page = 0; page < pages(); ++page)
     if (flags_[page] & kUsed)
       if (!is_zero(page_data(page))) std::memcpy(base + (page << kPageShift), page_data(page), kPageSize);

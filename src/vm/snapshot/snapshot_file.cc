@@ -1,6 +1,7 @@
 #include "vm/snapshot/snapshot_file.h"
 
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <cstring>
@@ -61,6 +62,7 @@ void encode_pages(ByteWriter& out, const Ram& ram, std::span<const uint32_t> pag
   std::string packed(ZSTD_compressBound(contents.size()), '\0');
   const size_t size =
       ZSTD_compress(packed.data(), packed.size(), contents.data(), contents.size(), kCompressionLevel);
+  if (ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation) throw std::bad_alloc();
   CHECK(ZSTD_isError(size) == 0, "zstd: {}", ZSTD_getErrorName(size));
   packed.resize(size);
   out.text(packed);
