@@ -11,6 +11,8 @@
 #include <optional>
 #include <span>
 
+#include "base/bytes.h"
+#include "base/container.h"
 #include "base/file.h"
 #include "vm/boot/cache_files.h"
 #include "vm/boot/child.h"
@@ -198,14 +200,14 @@ Result<std::vector<uint8_t>> assemble(const InitramfsOptions& options, Ingredien
 // will do.
 std::string cache_name(const InitramfsOptions& options, const Ingredients& all) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  if (state == nullptr) throw std::bad_alloc();
   XXH3_128bits_reset(state.get());
   const auto add = [&](const auto& bytes) {
-  if (state == nullptr) throw std::bad_alloc();
     const uint64_t size = bytes.size();
     XXH3_128bits_update(state.get(), &size, sizeof size);
     XXH3_128bits_update(state.get(), bytes.data(), bytes.size());
   };
-  constexpr std::string_view form = "initramfs 1";  // changes when assemble() does
+  constexpr std::string_view form = "initramfs 2";  // changes when assemble() or the file around it does
   add(form);
   add(all.busybox);
   for (const std::string& applet : all.applets) add(applet);
@@ -220,6 +222,19 @@ std::string cache_name(const InitramfsOptions& options, const Ingredients& all) 
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return fmt::format("{:016x}{:016x}.cpio", hash.high64, hash.low64);
+}
+
+// A kept archive is followed by its checksum: a file that was cut off or changed is made anew.
+constexpr size_t kSum = 8;
+
+std::optional<std::vector<uint8_t>> kept_archive(const std::filesystem::path& path) {
+  Result<std::vector<uint8_t>> file = read_file(path);
+  if (!file.ok() || file->size() < kSum) return std::nullopt;
+  const std::span<const uint8_t> archive = std::span(*file).first(file->size() - kSum);
+  ByteReader end{std::span(*file).last(kSum)};
+  if (end.fixed64() != checksum(archive)) return std::nullopt;
+  file->resize(archive.size());
+  return *std::move(file);
 }
 
 }  // namespace
@@ -237,16 +252,21 @@ Result<std::vector<uint8_t>> cached_initramfs(const std::filesystem::path& direc
   if (!repeatable) return assemble(options, std::move(all));
   const std::filesystem::path path = directory / cache_name(options, all);
   std::error_code trouble;
-  if (std::filesystem::exists(path, trouble)) {
+  if (std::optional<std::vector<uint8_t>> kept = kept_archive(path)) {
     mark_used(path);
-    return read_file(path);
+    return *std::move(kept);
   }
   TRY_ASSIGN(std::vector<uint8_t> archive, assemble(options, std::move(all)));
   std::filesystem::create_directories(directory, trouble);
   if (trouble)
     return error("cannot make {}: {}; set SLALOM_CACHE to another directory", directory.string(),
                  trouble.message());
-  TRY(write_file(path, archive));
+  ByteWriter sum;
+  sum.fixed64(checksum(archive));
+  std::vector<uint8_t> kept = archive;
+  kept.insert(kept.end(), sum.bytes().begin(), sum.bytes().end());
+  if (const Result<void> written = write_file(path, kept); !written.ok())
+    return error("{}; set SLALOM_CACHE to a directory that can be written", written.error().message);
   for (const std::filesystem::path& old : files_to_forget(directory, path.extension().string(), kMostCached))
     std::filesystem::remove(old, trouble);
   return archive;

@@ -62,6 +62,9 @@ std::string kernel_note(const Kernel& kernel) {
   for (const KernelPackage& each : kernel.packages)
     packages += fmt::format("\n{} {} {}", each.package, each.version, each.sha256);
   note.add("Packages", packages);
+  std::error_code trouble;
+  if (const auto size = std::filesystem::file_size(kernel.vmlinuz, trouble); !trouble)
+    note.add("Image-Size", fmt::format("{}", size));
   return note.text();
 }
 
@@ -82,8 +85,7 @@ Result<Kernel> KernelCache::load(std::string_view name) const {
   TRY_ASSIGN(const std::vector<uint8_t> bytes, read_file(directory / kNote));
   const std::vector<Stanza> stanzas = parse_control(std::string(bytes.begin(), bytes.end()));
   const auto damaged = [&] {
-    return error("{} is damaged; run: slalom kernel remove {}, then slalom kernel get {}", directory.string(),
-                 name, name);
+    return error("{} is damaged; run: slalom kernel get {}, which fetches it anew", directory.string(), name);
   };
   if (stanzas.size() != 1 || stanzas[0].field("Name") != name) return damaged();
   Kernel kernel{.name = std::string(name), .release = stanzas[0].field("Release")};
@@ -96,6 +98,10 @@ Result<Kernel> KernelCache::load(std::string_view name) const {
   kernel.symbols = if_present(directory / "System.map");
   kernel.modules = if_present(directory / "modules");
   if (kernel.vmlinuz.empty()) return damaged();
+  std::error_code trouble;
+  const std::string size = fmt::format("{}", std::filesystem::file_size(kernel.vmlinuz, trouble));
+  if (const std::string noted = stanzas[0].field("Image-Size"); !noted.empty() && noted != size)
+    return damaged();
   return kernel;
 }
 

@@ -208,6 +208,7 @@ Result<void> arrange(const std::filesystem::path& tree, const std::filesystem::p
     std::filesystem::rename(modules, into / "modules");
     break;
   }
+  kernel.vmlinuz = into / "vmlinuz";
   return write_file(into / "kernel.txt", kernel_note(kernel));
 }
 
@@ -356,7 +357,7 @@ const Recipe* find_recipe(const std::string& name) {
 
 Result<Kernel> fetch_kernel(const KernelCache& cache, const std::string& name, const FetchOptions& options) {
   const Recipe* recipe = find_recipe(name);
-  const auto there = [&] { return cache.has(name); };
+  const auto there = [&] { return cache.load(name).ok(); };  // what is damaged is fetched anew
   if (recipe == nullptr || there()) return cache.load(name);
   const Result<void> done = fetch_once(
       cache, *recipe, name, options, there,

@@ -160,6 +160,25 @@ TEST(Initramfs, TheCacheIsUsedOnlyForTheSameInputs) {
   EXPECT_EQ(count(), 2);
 }
 
+TEST(Initramfs, ADamagedOneInTheCacheIsMadeAnew) {
+  const ScratchDirectory scratch;
+  const InitramfsOptions options{.agent = kAgent};
+  const Bytes right = *build_initramfs(options);
+  const std::filesystem::path cache = scratch.path() / "cache";
+  EXPECT_EQ(*cached_initramfs(cache, options), right);
+  const std::filesystem::path file = std::filesystem::directory_iterator(cache)->path();
+  const auto size = std::filesystem::file_size(file);
+  for (const uintmax_t cut : {uintmax_t{0}, uintmax_t{7}, size / 2, size - 1}) {
+    std::filesystem::resize_file(file, cut);
+    EXPECT_EQ(*cached_initramfs(cache, options), right);
+    EXPECT_EQ(std::filesystem::file_size(file), size);
+  }
+  Bytes flipped = *read_file(file);
+  flipped[size / 2] ^= 1;
+  ASSERT_TRUE(write_file(file, flipped).ok());
+  EXPECT_EQ(*cached_initramfs(cache, options), right);
+}
+
 TEST(Agent, IsAStaticProgram) {
   const Bytes agent(agent_program().begin(), agent_program().end());
   const ScratchDirectory scratch;

@@ -48,9 +48,10 @@ TEST(KernelCache, IsWhereTheUserWantsIt) {
 }
 
 void put_kernel(const ScratchDirectory& scratch, const std::string& name) {
-  const Kernel kernel{
-      .name = name, .release = "6.1.0-1-test", .packages = {{"linux-image-test", "6.1.5-1", "0123abcd"}}};
-  scratch.write(name + "/vmlinuz", text_bytes("image"));
+  const Kernel kernel{.name = name,
+                      .release = "6.1.0-1-test",
+                      .packages = {{"linux-image-test", "6.1.5-1", "0123abcd"}},
+                      .vmlinuz = scratch.write(name + "/vmlinuz", text_bytes("image"))};
   scratch.write(name + "/modules/kernel/a.ko", text_bytes("module"));
   scratch.write(name + "/kernel.txt", text_bytes(kernel_note(kernel)));
 }
@@ -104,11 +105,16 @@ TEST(KernelCache, DamageIsNoticed) {
     scratch.write("debian:6.1/kernel.txt", text_bytes(note));
     const auto kernel = cache.load("debian:6.1");
     ASSERT_FALSE(kernel.ok()) << note;
-    EXPECT_NE(kernel.error().message.find("slalom kernel remove debian:6.1"), std::string::npos);
+    EXPECT_NE(kernel.error().message.find("slalom kernel get debian:6.1"), std::string::npos);
   }
   put_kernel(scratch, "debian:6.1");
   std::filesystem::remove(scratch.path() / "debian:6.1/vmlinuz");
   EXPECT_FALSE(cache.load("debian:6.1").ok());
+  put_kernel(scratch, "debian:6.1");
+  std::filesystem::resize_file(scratch.path() / "debian:6.1/vmlinuz", 3);
+  const auto cut = cache.load("debian:6.1");
+  ASSERT_FALSE(cut.ok());
+  EXPECT_NE(cut.error().message.find("is damaged; run: slalom kernel get debian:6.1"), std::string::npos);
 }
 
 TEST(KernelCache, RemovesAllOfOneAndNothingElse) {
