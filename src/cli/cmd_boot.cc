@@ -409,7 +409,8 @@ void add_boot(CLI::App& app, Run& run) {
       verb->add_option("--gdb", a->gdb,
                        "wait for a debugger on this port of the loopback interface, 0 for any that is free; "
                        "it can also go backward")
-          ->type_name("PORT");
+          ->type_name("PORT")
+          ->check(whole_number(0, 65535));
   for (const char* option : {"--limit", "--state-hash-every", "--save"})
     gdb->excludes(verb->get_option(option));
   add_trace_options(*verb, a->trace);

@@ -2,14 +2,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "base/container.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "finding/finding_json.h"
+#include "finding/signing_key.h"
+#include "vm/boot/kernel_cache.h"
 
 namespace slalom {
 namespace {
@@ -20,6 +25,68 @@ struct Check {
   std::string found;
   std::string advice;  // where it is not good
 };
+
+// Where a program of this name is in PATH; empty: nowhere.
+std::string find_in_path(const std::string& name) {
+  const char* variable = std::getenv("PATH");
+  std::istringstream folders(variable == nullptr ? "/usr/bin:/bin" : variable);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string path = folder + "/" + name; access(path.c_str(), X_OK) == 0) return path;
+  return {};
+}
+
+// Can files be made in this folder, or where it will be made?
+bool can_be_written(std::filesystem::path folder) {
+  std::error_code ignored;
+  while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path())
+    folder = folder.parent_path();
+  return std::filesystem::is_directory(folder, ignored) && access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+Check examine_home() {
+  const char* home = std::getenv("HOME");
+  const bool set = home != nullptr && *home != '\0';
+  std::error_code ignored;
+  const bool good = set && std::filesystem::is_directory(home, ignored);
+  return {"HOME", good, set ? home : "not set",
+          "set HOME to your folder: slalom keeps its cache and its key there"};
+}
+
+Check examine_cache() {
+  const Result<std::filesystem::path> cache = vm::cache_directory();
+  if (!cache.ok()) return {"cache", false, "none", cache.error().message};
+  const bool good = can_be_written(*cache);
+  return {"cache", good, cache->string() + (good ? "" : ", which cannot be written"),
+          "check its permissions, or set SLALOM_CACHE to another folder"};
+}
+
+Check examine_key() {
+  const Result<std::filesystem::path> path = SigningKey::path();
+  if (!path.ok()) return {"signing key", false, "none", path.error().message};
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(*path, ignored))) {
+    const bool good = can_be_written(path->parent_path());
+    return {"signing key", good, good ? "none yet: the first finding makes it" : "none, and none can be made",
+            fmt::format("make {} a folder that you can write to", path->parent_path().string())};
+  }
+  const Result<SigningKey> key = SigningKey::load();
+  return {"signing key", key.ok(), path->string(), key.ok() ? "" : key.error().message};
+}
+
+// Only kernel tests and slalom boot need one.
+void examine_kernels(std::vector<Check>& checks) {
+  const Result<vm::KernelCache> cache = vm::KernelCache::open();
+  std::string here;
+  for (const std::string& name : cache.ok() ? cache->names() : std::vector<std::string>()) {
+    const Result<vm::Kernel> kernel = cache->load(name);
+    if (!kernel.ok()) checks.push_back({"kernel " + name, false, "damaged", kernel.error().message});
+    if (kernel.ok()) here += (here.empty() ? "" : ", ") + name;
+  }
+  checks.push_back(
+      {"kernels", true,
+       here.empty() ? fmt::format("none (for kernel tests: slalom kernel get {})", vm::kDefaultKernel) : here,
+       ""});
+}
 
 std::vector<Check> examine() {
   std::vector<Check> checks;
@@ -35,7 +102,8 @@ std::vector<Check> examine() {
   // The real question is not permissions but whether a finding can be written and read back here.
   const std::filesystem::path probe = fmt::format("slalom-doctor-{}.tmp", getpid());
   const std::vector<uint8_t> bytes = {1, 2, 3};
-  const Result<void> written = write_container(probe, FileKind::Schedule, bytes);
+  const Result<std::vector<uint8_t>> packed = pack_container(FileKind::Schedule, bytes);
+  const Result<void> written = packed.ok() ? write_file(probe, *packed) : Error(packed.error());
   const Result<std::vector<uint8_t>> back =
       written.ok() ? read_container(probe, FileKind::Schedule) : Error(written.error());
   std::error_code ignored;
@@ -49,6 +117,13 @@ std::vector<Check> examine() {
   getrlimit(RLIMIT_NOFILE, &files);
   checks.push_back({"open files", files.rlim_cur >= 256, fmt::format("{}", files.rlim_cur),
                     "raise the limit: ulimit -n 1024"});
+  checks.push_back(examine_home());
+  checks.push_back(examine_cache());
+  checks.push_back(examine_key());
+  const std::string gdb = find_in_path("gdb");
+  checks.push_back(
+      {"gdb", true, gdb.empty() ? "none (for slalom replay --gdb: install the package gdb)" : gdb, ""});
+  examine_kernels(checks);
   return checks;
 }
 
@@ -65,8 +140,8 @@ Result<Exit> doctor(bool json) {
                    {"advice", check.good ? "" : check.advice}});
     if (json) continue;
     std::cout << (check.good ? style.paint(Ink::Green, "ok  ") : style.paint(Ink::Red, "FIX ")) << check.what
-              << ": " << check.found << "\n";
-    if (!check.good) std::cout << "      " << check.advice << "\n";
+              << ": " << printable(check.found) << "\n";
+    if (!check.good) std::cout << "      " << printable(check.advice) << "\n";
   }
   if (json)
     std::cout << json_text({{"ok", good}, {"checks", all}});

@@ -408,12 +408,6 @@ Result<OpenKernelTest> open_kernel_test_for_replay(const TargetId& id) {
   return make_kernel_target(content);
 }
 
-Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, const ChoicePolicy& policy) {
-  auto done = std::make_unique<KernelReplay>();
-  TRY_ASSIGN(done->test, open_kernel_test_for_replay(finding.target));
-  TRY_ASSIGN(done->machine, done->test.make_kernel_machine());
-  done->machine->write_down(&done->course);
-  Target target = done->test.target;
 Result<std::vector<std::string>> sources_to_compile(const TargetId& id) {
   TRY_ASSIGN(const Content content, parse_content(id.content));
   TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(content.text, content.origin));
@@ -424,6 +418,12 @@ Result<std::vector<std::string>> sources_to_compile(const TargetId& id) {
   return sources;
 }
 
+Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, const ChoicePolicy& policy) {
+  auto done = std::make_unique<KernelReplay>();
+  TRY_ASSIGN(done->test, open_kernel_test_for_replay(finding.target));
+  TRY_ASSIGN(done->machine, done->test.make_kernel_machine());
+  done->machine->write_down(&done->course);
+  Target target = done->test.target;
   target.make_machine = [&done](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
     auto give_back = [&done](std::unique_ptr<vm::KernelMachine> back) { done->machine = std::move(back); };
     return std::unique_ptr<Machine>(

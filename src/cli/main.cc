@@ -142,12 +142,6 @@ int main(int argc, char** argv) {
       return static_cast<int>(slalom::Exit::Usage);
     }
     return static_cast<int>(*result);
-  } catch (const std::exception& failure) {
-    std::cerr << "slalom: internal error: " << slalom::printable_lines(failure.what())
-              << "\n  This is a bug in slalom, not in your program. Please report it with the lines above.\n";
-    return static_cast<int>(slalom::Exit::Internal);
-  }
-}
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   } catch (const std::system_error& failure) {  // of threads and of files
@@ -155,3 +149,9 @@ int main(int argc, char** argv) {
         << "slalom: the system refuses what slalom needs: " << slalom::printable_lines(failure.what())
         << "\n  Check the limits (ulimit -a), the permissions, and that the current folder still exists.\n";
     return static_cast<int>(slalom::Exit::Usage);
+  } catch (const std::exception& failure) {
+    std::cerr << "slalom: internal error: " << slalom::printable_lines(failure.what())
+              << "\n  This is a bug in slalom, not in your program. Please report it with the lines above.\n";
+    return static_cast<int>(slalom::Exit::Internal);
+  }
+}

@@ -140,6 +140,36 @@ class Promises(Case):
         self.assertTrue(all(check["ok"] == (check["advice"] == "") for check in sick["checks"]))
         self.all_seen(promised("slalom doctor --json"), [sound, sick])
 
+    def test_doctor_examines_home_cache_key_gdb_and_kernels(self):
+        def doctor(code, **changes):
+            checks = self.json(code, "doctor", **{"HOME": str(self.directory), "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": "", "SLALOM_CACHE": "", **changes})["checks"]
+            return {check["check"]: check for check in checks}
+
+        sound = doctor(0)
+        self.assertEqual(sound["HOME"]["found"], str(self.directory))
+        self.assertEqual(sound["cache"]["found"], f"{self.directory}/.cache/slalom")
+        self.assertIn("none yet", sound["signing key"]["found"])
+        self.assertEqual(sound["kernels"]["found"], "none (for kernel tests: slalom kernel get debian:6.1)")
+        self.assertRegex(sound["gdb"]["found"], "/gdb$")
+        self.assertIn("install the package gdb", doctor(0, PATH="/nowhere")["gdb"]["found"])
+        homeless = doctor(2, HOME="")
+        self.assertEqual([name for name, check in homeless.items() if not check["ok"]], ["HOME", "cache", "signing key"])
+        for name in ("HOME", "cache", "signing key"):
+            self.assertIn("set HOME", homeless[name]["advice"])
+        self.assertIn("SLALOM_CACHE", doctor(2, SLALOM_CACHE=str(self.directory / "examples/toy/lost-update.toml/cache"))["cache"]["advice"])
+        key = self.directory / ".config/slalom/capsule.key"
+        key.parent.mkdir(parents=True)
+        key.write_bytes(b"short")
+        self.assertIn("other users", doctor(2)["signing key"]["advice"])
+        key.chmod(0o600)
+        self.assertIn(f"{key} is damaged", doctor(2)["signing key"]["advice"])
+        kernel = self.directory / "cache/kernels/debian:6.1"
+        kernel.mkdir(parents=True)
+        (kernel / "kernel.txt").write_text("cut")
+        key.write_bytes(b"k" * 32)
+        damaged = doctor(2, SLALOM_CACHE=str(self.directory / "cache"))
+        self.assertIn("run: slalom kernel get debian:6.1", damaged["kernel debian:6.1"]["advice"])
+
     def test_what_the_numbers_say(self):
         found, clean = self.json(1, "explore", LOST_UPDATE), self.json(0, "explore", FIXED)
         self.assertEqual((found["executions"], found["classes"], clean["executions"], clean["classes"]), (4, 4, 2, 2))

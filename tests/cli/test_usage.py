@@ -128,6 +128,10 @@ class Wrong(Case):
         ] + [("--time", value, f'30s, 5m or 2h, not "{value}"') for value in ("0", "-1s", "5x", "s", "nan", "inf", "1 s")]:
             self.refused("explore", FIXED, option, value, says=says)
 
+    def test_the_port_of_gdb(self):
+        for port in ("65536", "-1", "ssh"):
+            self.refused("boot", "--gdb", port, says=f'--gdb: takes a whole number from 0 to 65535, not "{port}"')
+
     def test_replay_options(self):
         capsule = self.capsule()
         self.refused("replay", capsule, "--choices", "here", says='everywhere, sync or nowhere, not "here"')

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "vm/boot/child.h"
 #include "vm/boot/kernel_cache.h"
+#include "vm/boot/modules.h"
 
 extern "C" {
 extern const char slalom_header_begin[];
@@ -66,6 +67,17 @@ class Planner {
     return {};
   }
 
+  // Nothing can be loaded then, and the guest would only say that it was not.
+  Result<void> check_not_built_in(int line, const std::string& name) const {
+    TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
+    TRY_ASSIGN(const Kernel kernel, find_kernel(kernels, test_.kernel));
+    if (kernel.modules.empty()) return {};
+    TRY_ASSIGN(const ModuleTree tree, ModuleTree::open(kernel.modules));
+    if (!tree.is_builtin(name)) return {};
+    return error("{}: the module {} is built into {}, so there is nothing to load: leave it out", at(line),
+                 name, test_.kernel);
+  }
+
   // Beside the test; else among the examples that were built for this kernel (scripts/build-modules).
   Result<std::filesystem::path> find_module(int line, const std::string& name) const {
     std::error_code trouble;
@@ -91,6 +103,7 @@ class Planner {
       if (space != module.text.size())
         return error("{}: only a module that is a file can have parameters, such as \"x.ko size=3\"",
                      at(module.line));
+      TRY(check_not_built_in(module.line, name));
       plan_.boot.modules.push_back(name);
       std::string loaded = name;
       std::replace(loaded.begin(), loaded.end(), '-', '_');
