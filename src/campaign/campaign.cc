@@ -35,7 +35,8 @@ OrderPoint order_point(const OperationPlace& place, const Names& names) {
 // Decided once for a search: all its machines recognise the same.
 Result<MachineUse> machine_use(const Job& job, const CampaignOptions& options) {
   TRY_ASSIGN(const Needs needs, needs_of(job.detectors));
-  return MachineUse{options.checkpoints, needs.locks, needs.memory};
+  const bool compares = options.verify != ExploreOptions::Verify::No;
+  return MachineUse{options.checkpoints, needs.locks, needs.memory, compares};
 }
 
 constexpr uint32_t kLongReplays = 2;  // of a finding whose execution is long
@@ -100,7 +101,8 @@ class Finisher {
       TRY_ASSIGN(const Replay replay,
                  replay_finding(target_, finding, finding.policy, i == 0 ? &log : nullptr));
       if (i == 0) kinds = switch_kinds(replay.execution);
-      if (target_.long_steps != 0 && replay.execution.steps >= target_.long_steps) kept.cut_short = true;
+      const uint64_t steps = replay.execution.steps - replay.execution.set_up_steps;
+      if (target_.long_steps != 0 && steps >= target_.long_steps) kept.cut_short = true;
       if (i == 0 && target_.keeps_states && !replay.divergence)
         finding.state_hash = replay.execution.state_hash;
       if (replays == 0) break;
@@ -308,9 +310,11 @@ std::vector<ChoiceKind> switch_kinds(const Execution& execution) {
   return kinds;
 }
 
-Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
-                              TraceLog* log) {
-  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
+namespace {
+
+Result<Replay> replay_on(const MachineUse& use, const Target& target, const Finding& finding,
+                         const ChoicePolicy& policy, TraceLog* log) {
+  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(use));
   TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors,
              select_detectors(machine->names(), target.all_detectors));
   RunnerOptions options;
@@ -334,15 +338,28 @@ Result<Replay> replay_finding(const Target& target, const Finding& finding, cons
   if (finding.schedule.errors && replay.execution.schedule.errors)
     replay.calls = differences(*finding.schedule.errors, *replay.execution.schedule.errors, machine->names());
   // Capsules of kernels once had the happens-before hash, too.
-  if (!replay.divergence && finding.schedule.digest != 0 &&
-      finding.schedule.digest != replay.execution.schedule.digest &&
-      finding.schedule.digest != replay.execution.class_hash)
+  replay.another_course = finding.schedule.digest != 0 &&
+                          finding.schedule.digest != replay.execution.schedule.digest &&
+                          finding.schedule.digest != replay.execution.class_hash;
+  if (!replay.divergence && replay.another_course)
     replay.divergence = "the same switches led to another execution";
   if (!replay.divergence && finding.state_hash != 0 && finding.state_hash != replay.execution.state_hash)
     replay.divergence =
         fmt::format("the same switches led to another state: its hash is {:#018x}, not {:#018x}",
                     replay.execution.state_hash, finding.state_hash);
   return replay;
+}
+
+}  // namespace
+
+Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
+                              TraceLog* log) {
+  TRY_ASSIGN(Replay replay, replay_on({.from_start = true}, target, finding, policy, log));
+  if (!replay.another_course || replay.execution.set_up_steps == 0) return replay;
+  // The digest in an older capsule is also about accesses in set-up.
+  TRY_ASSIGN(Replay older,
+             replay_on({.from_start = true, .orders_set_up = true}, target, finding, policy, nullptr));
+  return older.another_course ? std::move(replay) : std::move(older);
 }
 
 }  // namespace slalom

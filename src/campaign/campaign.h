@@ -80,6 +80,7 @@ struct Replay {
   std::optional<Verdict> verdict;         // with the finding's title
   std::optional<std::string> divergence;  // where it went another way
   std::vector<std::string> calls;         // that failed otherwise, a sentence each
+  bool another_course = false;            // its operations, or their order, have another digest
   bool same() const { return verdict.has_value() && !divergence; }
 };
 Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,

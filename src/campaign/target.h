@@ -22,6 +22,9 @@ struct MachineUse {
   // Are the locks and the memory of a kernel recognised, for detectors that need them? Executions are the
   // same.
   bool locks = true, memory = true;
+  // Each execution is made from the very start of the target: it is compared with others.
+  bool from_start = false;
+  bool orders_set_up = false;  // executions are told apart by accesses in set-up, as in older capsules
 };
 
 struct Target {

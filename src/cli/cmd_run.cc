@@ -20,6 +20,8 @@ struct RunArguments {
   bool any_status = false;
   bool keep_going = false;
   uint32_t patience = 5;
+  uint64_t max_set_up = LaunchOptions{}.max_set_up;
+  bool from_main = false;
   SearchArguments search;
 };
 
@@ -46,8 +48,15 @@ Result<Exit> run_program(const RunArguments& arguments) {
   launch.patience = arguments.patience;
   launch.interrupted = interrupted;
   launch.uncontrolled = std::make_shared<std::atomic<uint32_t>>(0);
+  launch.remarks = std::make_shared<SetUpRemarks>();
+  launch.max_set_up = arguments.max_set_up;
+  if (arguments.from_main) launch.begin = LaunchOptions::Begin::AtMain;
   TRY_ASSIGN(Target target, make_program_target(program, launch));
-  target.uncontrolled = [met = launch.uncontrolled] { return uncontrolled_in_words(*met); };
+  target.uncontrolled = [met = launch.uncontrolled, remarks = launch.remarks] {
+    std::vector<std::string> words = uncontrolled_in_words(*met);
+    for (std::string& one : in_words(*remarks)) words.push_back(std::move(one));
+    return words;
+  };
   SearchArguments search = arguments.search;
   search.first = !arguments.keep_going;
   return run_search(target, search);
@@ -108,6 +117,12 @@ void add_run(CLI::App& app, Run& run) {
       ->capture_default_str()
       ->type_name("N")
       ->check(whole_number(1, 86'400));
+  verb->add_option("--max-set-up", a->max_set_up, "operations before a second thread can exist")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(whole_number(1, UINT64_MAX));
+  verb->add_flag("--from-main", a->from_main,
+                 "begin each execution at main(), instead of running the program's set-up once for all");
   verb->footer(search_catalogues);
   verb->callback([a, verb, &run] {
     run = [a, verb] {

@@ -53,8 +53,11 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
   auto shared = std::make_shared<Shared>();
   Target target;
   target.id = make_target("program", program.name(), to_text(program));
-  target.make_machine = [program, options, shared](const MachineUse&) -> Result<std::unique_ptr<Machine>> {
+  target.make_machine = [program, options,
+                         shared](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
     LaunchOptions own = options;
+    if (use.from_start) own.begin = LaunchOptions::Begin::AtMain;
+    own.orders_set_up = use.orders_set_up;
     own.core = shared->cores[shared->machines++ % shared->cores.size()];
     TRY_ASSIGN(std::unique_ptr<ProgramMachine> machine, ProgramMachine::make(program, own, shared->names));
     return std::unique_ptr<Machine>(std::move(machine));
@@ -82,6 +85,7 @@ Result<Target> open_program(const TargetId& id, const std::string& path, std::sh
   LaunchOptions options;
   options.patience = debugger ? 86'400 : 60;  // it did end when it was found; who debugs takes their time
   options.debugger = std::move(debugger);
+  options.max_set_up = UINT64_MAX;  // it did end
   return make_program_target(program, options);
 }
 

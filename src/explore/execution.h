@@ -64,8 +64,9 @@ struct Execution {
   Outcome outcome = Abandoned{"not run"};
   std::vector<Verdict> verdicts;
   Schedule schedule;
-  uint64_t steps = 0;      // operations of the whole execution
-  uint64_t steps_run = 0;  // of these, really executed now (the rest came from a checkpoint)
+  uint64_t steps = 0;         // operations of the whole execution
+  uint64_t set_up_steps = 0;  // of these, before a second agent could exist
+  uint64_t steps_run = 0;     // of these, really executed now (the rest came from a checkpoint)
   uint64_t choice_points = 0;
   uint64_t class_hash = 0;  // its happens-before equivalence class
   uint64_t state_hash = 0;  // of the target at the end

@@ -313,6 +313,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   fan_->on_end(log_.outcome);
 
   log_.steps = machine_.step().raw;
+  log_.set_up_steps = machine_.set_up_steps();
   log_.steps_run = log_.steps - steps_before;
   log_.class_hash = recorder_.history().sum;
   log_.schedule.digest = machine_.digest() != 0 ? machine_.digest() : log_.class_hash;

@@ -139,7 +139,7 @@ Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& tit
                  exact.divergence() ? ": " + *exact.divergence() : std::string());
   Shrunk shrunk;
   step_limit_ = options_.steps;
-  if (options_.long_steps != 0 && best_.execution.steps >= options_.long_steps)
+  if (options_.long_steps != 0 && best_.execution.steps - best_.execution.set_up_steps >= options_.long_steps)
     step_limit_ = std::min(step_limit_, (1 + kLongExecutions) * best_.execution.steps);
   reduce();
   if (!out_of_budget()) shrunk.proof = Shrunk::Proof::Minimal;

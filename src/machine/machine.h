@@ -71,6 +71,8 @@ class Machine {
   virtual Result<void> reset(const Inputs& inputs) = 0;
   virtual Stop start(EventSink& sink) = 0;
   virtual Stop resume(Decision decision) = 0;
+  // How many of these an execution did before a second agent could exist: its step limit counts from there.
+  virtual uint64_t set_up_steps() const { return 0; }
   virtual Step step() const = 0;  // visible operations retired so far, also after the end
   // What agents wait to do that cannot run now (at a choice point, or at the end): one entry per object that
   // matters. Not those whose operation another agent will complete, as a wait on a condition variable.

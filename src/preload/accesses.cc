@@ -18,6 +18,7 @@ namespace {
 constexpr uint32_t kDepth = Calls::kDepth;
 constexpr uint32_t kRecent = 4;             // how many different reads a waiting loop may have
 constexpr uint32_t kSameReads = 3;          // in a row that tell nothing new: a loop that waits
+constexpr uint32_t kSetUpReads = 100'000;   // the same, in set-up
 constexpr uint32_t kPlainInARow = 100'000;  // without a choice point: perhaps such a loop, too
 
 constinit thread_local Calls calls = {};
@@ -32,6 +33,8 @@ struct Reads {
   uint32_t next;
   uint32_t repeated;  // in a row
 
+  // In set-up there is nobody to wait for, and programs ask for the same settings again and again.
+  bool waits() const { return !runtime().in_set_up() || repeated >= kSetUpReads; }
   // Does it read what it has just read, over and over?
   bool add(const Read& read) {
     for (const Read& known : recent)
@@ -112,7 +115,7 @@ uint64_t value_at(const void* address, uint32_t size) {
 [[gnu::flatten]] void plain_at(OpKind op, const void* address, uint32_t size, uint64_t pc) {
   Runtime& rt = runtime();
   const bool long_run = ++plain_in_a_row >= kPlainInARow;
-  if (rt.stops_at_access(pc) || long_run) {
+  if (long_run || (rt.stops_at_access(pc) && !rt.in_set_up())) {
     rt.arrive(op, object_id(address), pc);
     plain_in_a_row = 0;
   } else if (rt.has_surroundings()) {
@@ -121,7 +124,7 @@ uint64_t value_at(const void* address, uint32_t size) {
   }
   rt.set_place(pc);
   rt.tell_access(op, address, size, value_at(address, size), op == OpKind::Store);
-  rt.retire(long_run);
+  rt.retire(long_run && !rt.in_set_up());
 }
 
 void plain(OpKind op, const void* address, uint32_t size, void* return_address) {
@@ -159,7 +162,7 @@ uint64_t arrive_at(OpKind op, const volatile void* address, void* return_address
                            bool changed, uint64_t pc, int order) {
   const void* address = const_cast<const void*>(place);
   runtime().tell_access(op, address, size, value, wrote, order != __ATOMIC_SEQ_CST);
-  const bool waits = !changed && reads.add({address, pc, value});
+  const bool waits = !changed && reads.add({address, pc, value}) && reads.waits();
   if (changed) reads = {};
   runtime().retire(waits);
 }

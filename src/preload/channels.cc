@@ -107,6 +107,7 @@ SLALOM_EXPORT int pipe(int* ends) noexcept {
   return pipe2(ends, 0);
 }
 SLALOM_EXPORT int pipe2(int* ends, int flags) noexcept {
+  runtime().begin_executions_here();
   const int result = SLALOM_REAL(pipe2)(ends, flags);
   if (result == 0 && runtime().controls()) {
     ++last_channel;
@@ -116,6 +117,7 @@ SLALOM_EXPORT int pipe2(int* ends, int flags) noexcept {
   return result;
 }
 SLALOM_EXPORT int socketpair(int domain, int type, int protocol, int* ends) noexcept {
+  runtime().begin_executions_here();
   const int result = SLALOM_REAL(socketpair)(domain, type, protocol, ends);
   if (result == 0 && runtime().controls()) {
     ++last_channel;
@@ -125,6 +127,7 @@ SLALOM_EXPORT int socketpair(int domain, int type, int protocol, int* ends) noex
   return result;
 }
 SLALOM_EXPORT int eventfd(unsigned count, int flags) noexcept {
+  runtime().begin_executions_here();
   const int result = SLALOM_REAL(eventfd)(count, flags);
   if (result >= 0 && runtime().controls()) add_channel(result);
   return result;
@@ -154,15 +157,18 @@ SLALOM_EXPORT int dup(int descriptor) noexcept {
   return runtime().controls() ? rename_channel(descriptor, result) : result;
 }
 SLALOM_EXPORT int dup2(int descriptor, int other) noexcept {
+  runtime().begin_executions_here();
   const int result = SLALOM_REAL(dup2)(descriptor, other);
   return runtime().controls() ? rename_channel(descriptor, result) : result;
 }
 SLALOM_EXPORT int dup3(int descriptor, int other, int flags) noexcept {
+  runtime().begin_executions_here();
   const int result = SLALOM_REAL(dup3)(descriptor, other, flags);
   return runtime().controls() ? rename_channel(descriptor, result) : result;
 }
 // Signals that nobody handles are left to the kernel, also those that the program sends to itself.
 SLALOM_EXPORT int signalfd(int descriptor, const sigset_t* set, int flags) noexcept {
+  runtime().begin_executions_here();
   const int result = SLALOM_REAL(signalfd)(descriptor, set, flags);
   if (result >= 0 && runtime().controls()) set_channel(result, kSignals);
   return result;

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +163,7 @@ SLALOM_EXPORT int ioctl(int file, unsigned long request, ...) noexcept {
 // maps for itself, the program has at another address.
 #define MMAP(name, Offset)                                                                                 \
   SLALOM_EXPORT void* name(void* at, size_t size, int access, int flags, int file, Offset from) noexcept { \
+    if ((flags & MAP_SHARED) != 0 && (access & PROT_WRITE) != 0) runtime().begin_executions_here();        \
     if ((flags & MAP_ANONYMOUS) != 0) return SLALOM_REAL(name)(at, size, access, flags, file, from);       \
     if (runtime().is_forked() && (flags & MAP_SHARED) != 0) runtime().note_stranger();                     \
     return SLALOM_PASS_ON(name, mmap, {}, MAP_FAILED, at, size, access, flags, file, from);                \
@@ -169,6 +171,25 @@ SLALOM_EXPORT int ioctl(int file, unsigned long request, ...) noexcept {
 MMAP(mmap, off_t)
 MMAP(mmap64, off64_t)
 #undef MMAP
+
+// What these make would be shared by executions that are forked later.
+SLALOM_EXPORT FILE* tmpfile() {
+  runtime().begin_executions_here();
+  return SLALOM_REAL(tmpfile)();
+}
+SLALOM_EXPORT FILE* tmpfile64() {
+  runtime().begin_executions_here();
+  return SLALOM_REAL(tmpfile64)();
+}
+SLALOM_EXPORT sem_t* sem_open(const char* name, int flags, ...) noexcept {
+  va_list list;
+  va_start(list, flags);
+  const mode_t mode = va_arg(list, mode_t);
+  const unsigned count = va_arg(list, unsigned);
+  va_end(list);
+  runtime().begin_executions_here();
+  return SLALOM_REAL(sem_open)(name, flags, mode, count);
+}
 
 // One that fails closes the stream all the same.
 #define FREOPEN(name)                                                                                       \

@@ -1,6 +1,6 @@
-// Forked executions: each is a fork of a process that waits at the entry of main(), with slalom at the other
-// end of a shared Channel. What is particular to that: turns are futexes that two processes share, threads
-// are real ones.
+// Forked executions: each is a fork of a process that waits at the entry of main(), or at the end of set-up,
+// with slalom at the other end of a shared Channel. What is particular to that: turns are futexes that two
+// processes share, threads are real ones.
 //
 // Each thread has a stack of its own that is never used again, so that addresses depend on the order of
 // creation only. A thread that has ended does not leave: it sleeps until the process ends. Letting it go
@@ -24,6 +24,7 @@
 #include "preload/orphans.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
+#include "preload/set_up.h"
 #include "preload/threads.h"
 
 namespace slalom::preload {
@@ -53,6 +54,13 @@ void* run_thread(void* argument) {
   if (void* stack = runtime().agent(index).signal_stack; stack != nullptr) handle_signals_on(stack);
   run_agent(index);
   return nullptr;
+}
+
+// Without the program's handlers for a fork (pthread_atfork), where libc can: the program does not fork.
+pid_t fork_quietly() {
+  static const auto quiet = SLALOM_REAL(_Fork);
+  static const auto usual = SLALOM_REAL(fork);
+  return quiet != nullptr ? quiet() : usual();
 }
 
 int create_real(pthread_t* thread, const pthread_attr_t* attributes, void* argument) {
@@ -168,28 +176,41 @@ bool Runtime::connect() {
   return true;
 }
 
+void Runtime::tell_parent(Phase phase) {
+  channel_->phase.store(phase, std::memory_order_relaxed);
+  channel_->parent_turn.store(1, std::memory_order_release);
+  futex_wake(channel_->parent_turn);
+}
+
 void Runtime::serve() {
-  const auto to_parent = [this](Phase phase) {
-    channel_->phase.store(phase, std::memory_order_relaxed);
-    channel_->parent_turn.store(1, std::memory_order_release);
-    futex_wake(channel_->parent_turn);
-  };
   prepare_places();
   note_modules();
   look_for_forks();
   prepare_left_behind();
+  note_first_descriptors();
   const bool adopts = adopt_orphans();
-  to_parent(Phase::Ready);
+  tell_parent(Phase::Ready);
+  fork_executions(adopts);
+  set_self(begin_execution(pthread_self()));
+  in_set_up_ = true;
+  raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, 0, reinterpret_cast<long>(&me().blocked), sizeof me().blocked);
+  if (!forks_after_set_up_) stop(ChoiceKind::Start, 0);
+  begin_first();
+}
+
+// Forks a process whenever slalom asks for one, and waits for its end.
+void Runtime::fork_executions(bool adopts) {
+  Request request = Request::None;
   for (;;) {
     while (channel_->zygote_turn.load(std::memory_order_acquire) == 0)
       futex_wait(channel_->zygote_turn, uint32_t{0});
-    channel_->zygote_turn.store(0, std::memory_order_relaxed);
-    const pid_t child = SLALOM_REAL(fork)();
+    request = static_cast<Request>(channel_->zygote_turn.exchange(0, std::memory_order_relaxed));
+    const pid_t child = fork_quietly();
     if (child == 0) break;
     channel_->child = child;
     if (child < 0) {
       strcpy(channel_->message, "the program cannot be forked: the system is out of processes or memory");
-      to_parent(Phase::Refused);
+      tell_parent(Phase::Refused);
       continue;
     }
     int status = 0;
@@ -203,8 +224,9 @@ void Runtime::serve() {
     if (adopts) end_orphans();
     remove_left_behind();
     channel_->wait_status = status;
-    to_parent(Phase::Over);
+    tell_parent(Phase::Over);
   }
+  forks_after_set_up_ = request == Request::SetUp;
   channel_->child = process_ =
       static_cast<int32_t>(raw_syscall(SYS_getpid));  // the zygote may not have run since
   const long zygote = raw_syscall(SYS_getppid);
@@ -213,10 +235,6 @@ void Runtime::serve() {
   raw_syscall(SYS_setpgid, 0, 0);
   if (channel_->debugged != 0) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
-  set_self(begin_execution(pthread_self()));
-  raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, 0, reinterpret_cast<long>(&me().blocked), sizeof me().blocked);
-  stop(ChoiceKind::Start, 0);
-  begin_first();
 }
 
 // Whatever library malloc() is from, if that is not libc.

@@ -74,6 +74,7 @@ void prepare_left_behind();
 void note_left_behind(char kind, int id);  // 'm', 's', 'q': of System V
 void note_left_behind(const char* queue);  // of POSIX, by its name
 void remove_left_behind();
+bool is_left_behind(uint64_t address);  // does its own memory begin there?
 
 // Does the descriptor have a lock of its file (preload/file_locks.cc)? close_locked() closes it.
 bool has_lock(int descriptor);

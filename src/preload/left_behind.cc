@@ -31,6 +31,10 @@ void prepare_left_behind() {
   if (memory != MAP_FAILED) left = static_cast<LeftBehind*>(memory);
 }
 
+bool is_left_behind(uint64_t address) {
+  return address == reinterpret_cast<uint64_t>(left);
+}
+
 void note_left_behind(char kind, int id) {
   if (left != nullptr && left->count < kMostLeft) left->things[left->count++] = {kind, id, {}};
 }

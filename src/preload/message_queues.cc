@@ -52,6 +52,7 @@ SLALOM_EXPORT mqd_t mq_open(const char* name, int flags, ...) noexcept {
   const mode_t mode = va_arg(list, mode_t);
   auto* attributes = va_arg(list, mq_attr*);
   va_end(list);
+  runtime().begin_executions_here();
   const bool makes = (flags & O_CREAT) != 0 && runtime().controls();
   const int error = errno;
   // If there is none before, this one goes with the execution.

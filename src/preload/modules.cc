@@ -201,10 +201,12 @@ using namespace slalom::preload;
 // The loader looks at who calls it, for where to search: so these do not call libc's functions, but go on as
 // these.
 extern "C" __attribute__((used)) void* slalom_real_dlopen() {
+  runtime().begin_executions_here();
   if (runtime().controls()) runtime().load_modules();
   return reinterpret_cast<void*>(SLALOM_REAL(dlopen));
 }
 extern "C" __attribute__((used)) void* slalom_real_dlmopen(Lmid_t space) {
+  runtime().begin_executions_here();
   if (runtime().controls()) runtime().load_modules();
   if (runtime().controls() && space != LM_ID_BASE) runtime().note_uncontrolled(Uncontrolled::Namespace);
   return reinterpret_cast<void*>(SLALOM_REAL(dlmopen));

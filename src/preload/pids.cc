@@ -96,5 +96,6 @@ SLALOM_EXPORT pid_t setsid() noexcept {
   return runtime().number_of(SLALOM_REAL(setsid)());
 }
 SLALOM_EXPORT int pidfd_open(pid_t pid, unsigned flags) noexcept {
+  runtime().begin_executions_here();
   return SLALOM_REAL(pidfd_open)(runtime().real_process(pid), flags);
 }

@@ -76,8 +76,7 @@ bool Runtime::find_in_library(uint64_t pc) const {
   return inside;
 }
 
-bool Runtime::stops_at_access(uint64_t pc) const {
-  if (channel_->stop_at_accesses != 0 || slot(self()).ops == channel_->stop_at) return true;
+bool Runtime::is_place(uint64_t pc) const {
   return is_among(channel_->places, channel_->place_count, pc);
 }
 

@@ -192,6 +192,7 @@ using namespace slalom;
 using namespace slalom::preload;
 
 SLALOM_EXPORT int epoll_create1(int flags) noexcept {
+  runtime().begin_executions_here();
   const int result = SLALOM_REAL(epoll_create1)(flags);
   if (result >= 0 && runtime().controls()) add_channel(result);
   return result;

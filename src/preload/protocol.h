@@ -4,13 +4,14 @@
 // everything first, then sets the other's word and wakes it. The words are the only things that two write:
 //
 //   parent_turn   set by the target when it has stopped (see Phase); cleared by slalom
-//   zygote_turn   set by slalom to have an execution forked; cleared by the zygote
+//   zygote_turn   set by slalom to have a process forked (see Request); cleared by the zygote
 //   slot.turn     set by slalom to let that agent run, or by the agent that ran, where it knows who is next;
 //                 cleared by the agent
 //
-// The zygote is the target, warmed up to the entry of main(): every execution is a fork of it. The memory is
-// as untrusted as everything a target can write: slalom checks every index and count that it reads here.
-// Not for anything that is kept: no two builds of slalom need to agree on it, kVersion must just be equal.
+// The zygote is the target, warmed up to the entry of main(). It forks executions, or a process that first
+// runs the program's set-up and then forks executions from there (preload/set_up.cc). The memory is as
+// untrusted as everything a target can write: slalom checks every index and count that it reads here. Not for
+// anything that is kept: no two builds of slalom need to agree on it, kVersion must just be equal.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,7 @@
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 10;
+inline constexpr uint32_t kVersion = 11;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
@@ -42,7 +43,8 @@ inline constexpr uint32_t kPathBytes = 1024;
 inline constexpr uint32_t kMostKept = 1 << 12;
 inline constexpr uint64_t kMostKeptBytes = 16 << 20;
 inline constexpr uint32_t kNobody = UINT32_MAX;
-inline constexpr int kProcessors = 4;  // as far as the program can see
+inline constexpr uint64_t kInSetUp = UINT64_MAX;  // Channel::set_up_steps, until set-up is over
+inline constexpr int kProcessors = 4;             // as far as the program can see
 // Objects that are no memory: channels of the program to itself (pipes and the like), by their order of
 // creation. Above all addresses, below agents.
 inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
@@ -67,7 +69,7 @@ inline constexpr char kVariable[] = "SLALOM_CHANNEL";
 
 enum class Phase : uint32_t {
   Launching,
-  Ready,    // the zygote waits for zygote_turn
+  Ready,    // the zygote, or the process that has run set-up, waits for zygote_turn
   Running,  // an agent runs
   Choice,   // `choice` asks
   Drain,    // the records are full: read them, then let choice.current go on
@@ -75,6 +77,9 @@ enum class Phase : uint32_t {
   Over,     // the execution has ended and nothing of it is left: `ending`, `wait_status`
   Refused,  // the target cannot be controlled: `message`
 };
+
+// What zygote_turn asks for.
+enum class Request : uint32_t { None, Execution, SetUp };
 
 enum class Turn : uint32_t { Wait, Go, Die, Show };  // Show: to a debugger, where everybody stands
 
@@ -211,8 +216,9 @@ struct Channel {
     Last,  // an agent that is the only one left is not asked
     Only,  // nor one that is the only one that can run
   } skip;
-  uint32_t spurious;  // how often each agent may wake from a condition variable by itself
-  uint64_t max_steps;
+  uint32_t spurious;   // how often each agent may wake from a condition variable by itself
+  uint64_t max_steps;  // of set-up; then of the whole execution: the target adds the next one
+  uint64_t max_after_set_up;
   uint64_t stop_at;           // the running agent's count of operations at which it must stop
   uint32_t value;             // the answer to a Data choice
   uint32_t lease;             // so many stops the running agent passes unasked,
@@ -243,6 +249,8 @@ struct Channel {
     char path[kPathBytes];
   } loaded;
   uint64_t steps;
+  uint64_t set_up_steps;  // those before a second agent could exist; kInSetUp: none could yet
+  uint32_t set_up_calls;  // that could fail, made before executions were forked
   struct {
     uint32_t kind;  // ChoiceKind
     uint32_t current;

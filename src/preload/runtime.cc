@@ -7,34 +7,25 @@
 namespace slalom::preload {
 namespace {
 
-// In virtual nanoseconds. Operations are fast, so that code which tries for some microseconds before it waits
-// (libstdc++'s semaphores with a time limit) comes to waiting, where the search takes over; looking at the
-// clock is not, so that loops which wait for time to pass come to an end.
-constexpr uint64_t kOperationTime = 100;
+// In virtual nanoseconds. Looking at the clock is not as fast as an operation, so that loops which wait for
+// time to pass come to an end.
 constexpr uint64_t kClockReadTime = 1'000;
 constexpr uint64_t kRandomSeed = 0x9e3779b97f4a7c15u;
 constexpr uint32_t kClockReads = 64;  // in a row: a loop that waits for time to pass
 
-// The runtime itself: the one mutable global of the library. Never destroyed, never constructed: zero.
-alignas(Runtime) constinit unsigned char storage[sizeof(Runtime)] = {};
-constinit thread_local uint32_t self_plus_one = 0;
-constinit thread_local uint32_t in_allocator = 0;  // how deep
+// Does the operation concern nothing but the program's memory? Then a forked process has its effect, too.
+bool is_private(OpKind op, uint64_t object) {
+  if (object >= kChannelObjects) return false;
+  return (op >= OpKind::Load && op <= OpKind::WriteUnlock) || op == OpKind::Signal ||
+         op == OpKind::Broadcast || op == OpKind::SemWait || op == OpKind::SemPost;
+}
 
 }  // namespace
 
-Runtime& runtime() {
-  return *reinterpret_cast<Runtime*>(storage);
-}
+alignas(Runtime) constinit unsigned char runtime_storage[sizeof(Runtime)] = {};
+constinit thread_local uint32_t self_plus_one = 0;
+constinit thread_local uint32_t in_allocator = 0;
 
-bool Runtime::runs_agent() const {
-  return on_ && self_plus_one != 0;
-}
-bool Runtime::acts() const {
-  return on_ && self_plus_one != 0 && in_allocator == 0;
-}
-uint32_t Runtime::self() const {
-  return self_plus_one - 1;
-}
 void Runtime::set_self(uint32_t index) {
   self_plus_one = index == kNobody ? 0 : index + 1;
 }
@@ -60,6 +51,7 @@ bool Runtime::alone() const {
 
 // Of an agent that could go on: is there nobody whom the search would rather see?
 bool Runtime::goes_unasked() {
+  if (in_set_up_) return channel_->steps < channel_->max_steps;
   if (slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps) return false;
   if (channel_->scoped_count != 0 && !switches_here()) return true;
   if (channel_->skip == Channel::Skip::Nothing) return false;
@@ -72,18 +64,14 @@ bool Runtime::has_lease() const {
   return enabled_ == channel_->lease_enabled;
 }
 
-// Inlined, so that records are made where they stay.
-[[gnu::always_inline]] inline void Runtime::add(const Record& record) {
-  channel_->records[channel_->record_count] = record;
-  if (++channel_->record_count == kMostRecords) drain();
-}
-
 void Runtime::drain() {
   channel_->choice.current = self();  // who tells it: the record may be about another one
   hand_over(Phase::Drain);
 }
 
 void Runtime::stop(ChoiceKind kind, uint32_t arity) {
+  if (in_set_up_ && kind != ChoiceKind::Start && channel_->steps < channel_->max_steps) [[unlikely]]
+    leave_set_up();
   if (channel_->lease != 0 && kind == ChoiceKind::Running && has_lease()) {
     --channel_->lease;
     return;
@@ -152,6 +140,8 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
   const uint32_t index = self();
   Agent& agent = agents_[index];
   Slot& slot = channel_->slots[index];
+  if (in_set_up_ && !is_private(op, object)) [[unlikely]]
+    leave_set_up();
   slot.op = op;
   slot.object = object;
   slot.pc = pc;
@@ -243,12 +233,6 @@ void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, ui
   add({channel_->steps, pc, object, state, value, agent, other, op, 0, 0, Record::What::Happened, text});
 }
 
-void Runtime::tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote,
-                          bool weak) {
-  add({channel_->steps, channel_->slots[self()].pc, object_id(address), weak, static_cast<int64_t>(value),
-       self(), kNobody, op, static_cast<uint8_t>(size), wrote, Record::What::Happened, 0});
-}
-
 void Runtime::tell_stop(ChoiceKind kind, uint32_t next, uint64_t enabled) {
   const Slot& here = slot(self());
   add({channel_->steps, here.pc, here.object, here.ops, static_cast<int64_t>(enabled), self(), next, here.op,
@@ -271,14 +255,14 @@ void Runtime::tell_error(Record record) {
   add(record);
 }
 
-void Runtime::retire(bool yielded) {
-  ++channel_->slots[self()].ops;
-  if (++channel_->steps == channel_->show_at) slalom_failed("the last step of the finding");
-  clock_ += kOperationTime;
-  clock_reads_ = 0;
+void Runtime::show_last_step() {
+  slalom_failed("the last step of the finding");
+}
+
+void Runtime::note_yield() {
   // What was no choice point, a plain access after a yield, leaves it to the next one that is.
-  me().yielded |= yielded;
-  if (yielded && has_children()) let_children_run();
+  me().yielded = true;
+  if (has_children()) let_children_run();
 }
 
 void Runtime::pass(OpKind op, uint64_t pc, bool yielded) {
@@ -321,6 +305,7 @@ void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what) {
 }
 
 void Runtime::note_uncontrolled(Uncontrolled what) {
+  begin_executions_here();
   channel_->uncontrolled |= static_cast<uint32_t>(what);
 }
 

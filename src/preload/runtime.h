@@ -25,6 +25,12 @@ namespace slalom::preload {
 inline constexpr int kPid = 4000;           // of the program; its threads count from there,
 inline constexpr int kFirstChild = 20'000;  // and the processes that it starts from here
 
+class Runtime;
+// The runtime itself: the one mutable global of the library. Never destroyed, never constructed: zero.
+extern unsigned char runtime_storage[];
+extern constinit thread_local uint32_t self_plus_one;
+extern constinit thread_local uint32_t in_allocator;  // how deep
+
 class Runtime {
  public:
   // Is the calling thread one of an execution, and not inside the allocator that the program brought along?
@@ -34,12 +40,13 @@ class Runtime {
     return acts() && !is_allocator(__builtin_return_address(0));
   }
   bool executes() const { return on_; }  // is this process an execution, in whatever thread?
-  bool runs_agent() const;               // the same, but also inside that allocator
+  // The same, but also inside that allocator.
+  bool runs_agent() const { return on_ && self_plus_one != 0; }
   bool is_allocator(const void* code) const {
     return reinterpret_cast<uint64_t>(code) - allocator_.begin < allocator_.end - allocator_.begin;
   }
-  uint32_t self() const;          // kNobody: it is not controlled
-  void set_self(uint32_t index);  // of the calling thread
+  uint32_t self() const { return self_plus_one - 1; }  // kNobody: it is not controlled
+  void set_self(uint32_t index);                       // of the calling thread
   Agent& me() { return agents_[self()]; }
   Agent& agent(uint32_t index) { return agents_[index]; }
   uint32_t agent_count() const { return channel_->agent_count; }
@@ -72,13 +79,26 @@ class Runtime {
   void tell(OpKind op, uint64_t object, uint64_t state = 0, int64_t value = 0, uint32_t other = kNobody);
   void tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other, const char* text);
   void tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote,
-                   bool weak = false);
+                   bool weak = false) {
+    const uint32_t agent = self();
+    add({channel_->steps, channel_->slots[agent].pc, reinterpret_cast<uint64_t>(address), weak,
+         static_cast<int64_t>(value), agent, kNobody, op, static_cast<uint8_t>(size), wrote,
+         Record::What::Happened, 0});
+  }
   // That an operation depends on who sends its agent a signal, and on who forks a process that inherits what
   // it does: arrive() does this, where there is anything to tell. Of what does not arrive, too, since it may
   // in another execution of the same schedule.
   bool has_surroundings() const { return has_handlers_ || forks_; }
   [[gnu::noinline, gnu::cold]] void tell_surroundings();
-  void retire(bool yielded = false);
+  void retire(bool yielded = false) {
+    ++channel_->slots[self()].ops;
+    if (++channel_->steps == channel_->show_at) [[unlikely]]
+      show_last_step();
+    clock_ += kOperationTime;
+    clock_reads_ = 0;
+    if (yielded) [[unlikely]]
+      note_yield();
+  }
   // A whole operation that needs nothing and concerns nobody.
   void pass(OpKind op, uint64_t pc, bool yielded);
 
@@ -175,6 +195,19 @@ class Runtime {
   bool connect();
   bool connected() const;  // is this process a target, and nothing else?
   void serve();
+  // Set-up is what the program does before a second agent can exist (preload/set_up.cc): nothing in it is a
+  // choice point, and it has a step limit of its own.
+  bool in_set_up() const { return in_set_up_; }
+  void end_set_up() {
+    if (in_set_up_) [[unlikely]]
+      leave_set_up();
+  }
+  // Call before anything that executions forked later would share, or would not have: they begin here, unless
+  // they have begun already.
+  void begin_executions_here() {
+    if (forks_after_set_up_) [[unlikely]]
+      fork_after_set_up();
+  }
   void leave();  // in a process that the target has forked: no more control
   void find_allocator();
 
@@ -196,7 +229,10 @@ class Runtime {
   // and again.
   bool is_library_code(uint64_t pc) const { return known_outside(pc) != pc && find_in_library(pc); }
   // Must the running agent stop before a plain memory access there?
-  bool stops_at_access(uint64_t pc) const;
+  bool stops_at_access(uint64_t pc) const {
+    if (channel_->stop_at_accesses != 0 || slot(self()).ops == channel_->stop_at) return true;
+    return channel_->place_count != 0 && is_place(pc);
+  }
   bool stops_at_atomic(uint64_t pc) const;  // before an atomic one?
   void set_place(uint64_t pc) { channel_->slots[self()].pc = pc; }
   // The program was built so that its memory accesses are seen; what libc does for it, then, is as well.
@@ -216,7 +252,17 @@ class Runtime {
   static constexpr auto kStartsProcesses =
       static_cast<uint32_t>(Uncontrolled::Fork) | static_cast<uint32_t>(Uncontrolled::Program);
 
-  bool acts() const;
+  // In virtual nanoseconds. Operations are fast, so that code which tries for some microseconds before it
+  // waits (libstdc++'s semaphores with a time limit) comes to waiting, where the search takes over.
+  static constexpr uint64_t kOperationTime = 100;
+  bool acts() const { return on_ && self_plus_one != 0 && in_allocator == 0; }
+  [[gnu::noinline, gnu::cold]] void show_last_step();
+  [[gnu::noinline, gnu::cold]] void note_yield();
+  bool is_place(uint64_t pc) const;
+  [[gnu::noinline, gnu::cold]] void leave_set_up();
+  [[gnu::noinline, gnu::cold]] void fork_after_set_up();
+  void fork_executions(bool adopts);  // returns in each
+  void tell_parent(Phase phase);
   uint64_t& known_outside(uint64_t pc) const {
     return channel_->outside[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostOutside];
   }
@@ -258,7 +304,12 @@ class Runtime {
   void end_signals();            // the kernel has none for the running agent from here on
   uint32_t put_text(const char* text);
   void tell_event(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other, uint32_t text);
-  void add(const Record& record);
+  // Inlined, so that records are made where they stay.
+  [[gnu::always_inline]] void add(const Record& record) {
+    channel_->records[channel_->record_count] = record;
+    if (++channel_->record_count == kMostRecords) [[unlikely]]
+      drain();
+  }
   [[gnu::noinline, gnu::cold]] void drain();
   bool has_lease() const;
   // Where it is known who is next (preload/passing.cc).
@@ -278,6 +329,8 @@ class Runtime {
   static constexpr uint32_t kSeveral = kNobody - 1;
   Channel* channel_ = nullptr;
   bool on_ = false;
+  bool in_set_up_ = false;
+  bool forks_after_set_up_ = false;  // this process will fork the executions
   bool accesses_seen_ = false;
   bool has_handlers_ = false;   // the program has, or had, a signal's handler
   bool forks_ = false;          // it may fork: its code calls a function that does
@@ -306,7 +359,9 @@ class Runtime {
   Agent agents_[kMostAgents];
 };
 
-Runtime& runtime();
+inline Runtime& runtime() {
+  return *reinterpret_cast<Runtime*>(runtime_storage);
+}
 
 // Around a call of a function that may be one of the program's own allocator.
 class InAllocator {

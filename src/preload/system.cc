@@ -208,6 +208,7 @@ long as_libc(long result) {
 // The child of a check's body would be a second test framework.
 template <typename Fork>
 pid_t forked(Fork fork, bool ours, bool prepared, void* from) {
+  if (ours) runtime().end_set_up();  // libc's fork() is no place to fork in
   if (ours && !runtime().connected()) runtime().misuse(runtime().place(from), "the body of the test forks");
   if (ours) {
     if (prepared)

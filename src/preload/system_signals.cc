@@ -48,10 +48,12 @@ void on_outside_signal(int signal, siginfo_t* info, void* context) {
 int set_handler(int signal, const struct sigaction* action, struct sigaction* before) {
   if (!runtime().connected() || signal < 1 || signal > kSignals || is_fault(signal))
     return SLALOM_REAL(sigaction)(signal, action, before);
+  const bool handles = action != nullptr && action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+  if (handles) runtime().end_set_up();
   const Handler old = handler(signal);
   struct sigaction ours = {}, kernels = {};
   if (action != nullptr) ours = *action;
-  if (action != nullptr && action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN) {
+  if (handles) {
     ours.sa_sigaction = on_outside_signal;
     ours.sa_flags |= SA_SIGINFO;
   }

@@ -150,18 +150,22 @@ using namespace slalom;
 using namespace slalom::preload;
 
 SLALOM_EXPORT int semget(key_t key, int count, int flags) noexcept {
+  runtime().begin_executions_here();
   return get_noted('s', key, flags,
                    [&](int now) { return SLALOM_REAL(semget)(key, now == 0 ? 0 : count, now); });
 }
 SLALOM_EXPORT int msgget(key_t key, int flags) noexcept {
+  runtime().begin_executions_here();
   return get_noted('q', key, flags, [&](int now) { return SLALOM_REAL(msgget)(key, now); });
 }
 SLALOM_EXPORT int shmget(key_t key, size_t size, int flags) noexcept {
+  runtime().begin_executions_here();
   return get_noted('m', key, flags,
                    [&](int now) { return SLALOM_REAL(shmget)(key, now == 0 ? 0 : size, now); });
 }
 
 SLALOM_EXPORT void* shmat(int memory, const void* at, int flags) noexcept {
+  runtime().begin_executions_here();
   if (runtime().is_forked()) runtime().note_stranger();  // as with mmap()
   return SLALOM_REAL(shmat)(memory, at, flags);
 }

@@ -249,6 +249,7 @@ SLALOM_EXPORT int setitimer(__itimer_which_t which, const itimerval* wanted, iti
 }
 
 SLALOM_EXPORT int timer_create(clockid_t clock, sigevent* event, timer_t* id) noexcept {
+  runtime().end_set_up();
   if (!runtime().controls()) return SLALOM_REAL(timer_create)(clock, event, id);
   if (!valid(clock)) return errno = EINVAL, -1;
   uint32_t target = kNobody;
@@ -301,6 +302,7 @@ SLALOM_EXPORT int timer_delete(timer_t id) noexcept {
 
 // An event counter, which is read in the same way.
 SLALOM_EXPORT int timerfd_create(clockid_t clock, int flags) noexcept {
+  runtime().begin_executions_here();
   if (!runtime().controls()) return SLALOM_REAL(timerfd_create)(clock, flags);
   static_assert(int{TFD_NONBLOCK} == int{EFD_NONBLOCK} && int{TFD_CLOEXEC} == int{EFD_CLOEXEC});
   if (!valid(clock)) return errno = EINVAL, -1;

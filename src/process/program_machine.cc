@@ -33,6 +33,8 @@ Result<std::unique_ptr<ProgramMachine>> ProgramMachine::make(const Program& prog
 
 Result<void> ProgramMachine::launch() {
   zygote_.reset();
+  set_up_.reset();
+  may_set_up_ = options_.begin == LaunchOptions::Begin::AfterSetUp;
   TRY_ASSIGN(zygote_, Zygote::launch(program_, options_));
   names_->learn_modules(zygote_->modules());
   preload::Channel& channel = zygote_->channel();
@@ -81,6 +83,16 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   if (running_) end_execution();
   inputs_ = inputs;
   if (!zygote_) TRY(launch());
+  const bool debugged = options_.debugger && !options_.debugger->used();
+  if (set_up_ && (debugged || !suits(inputs.errors))) drop_set_up("");
+  if (may_set_up_ && !set_up_ && !debugged && !inputs.errors) run_set_up();
+  prepare_channel();
+  if (set_up_) take_up_set_up();
+  return {};
+}
+
+void ProgramMachine::prepare_channel() {
+  const Inputs& inputs = inputs_;
   preload::Channel& channel = zygote_->channel();
   channel.spurious = program_.spurious;
   channel.timeouts =
@@ -95,7 +107,9 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   channel.forecast.how = Forecast::How::Unknown;
   channel.debugged = options_.debugger && !options_.debugger->used();
   channel.show_at = channel.debugged != 0 ? options_.debugger->show_at() : 0;
-  channel.max_steps = inputs.max_steps;
+  channel.max_steps = options_.max_set_up;
+  channel.max_after_set_up = inputs.max_steps;
+  channel.set_up_steps = preload::kInSetUp;
   channel.stop_at = UINT64_MAX;
   channel.agent_count = channel.record_count = channel.text_used = 0;
   channel.holder_count = channel.watched_count = 0;
@@ -116,7 +130,6 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   steps_ = hash_ = 0;
   held_ = {};
   records_ = last_teller_ = 0;
-  return {};
 }
 
 Stop ProgramMachine::start(EventSink& sink) {
@@ -137,6 +150,7 @@ Stop ProgramMachine::resume(Decision decision) {
     return finish_running(ToolError{fmt::format("the decision is to run {}, which cannot run at step {}",
                                                 names_->agent(decision.next), steps_)});
   }
+  if (kind_ == ChoiceKind::Start && set_up_) tell_set_up();
   zygote_->channel().value = decision.value;
   lease_ = decision.lease;
   lease_enabled_ = hash_of(enabled_);
@@ -194,6 +208,10 @@ Stop ProgramMachine::run() {
       if (!wants(kind_)) continue;
       break;
     }
+    if (*held_.phase == Phase::Over && !zygote_->set_up_lives()) {
+      zygote_.reset();
+      return finish(ToolError{"the process that forks the executions has died; was it killed?"});
+    }
     if (*held_.phase == Phase::Over) return finish(if_it_had_its_threads(conclude()));
     if (*held_.phase == Phase::Loaded)
       if (Result<void> added = add_module(); !added.ok())
@@ -214,7 +232,12 @@ Stop ProgramMachine::run() {
       }
       return finish_running(if_it_had_its_threads(deadlock()));
     }
-    if (steps_ >= inputs_.max_steps) {
+    if (steps_ >= step_limit()) {
+      if (zygote_->channel().set_up_steps == preload::kInSetUp)
+        return finish_running(ToolError{fmt::format(
+            "the program's set-up does not end: after {} operations it has still not come to where a second "
+            "thread could exist; does main() wait in a loop? (--max-set-up)",
+            steps_)});
       LimitReached limit{steps_, {}};
       for (const Option& option : enabled_) limit.enabled.push_back(option.agent);
       return finish_running(std::move(limit));
@@ -326,6 +349,7 @@ Stop ProgramMachine::finish(Outcome outcome) {
   }
   const uint32_t failed = zygote_ ? zygote_->channel().error_count : 0;
   errors_.left_out = failed - std::min(failed, preload::kMostErrors);
+  note_end(outcome);
   sink_->on_end(outcome);
   return outcome;
 }

@@ -1,7 +1,8 @@
 // ProgramMachine: an ordinary program as a Machine. Its threads are the agents; each execution is a fork of
-// the same process, stopped at the entry of main().
+// the same process, which has run the program's set-up (process/set_up.h) or, where that cannot be shared,
+// is stopped at the entry of main().
 //
-// No snapshots: an execution always runs from the beginning. Every operation of the threading API is a choice
+// No snapshots: an execution always runs from there. Every operation of the threading API is a choice
 // point, except (with ChoicePolicy::Where::Sync) those of a thread that is the only one left. What the target
 // writes into the shared memory is checked: nonsense there is a ToolError, never a fault of slalom.
 #pragma once
@@ -21,6 +22,7 @@
 #include "process/program.h"
 #include "process/program_names.h"
 #include "process/program_scope.h"
+#include "process/set_up.h"
 #include "process/zygote.h"
 
 namespace slalom {
@@ -36,6 +38,7 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   Step step() const override { return Step{steps_}; }
   std::vector<Option> blocked() const override;
   uint64_t state_hash() const override { return hash_; }
+  uint64_t set_up_steps() const override;
   Snapshots* snapshots() override { return nullptr; }
   Foresight* foresight() override { return this; }
   const ErrorLog* errors() const override { return &errors_; }
@@ -59,6 +62,15 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   bool stands() const override { return !at_passed_; }
   void foresee(std::span<const AgentId> next, const Forecast& then) override;
   Result<void> launch();
+  void prepare_channel();
+  void run_set_up();                           // once; executions then begin at its end
+  std::optional<std::string> follow_set_up();  // until it ends; why it cannot be used
+  void drop_set_up(const std::string& why);
+  bool suits(const std::optional<ErrorLog>& errors) const;  // as set-up had them
+  void take_up_set_up();
+  void tell_set_up();  // its events
+  uint64_t step_limit() const;
+  void note_end(const Outcome& outcome);
   Stop run();  // until the next stop that is a choice point, or the end
   Stop finish(Outcome outcome);
   Stop finish_running(Outcome outcome);  // ends the execution first
@@ -89,6 +101,8 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   LaunchOptions options_;
   std::shared_ptr<ProgramNames> names_;
   std::unique_ptr<Zygote> zygote_;
+  std::optional<SetUp> set_up_;
+  bool may_set_up_ = true;  // false: executions begin at main()
   ProgramScope scope_;
   AddedModules added_;
   Inputs inputs_;

@@ -13,6 +13,8 @@ namespace {
 using preload::kNobody;
 using State = preload::Slot::State;
 
+constexpr uint32_t kSoon = 12;  // records
+
 constexpr const char* kNonsense =
     "the program has overwritten slalom's memory in its process; it may be writing through wild pointers";
 
@@ -156,22 +158,28 @@ std::optional<std::string> ProgramMachine::read_records() {
     }
     accesses_.clear();
     const BatchHeader header{agents_[record.agent].id, 0, Step{record.step}};
+    const bool orders = options_.orders_set_up || record.step >= channel.set_up_steps;
     std::optional<Event> use;
     for (; i < count && !use; ++i) {
       const preload::Record& next = channel.records[i];
       if (next.agent != record.agent || next.what != preload::Record::What::Happened || !is_memory(next.op) ||
-          next.step - record.step > UINT16_MAX)
+          next.step - record.step > UINT16_MAX || (!orders && next.step >= channel.set_up_steps))
         break;
-      Access access{};
-      access.pc_bits = next.pc;
-      access.op_bits = static_cast<uint64_t>(next.op);
-      access.size = next.size;
-      access.address_bits = next.object;
-      access.retired = next.step - record.step;
-      access.value = static_cast<uint64_t>(next.value);
-      access.wrote = next.wrote != 0;
-      set_weak(access, next.state != 0);
-      accesses_.push_back(access);
+      if (i + kSoon < count) conflicts_.prefetch(channel.records[i + kSoon]);
+      Access& access = accesses_.emplace_back(Access{.pc_bits = next.pc,
+                                                     .op_bits = static_cast<uint64_t>(next.op),
+                                                     .modify_bits = 0,
+                                                     .address_bits = next.object,
+                                                     .retired = next.step - record.step,
+                                                     .value = static_cast<uint64_t>(next.value),
+                                                     .physical = 0,
+                                                     .size = next.size,
+                                                     .ring = 0,
+                                                     .wrote = next.wrote != 0,
+                                                     .aside = !orders,
+                                                     .alone = 0,
+                                                     .unused = 0});
+      if (next.state != 0) set_weak(access, true);
       if (!is_atomic(next.op))
         conflicts_.add(next);
       else if (watches_atomics_)

@@ -277,13 +277,41 @@ Zygote::~Zygote() {
 
 Result<void> Zygote::fork_execution() {
   if (scratch_) TRY(scratch_->restore());
-  lseek(errors_, 0, SEEK_SET);  // the target shares the position
-  if (output_ >= 0) lseek(output_, 0, SEEK_SET);
+  request(preload::Request::Execution);
+  return {};
+}
+
+void Zygote::request(preload::Request what) {
+  lseek(errors_, errors_before_, SEEK_SET);  // the target shares the position
+  if (output_ >= 0) lseek(output_, output_before_, SEEK_SET);
   channel_->parent_turn.store(0, std::memory_order_relaxed);
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
-  channel_->zygote_turn.store(1, std::memory_order_release);
+  channel_->zygote_turn.store(static_cast<uint32_t>(what), std::memory_order_release);
   wake(channel_->zygote_turn);
-  return {};
+}
+
+void Zygote::begin_set_up() {
+  channel_->message[0] = 0;
+  request(preload::Request::SetUp);
+}
+
+void Zygote::keep_set_up() {
+  set_up_ = channel_->child;
+  errors_before_ = lseek(errors_, 0, SEEK_CUR);
+  if (output_ >= 0) output_before_ = lseek(output_, 0, SEEK_CUR);
+}
+
+void Zygote::end_set_up() {
+  if (set_up_ <= 1) return;
+  kill(set_up_, SIGKILL);
+  set_up_ = -1;
+  errors_before_ = output_before_ = 0;
+  while (wait() == Waited::Stopped && channel_->phase.load() != Phase::Over) {
+  }
+}
+
+bool Zygote::set_up_lives() const {
+  return set_up_ <= 1 || kill(set_up_, 0) == 0;
 }
 
 Zygote::Waited Zygote::wait() {
