@@ -44,8 +44,12 @@ uint32_t RaceDetector::index_of(AgentId agent) {
 }
 
 void RaceDetector::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
+  constexpr size_t kSoon = 12;
   const uint32_t agent = index_of(header.agent);
-  for (const Access& one : accesses) access(one, Step{header.first_step.raw + one.retired}, agent);
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    if (i + kSoon < accesses.size()) state_.cells.prefetch(accesses[i + kSoon].address().raw >> 3);
+    access(accesses[i], Step{header.first_step.raw + accesses[i].retired}, agent);
+  }
 }
 
 // The record is passed by value, here and to found(), and stored field by field: so it stays in registers. A

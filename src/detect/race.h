@@ -71,7 +71,7 @@ struct RaceState {
   FlatMap<uint32_t> atomics;        // by address: row of the atomic writes
   LockSets locks;
   ContextTable contexts;
-  FlatMap<uint32_t> cells;                               // by address / 8: the first record, or 0
+  FlatMap<uint32_t, 3> cells;                            // by address / 8: the first record, or 0
   std::vector<Record> records = std::vector<Record>(1);  // the first is unused: 0 means none
   uint32_t free_record = 0;
   FlatMap<uint8_t> reported;  // by places, kinds and cell: already looked at

@@ -6,6 +6,7 @@ namespace slalom {
 namespace {
 constexpr uint64_t kGranule = 8;
 constexpr uint64_t kAhead = 24 * kGranule;  // in a long access
+constexpr size_t kSoon = 12;                // accesses
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
 }  // namespace
 
@@ -40,7 +41,12 @@ constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
 
 void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   uint64_t& last = hash_of(header.agent);
-  for (const Access& access : accesses) {
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const Access& access = accesses[i];
+    if (i + kSoon < accesses.size()) {
+      const Access& soon = accesses[i + kSoon];
+      history_.objects.prefetch(History::key(ObjectId{soon.address().raw / kGranule * kGranule}));
+    }
     const OpKind op = access.op();
     if (!is_memory(op)) continue;  // a call or return: a CPU may tell it twice, where it stops
     if (access.aside) continue;

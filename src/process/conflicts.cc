@@ -15,7 +15,6 @@ void Conflicts::begin_or_end(const preload::Record& event) {
 }
 
 void Conflicts::add(const preload::Record& access) {
-  constexpr uint64_t kGranule = 8;
   Touched& touched = touched_[access.object / kGranule];
   const uint32_t who = access.agent + 1;
   const auto conflict = [&](uint32_t other, uint64_t other_pc, uint64_t other_step) {

@@ -16,12 +16,14 @@ class Conflicts {
     feedback_.places.clear();
   }
   void add(const preload::Record& access);  // its pc is what will be a place
+  void prefetch(const preload::Record& access) const { touched_.prefetch(access.object / kGranule); }
   void add_event(const preload::Record& event) {
     if (event.op == OpKind::Spawn || event.op == OpKind::Exit) begin_or_end(event);
   }
   const Feedback& feedback() const { return feedback_; }
 
  private:
+  static constexpr uint64_t kGranule = 8;
   // Who has touched a granule of memory, and where: the last write, and the last read since.
   struct Touched {
     uint32_t writer = 0, reader = 0;  // index + 1; 0: nobody
@@ -39,7 +41,7 @@ class Conflicts {
     return lives_[agent];
   }
 
-  FlatMap<Touched> touched_;
+  FlatMap<Touched, 3> touched_;
   std::vector<Life> lives_;
   Feedback feedback_;
 };
