@@ -195,6 +195,7 @@ Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const 
     auto arms = sampling_arms(spec.seed, insists);
     arms.insert(arms.begin(),
                 std::make_unique<Dfs>());  // few preemptions first; ends the search if the space is small
+    arms.push_back(std::make_unique<Detour>(combine(spec.seed, arms.size())));
     strategy = std::make_unique<Portfolio>(std::move(arms));
   }
   TRY(settings.check(*info));

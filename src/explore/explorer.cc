@@ -45,17 +45,19 @@ Result<ExploreResult> Explorer::run() {
   using End = ExploreResult::End;
   constexpr End kGoesOn = End::SpaceExplored;
   std::atomic<End> early{kGoesOn};
+  std::atomic<double> seconds{options_.seconds - (has_failure() ? options_.reserve : 0)};
   const std::function<bool()> expired = [&] {
     End known = kGoesOn;
     if (stop && stop())
       early.compare_exchange_strong(known, End::Interrupted);
-    else if (options_.seconds > 0 && Clock::now() - start >= std::chrono::duration<double>(options_.seconds))
+    else if (options_.seconds > 0 && Clock::now() - start >= std::chrono::duration<double>(seconds.load()))
       early.compare_exchange_strong(known, End::TimeLimit);
     return early.load(std::memory_order_relaxed) != kGoesOn;
   };
   ExploreOptions options = options_;
   options.inputs.stop = expired;
   Crew crew(strategy_, options, std::move(workers));
+  if (strategy_.adapts() || restarts()) crew.set_policy(policy());  // a saved search has learned places
 
   const auto pause = [this] {
     if (on_pause) on_pause();
@@ -65,6 +67,8 @@ Result<ExploreResult> Explorer::run() {
                                    const std::optional<Divergence>& second_run) {
     absorb(task, execution, second_run);
     if (only_failed(result_) && result_.tasks >= kHopeless) early = End::Failed;
+    if (execution.verdicts.empty() || options_.reserve == 0 || !has_failure()) return;
+    seconds = options_.seconds - options_.reserve;
   };
   for (;;) {
     using Until = ExploreOptions::Until;
@@ -84,7 +88,10 @@ Result<ExploreResult> Explorer::run() {
       pause();
       break;
     }
-    if (std::exchange(learned_more_, false)) crew.set_policy(policy());
+    if (std::exchange(learned_more_, false)) {
+      crew.set_policy(policy());
+      if (!strategy_.adapts()) strategy_.restart();
+    }
     size_t room = round_size(result_);
     strategy_.next_round(room);
     if (options_.schedules > 0)
@@ -109,12 +116,17 @@ Result<ExploreResult> Explorer::run() {
   if (only_failed(result_)) result_.end = End::Failed;
   result_.coverage = strategy_.coverage();
   if (result_.truncated + result_.diverged + result_.failed > 0) result_.coverage.exhausted = false;
-  if (!strategy_.adapts() && !result_.learned.empty()) {
+  if (!strategy_.adapts() && !restarts() && !result_.learned.empty()) {
     result_.coverage.exhausted = false;
     result_.coverage.statement +=
         "; but for switches at atomic operations that were taken to be always ordered: use --choices "
         "everywhere";
   }
+  if (2 * result_.broken > result_.executions && !result_.coverage.exhausted &&
+      options_.until == ExploreOptions::Until::Done)
+    result_.coverage.statement += fmt::format(
+        "{} {} of {} executions ended in a failure: what comes after it was covered by the others only.",
+        result_.coverage.statement.ends_with('.') ? "" : ".", result_.broken, result_.executions);
   if (result_.diverged + result_.failed > 0)
     result_.coverage.statement += fmt::format("; nothing beyond {} executions that could not be repeated",
                                               result_.diverged + result_.failed);
@@ -129,6 +141,11 @@ ChoicePolicy Explorer::policy() const {
   return policy;
 }
 
+bool Explorer::has_failure() const {
+  return std::ranges::any_of(result_.found,
+                             [](const Found& found) { return found.verdict.severity == Severity::Failure; });
+}
+
 void Explorer::learn(const Feedback& feedback) {
   std::vector<Place> all;
   if (!feedback.atomics.empty() && options_.inputs.looks) {
@@ -137,14 +154,31 @@ void Explorer::learn(const Feedback& feedback) {
     all.clear();
   }
   if (feedback.places.empty()) return;
-  // A search that cannot change where it switches only says in the end that it should have.
-  std::vector<Place> late;
-  const std::vector<Place>& passed = options_.inputs.policy.passed;
-  if (!strategy_.adapts()) std::ranges::set_intersection(passed, feedback.places, std::back_inserter(late));
-  std::ranges::set_union(result_.learned, strategy_.adapts() ? feedback.places : late,
-                         std::back_inserter(all));
-  learned_more_ = learned_more_ || (strategy_.adapts() && all.size() > result_.learned.size());
+  if (strategy_.adapts()) return learn_places(feedback.places);
+  // Of the conflicting places, only atomic operations that the search passes by: the others are protected,
+  // unless a race shows that they are not.
+  std::ranges::set_intersection(options_.inputs.policy.passed, feedback.places, std::back_inserter(all));
+  learn_places(all);
+}
+
+// A search that can neither adapt nor restart reports in the end that it should have switched there.
+void Explorer::learn_places(const std::vector<Place>& places) {
+  if (std::ranges::includes(result_.learned, places)) return;
+  std::vector<Place> all;
+  std::ranges::set_union(result_.learned, places, std::back_inserter(all));
   result_.learned = std::move(all);
+  learned_more_ = learned_more_ || strategy_.adapts() || restarts();
+}
+
+// The accesses of a race, where the search does not switch yet.
+void Explorer::learn(const Verdict& race) {
+  std::vector<Place> places;
+  for (const Evidence& evidence : race.evidence)
+    if (!std::ranges::binary_search(options_.inputs.policy.places, evidence.pc))
+      places.push_back(evidence.pc);
+  std::ranges::sort(places);
+  places.erase(std::ranges::unique(places).begin(), places.end());
+  learn_places(places);
 }
 
 void Explorer::absorb(const Task& task, const Execution& execution,
@@ -184,7 +218,10 @@ void Explorer::absorb(const Task& task, const Execution& execution,
                      trouble(error.message, "");
                    }},
         execution.outcome);
+  bool broken = false;
   for (const Verdict& verdict : execution.verdicts) {
+    broken = broken || verdict.severity == Severity::Failure;
+    if (verdict.kind == BugKind::DataRace && restarts()) learn(verdict);
     auto at = std::lower_bound(
         result_.found.begin(), result_.found.end(), verdict.title,
         [](const Found& found, const std::string& title) { return found.verdict.title < title; });
@@ -192,6 +229,9 @@ void Explorer::absorb(const Task& task, const Execution& execution,
       at = result_.found.insert(at, Found{verdict, execution.schedule, task.index, 0});
     ++at->occurrences;
   }
+  const bool early = std::holds_alternative<Faulted>(execution.outcome) ||
+                     std::holds_alternative<Deadlocked>(execution.outcome);
+  result_.broken += broken && early;
   strategy_.end(task, execution);
   if (on_execution) on_execution(task, execution);
 }

@@ -28,10 +28,13 @@ struct ExploreOptions {
   Inputs inputs;
   uint64_t schedules = 0;  // executions to make, in all; 0: no limit
   double seconds = 0;      // 0: no limit
+  double reserve = 0;      // of the seconds: not used once a failure was found, which others have work with
   unsigned workers = 1;
   uint32_t checkpoint_every = 8;
   uint32_t insist = 0;  // how often in a row an agent may yield in vain, once at each place: see Fairness
   enum class Verify : uint8_t { No, RunTwice } verify = Verify::No;  // run every execution twice and compare
+  // May a strategy that cannot change where it switches while it searches begin anew to do so?
+  enum class Restart : uint8_t { No, AtNewRaces } restart = Restart::No;
   enum class Until : uint8_t { Done, FirstFailure, FirstFailureOrRace } until = Until::Done;
 };
 
@@ -50,6 +53,7 @@ struct ExploreResult {
   uint64_t truncated = 0;   // cut off by the step limit
   uint64_t diverged = 0;    // could not be replayed to where they should have started
   uint64_t failed = 0;      // ended by a ToolError
+  uint64_t broken = 0;      // of the complete ones: those that a failure ended
   uint64_t steps = 0;
   uint64_t steps_run = 0;  // less than steps where checkpoints saved work; depends on the number of workers
   uint64_t choice_points = 0;
@@ -92,7 +96,11 @@ class Explorer {
 
  private:
   ChoicePolicy policy() const;
+  bool restarts() const { return options_.restart != ExploreOptions::Restart::No && strategy_.restarts(); }
   void learn(const Feedback& feedback);
+  bool has_failure() const;
+  void learn(const Verdict& race);
+  void learn_places(const std::vector<Place>& places);
   void absorb(const Task& task, const Execution& execution, const std::optional<Divergence>& second_run);
 
   Strategy& strategy_;

@@ -148,14 +148,15 @@ void decode(ByteReader& in, Found& found) {
 // Everything the search knows: the counts, what was found, which classes were seen, and the strategy's own
 // state.
 void Explorer::save(ByteWriter& out) const {
-  for (uint64_t count :
-       {result_.tasks, result_.executions, result_.blocked, result_.truncated, result_.diverged,
-        result_.failed, result_.steps, result_.steps_run, result_.choice_points, result_.classes})
+  for (uint64_t count : {result_.tasks, result_.executions, result_.blocked, result_.truncated,
+                         result_.diverged, result_.failed, result_.steps, result_.steps_run,
+                         result_.choice_points, result_.classes, result_.broken})
     out.u64(count);
   encode(out, result_.found);
   encode(out, result_.trouble);
   out.u64(result_.learned.size());
   for (const Place place : result_.learned) out.u64(place.raw);
+  out.u8(learned_more_);
   std::vector<uint64_t> classes;  // sorted: the map's own order depends on how it grew
   classes.reserve(classes_.size());
   classes_.for_each([&](uint64_t hash, uint8_t) { classes.push_back(hash); });
@@ -166,16 +167,16 @@ void Explorer::save(ByteWriter& out) const {
 }
 
 bool Explorer::load(ByteReader& in) {
-  for (uint64_t* count :
-       {&result_.tasks, &result_.executions, &result_.blocked, &result_.truncated, &result_.diverged,
-        &result_.failed, &result_.steps, &result_.steps_run, &result_.choice_points, &result_.classes})
+  for (uint64_t* count : {&result_.tasks, &result_.executions, &result_.blocked, &result_.truncated,
+                          &result_.diverged, &result_.failed, &result_.steps, &result_.steps_run,
+                          &result_.choice_points, &result_.classes, &result_.broken})
     *count = in.u64();
   decode(in, result_.found);
   decode(in, result_.trouble);
   result_.learned.clear();
   for (uint64_t n = in.count(); n > 0; --n) result_.learned.push_back(Place{in.u64()});
   if (!std::ranges::is_sorted(result_.learned)) in.fail();
-  learned_more_ = strategy_.adapts() && !result_.learned.empty();
+  learned_more_ = in.u8() != 0;
   for (uint64_t n = in.count(); n > 0; --n) classes_[in.fixed64()] = 1;
   return strategy_.load(in) && in.ok();
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "explore/happens_before.h"
+#include "explore/strategies/dfs.h"
 #include "explore/strategies/dpor.h"
 #include "explore/strategies/replay.h"
+#include "explore/strategies/sampling.h"
 
 namespace slalom {
 namespace {
@@ -141,6 +143,7 @@ Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& tit
   step_limit_ = options_.steps;
   if (options_.long_steps != 0 && best_.execution.steps - best_.execution.set_up_steps >= options_.long_steps)
     step_limit_ = std::min(step_limit_, (1 + kLongExecutions) * best_.execution.steps);
+  if (options_.minimum_executions > 0) try_smaller_bounds();
   reduce();
   if (!out_of_budget()) shrunk.proof = Shrunk::Proof::Minimal;
   shrunk.cut_short = step_limit_ < options_.steps && spent_steps_ >= step_limit_;
@@ -179,46 +182,114 @@ void Shrinker::reduce() {
   }
 }
 
+// Where the search switched; if that was everywhere, the operations by which the agents of this execution
+// communicate. The places of the evidence are among them.
+ChoicePolicy Shrinker::near_policy() const {
+  ChoicePolicy policy = inputs_.policy;
+  policy.stops.clear();
+  for (const Evidence& evidence : best_.verdict->evidence) policy.places.push_back(evidence.pc);
+  if (policy.where == ChoicePolicy::Where::Everywhere) {
+    policy.where = ChoicePolicy::Where::Sync;
+    HappensBefore order;
+    order.build(best_.execution);
+    std::vector<uint32_t> races;
+    const auto add = [&](size_t transition) {
+      for (const Option& option : best_.execution.options_at(order[transition].choice))
+        if (option.agent == order[transition].agent) policy.places.push_back(option.op.pc);
+    };
+    for (size_t j = 1; j < order.size(); ++j) {
+      order.races(j, HappensBefore::Ancestors::All, races);
+      if (!races.empty()) add(j);
+      for (const uint32_t e : races) add(e);
+    }
+  }
+  std::ranges::sort(policy.places);
+  policy.places.erase(std::ranges::unique(policy.places).begin(), policy.places.end());
+  return policy;
+}
+
+// A schedule of few preemptions is often near, and far from where leaving out single deviations leads. Proves
+// nothing: switches elsewhere are not tried.
+void Shrinker::try_smaller_bounds() {
+  const uint64_t preemptions = count_preemptions(best_.execution);
+  if (preemptions == 0) return;
+  Dfs search({.limit = preemptions - 1});
+  RunnerOptions fast = shrink_runner(inputs_);
+  fast.inputs.policy = near_policy();
+  fast.inputs.max_steps = std::min(inputs_.max_steps, 500 + 20 * best_.execution.steps);
+  fast.recording = search.recording();
+  fast.fair = true;
+  fast.checkpoint_every = 8;
+  Runner runner(machine_, &observer_, fast);
+  for (uint64_t left = options_.near_executions; left > 0 && !out_of_budget(); --left) {
+    const std::optional<Task> task = search.begin();
+    if (!task) return;
+    const Execution& execution = runner.run(*task, *search.walker(*task));
+    ++spent_;
+    spent_steps_ += execution.choice_points;  // steps between choice points cost little
+    search.end(*task, execution);
+    if (std::ranges::none_of(execution.verdicts, [&](const Verdict& v) { return v.title == title_; }))
+      continue;
+    ScheduleWalker exact(execution.schedule);
+    Trial trial = finish(runner_.run(Task{}, exact));
+    if (!trial.verdict || count_preemptions(trial.execution) >= preemptions) continue;
+    best_ = std::move(trial);
+    return;
+  }
+}
+
 // Explores everything with fewer preemptions. Meeting the bug there gives a better start; exhausting it
 // proves the minimum.
 void Shrinker::prove_minimum(Shrunk& shrunk) {
   uint64_t left = options_.minimum_executions, touched = 0;
   while (shrunk.proof == Shrunk::Proof::Minimal) {
     const uint64_t preemptions = count_preemptions(best_.execution);
-    if (preemptions == 0) {
+    if (shrunk.excluded >= preemptions) {
       shrunk.proof = Shrunk::Proof::Minimum;
       return;
     }
     Dpor search({DporOptions::Mode::Bounded, static_cast<uint32_t>(preemptions - 1)});
-    RunnerOptions fast = shrink_runner(inputs_);
-    fast.checkpoint_every = 8;
-    // Without fairness a program that spins can go on for long: that would prove nothing, so give up early.
-    fast.inputs.max_steps = std::min(inputs_.max_steps, 500 + 20 * best_.execution.steps);
-    Runner runner(machine_, &observer_, fast);
     std::optional<Trial> better;
-    while (!better) {
-      const std::optional<Task> task = search.begin();
-      if (!task) break;
-      if (left-- == 0 || out_of_budget()) return;
-      Execution execution = runner.run(*task, *search.walker(*task));
-      // What a search keeps of an execution grows faster than its length.
-      touched += execution.touches.size();
-      if (touched > options_.minimum_footprints ||
-          execution.touches.size() > options_.minimum_footprints / 50)
-        return;
-      search.end(*task, execution);
-      // Cut off or led astray, it may have missed something: nothing is proved then.
-      if (execution.divergence || std::holds_alternative<LimitReached>(execution.outcome)) return;
-      Trial trial = finish(std::move(execution));
-      if (trial.verdict) better = std::move(trial);
-    }
-    if (!better) {
-      shrunk.proof = Shrunk::Proof::Minimum;
+    const bool whole = search_through(search, left, touched, better);
+    // Bounds come one after the other: those before that of the last execution were searched through.
+    if (const std::optional<uint64_t> completed = search.coverage().completed)
+      shrunk.excluded = std::max(shrunk.excluded, *completed + 1);
+    if (better) {
+      best_ = std::move(*better);
+      reduce();
+      if (out_of_budget()) shrunk.proof = Shrunk::Proof::None;
+    } else if (whole) {
+      shrunk.excluded = preemptions;
+    } else {
       return;
     }
-    best_ = std::move(*better);
-    reduce();
-    if (out_of_budget()) shrunk.proof = Shrunk::Proof::None;
+  }
+}
+
+// False: it did not get to the end.
+bool Shrinker::search_through(Dpor& search, uint64_t& left, uint64_t& touched, std::optional<Trial>& better) {
+  RunnerOptions fast = shrink_runner(inputs_);
+  fast.checkpoint_every = 8;
+  // Without fairness a program that spins can go on for long: that would prove nothing, so give up early.
+  fast.inputs.max_steps = std::min(inputs_.max_steps, 500 + 20 * best_.execution.steps);
+  Runner runner(machine_, &observer_, fast);
+  for (;;) {
+    const std::optional<Task> task = search.begin();
+    if (!task) return true;
+    if (left == 0 || out_of_budget()) return false;
+    --left;
+    Execution execution = runner.run(*task, *search.walker(*task));
+    // What a search keeps of an execution grows faster than its length.
+    touched += execution.touches.size();
+    if (touched > options_.minimum_footprints || execution.touches.size() > options_.minimum_footprints / 50)
+      return false;
+    // An execution that was cut off or led astray may have missed the bug: it proves nothing.
+    if (execution.divergence || !ended_by_itself(execution.outcome)) return false;
+    search.end(*task, execution);
+    Trial trial = finish(std::move(execution));
+    if (!trial.verdict) continue;
+    better = std::move(trial);
+    return false;
   }
 }
 

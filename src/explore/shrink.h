@@ -1,10 +1,12 @@
 // Shrinker: makes a schedule that shows a bug as small as re-execution can prove.
 //
 // A schedule is cut down to its *deviations*: the decisions that differ from the default order (go on; else
-// the next agent). A result is Minimal: leaving out any one remaining deviation loses the bug, each shown by
-// an execution. It is Minimum when, beyond that, all schedules with fewer preemptions were explored without
-// meeting the bug. The order constraints are what the bug really needs: pairs of conflicting operations
-// which, turned round, lose it.
+// the next agent). First it looks near the evidence for a schedule with fewer preemptions: depth-first, by
+// number of preemptions, which are placed only where the search itself would have switched. A result is
+// Minimal: leaving out any one remaining deviation loses the bug, each shown by an execution. It is Minimum
+// when, beyond that, all schedules with fewer preemptions were explored, none was cut off, and none showed
+// the bug. The order constraints are what the bug really needs: pairs of conflicting operations which, turned
+// round, lose it.
 #pragma once
 
 #include <functional>
@@ -15,6 +17,8 @@
 
 namespace slalom {
 
+class Dpor;
+
 struct ShrinkOptions {
   uint64_t executions = 50'000;  // budget for all of it,
   uint64_t steps = 20'000'000;   // and for all steps in these: some executions are long
@@ -23,7 +27,8 @@ struct ShrinkOptions {
   uint64_t minimum_executions = 20'000;  // budget for proving the minimum; 0: do not try
   // What is looked at for that, in operations: of all executions, and a fiftieth of it of a single one.
   uint64_t minimum_footprints = 5'000'000;
-  std::function<bool()> stop;  // asked now and then; true ends it with what was reached
+  uint64_t near_executions = 5'000;  // budget for smaller bounds near the evidence
+  std::function<bool()> stop;        // asked now and then; true ends it with what was reached
 };
 
 // An operation in an execution, placed by its agent's own count.
@@ -41,6 +46,8 @@ struct Shrunk {
   uint64_t deviations = 0;
   uint64_t preemptions = 0;
   Proof proof = Proof::None;
+  uint64_t excluded =
+      0;  // every schedule with fewer preemptions than this was executed, and none shows the bug
   uint64_t executions = 0;  // spent
   bool cut_short = false;   // it would have taken more long executions
   struct Constraint {
@@ -76,8 +83,11 @@ class Shrinker {
   bool out_of_budget() const {
     return spent_ >= options_.executions || spent_steps_ >= step_limit_ || (options_.stop && options_.stop());
   }
+  ChoicePolicy near_policy() const;
+  void try_smaller_bounds();
   void reduce();
   void prove_minimum(Shrunk& shrunk);
+  bool search_through(Dpor& search, uint64_t& left, uint64_t& touched, std::optional<Trial>& better);
   void find_constraints(Shrunk& shrunk);
 
   Machine& machine_;

@@ -83,6 +83,11 @@ class Strategy {
   // May the choice policy grow between rounds by what executions learn (trace/feedback.h)? Not where tasks
   // repeat prefixes.
   virtual bool adapts() const { return false; }
+  // May the policy grow if the strategy then begins anew?
+  virtual bool restarts() const { return false; }
+  // Forgets where it has been: prefixes and counts of choice points mean something else under another policy.
+  // Called when nothing is outstanding, and only if it restarts().
+  virtual void restart() {}
   // Up to this many tasks will be asked for before any of them ends: for strategies that choose several at a
   // time. Called when nothing is outstanding.
   virtual void next_round(size_t) {}

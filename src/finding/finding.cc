@@ -53,6 +53,9 @@ void decode(ByteReader& in, TargetId& target) {
 
 }  // namespace
 
+// Above them, in the same byte: Finding::excluded.
+constexpr int kMinimalityBits = 2;
+
 TargetId make_target(std::string kind, std::string name, std::string content,
                      std::vector<std::pair<std::string, int64_t>> params) {
   TargetId target{std::move(kind), std::move(name), std::move(content), std::move(params), {}};
@@ -84,7 +87,8 @@ void encode(ByteWriter& out, const Finding& finding) {
   out.u64(finding.max_steps);
   encode(out, finding.schedule);
   encode(out, finding.original);
-  out.u8(static_cast<uint8_t>(finding.minimality));
+  out.u8(
+      static_cast<uint8_t>(static_cast<uint8_t>(finding.minimality) | finding.excluded << kMinimalityBits));
   out.u64(finding.constraints.size());
   for (const OrderConstraint& constraint : finding.constraints) {
     encode(out, constraint.before);
@@ -111,7 +115,12 @@ void decode(ByteReader& in, Finding& finding) {
   finding.max_steps = in.u64();
   decode(in, finding.schedule);
   decode(in, finding.original);
-  decode_enum(in, finding.minimality, kMinimalities);
+  const uint8_t size = in.u8();
+  const uint8_t minimality = size & ((1 << kMinimalityBits) - 1);
+  if (minimality >= kMinimalities) in.fail();
+  finding.minimality =
+      minimality < kMinimalities ? static_cast<Minimality>(minimality) : Minimality::Unshrunk;
+  finding.excluded = size >> kMinimalityBits;
   finding.constraints.clear();
   for (uint64_t left = in.count(); left > 0 && in.ok(); --left) {
     OrderConstraint& constraint = finding.constraints.emplace_back();

@@ -50,6 +50,7 @@ enum class Minimality : uint8_t {
   Minimal,  // no switch can be left out
   Minimum,  // and all smaller bounds were searched through
 };
+inline constexpr uint8_t kMostExcluded = 63;
 inline constexpr int kMinimalities = static_cast<int>(Minimality::Minimum) + 1;
 std::string_view name(Minimality minimality);  // "unshrunk", "minimal", "minimum"
 
@@ -62,6 +63,8 @@ struct Finding {
   Schedule schedule;
   Schedule original;  // as found, before it was shrunk
   Minimality minimality = Minimality::Unshrunk;
+  // Every schedule with fewer preemptions than this was executed, and none shows it. At most kMostExcluded.
+  uint8_t excluded = 0;
   std::vector<OrderConstraint> constraints;
 
   std::string strategy;

@@ -72,6 +72,7 @@ Json finding_json(const Finding& finding, const std::string& capsule) {
       {"capsule", capsule},
       {"schedule", schedule_json(finding.schedule)},
       {"minimality", name(finding.minimality)},
+      {"excluded", finding.excluded},
       {"constraints", constraints},
       {"replayed", fmt::format("{}/{}", finding.replays_same, finding.replays_tried)},
       {"strategy", finding.strategy},

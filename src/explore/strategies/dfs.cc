@@ -28,6 +28,12 @@ Dfs::Dfs(DfsOptions options) : options_(options), links_(1) {
   add_pending(Pending{});
 }
 
+void Dfs::restart() {
+  const uint64_t tasks = tasks_;
+  *this = Dfs(options_);
+  tasks_ = tasks;
+}
+
 std::string Dfs::name() const {
   std::string name = options_.caching == DfsOptions::Caching::Off ? "dfs" : "dfs+cache";
   if (options_.bound == DfsOptions::Bound::Preemptions) name += " by preemptions";
@@ -209,6 +215,8 @@ Coverage Dfs::coverage() const {
   return coverage;
 }
 
+// Only the frontier: the branches that are still to be executed. Their paths share beginnings, so they are
+// written as a tree, each link once.
 void Dfs::save(ByteWriter& out) const {
   CHECK(ended_ == outstanding_.size(), "a search is saved between rounds");
   out.u64(tasks_);
@@ -216,10 +224,11 @@ void Dfs::save(ByteWriter& out) const {
   out.fixed64(std::bit_cast<uint64_t>(explored_));
   out.u8(beyond_limit_);
   out.u8(withheld_);
+  const std::vector<uint32_t> numbers = save_links(out);
   out.u64(pending_.size());
-  for (const auto& bucket : pending_) save_pending(out, bucket);
+  for (const auto& bucket : pending_) save_pending(out, numbers, bucket);
   out.u64(next_.empty() ? 0 : next_.front().cost);
-  save_pending(out, next_);
+  save_pending(out, numbers, next_);
   FlatMap<uint64_t> both = cache_;
   recent_.for_each([&](uint64_t key, uint64_t cost) { both[key] = cost; });
   std::vector<std::pair<uint64_t, uint64_t>> cache;
@@ -233,30 +242,80 @@ void Dfs::save(ByteWriter& out) const {
   }
 }
 
-void Dfs::save_pending(ByteWriter& out, const std::vector<Pending>& all) const {
+// The number of each link: parents come before their children. 0: the root, and links that are free.
+std::vector<uint32_t> Dfs::save_links(ByteWriter& out) const {
+  std::vector<uint32_t> numbers(links_.size(), 0);
+  std::vector<uint32_t> order, path;
+  const auto add = [&](const std::vector<Pending>& all) {
+    for (const Pending& pending : all) {
+      path.clear();
+      for (uint32_t link = pending.link; link != 0 && numbers[link] == 0; link = links_[link].parent)
+        path.push_back(link);
+      for (size_t i = path.size(); i-- > 0;) {
+        order.push_back(path[i]);
+        numbers[path[i]] = static_cast<uint32_t>(order.size());
+      }
+    }
+  };
+  for (const auto& bucket : pending_) add(bucket);
+  add(next_);
+  out.u64(order.size());
+  std::vector<uint64_t> digests(order.size() + 1, 0);  // of the choice point that follows each link
+  for (const uint32_t link : order) {
+    const Pick& pick = links_[link].pick;
+    const uint32_t parent = numbers[links_[link].parent];
+    const bool known = digests[parent] == pick.digest;
+    out.u64(numbers[link] - parent);
+    out.u8(static_cast<uint8_t>(pick.data | known << 1));
+    encode(out, pick.agent);
+    if (pick.data) out.u64(pick.value);
+    if (!known) out.fixed64(digests[parent] = pick.digest);
+  }
+  return numbers;
+}
+
+void Dfs::load_links(ByteReader& in) {
+  const uint64_t count = in.count();
+  links_.resize(1);
+  std::vector<uint64_t> digests(1, 0);
+  for (uint64_t number = 1; number <= count && in.ok(); ++number) {
+    const uint64_t back = in.u64();
+    if (back == 0 || back > number) return void(in.fail());
+    Link& link = links_.emplace_back();
+    link.parent = static_cast<uint32_t>(number - back);
+    const uint8_t flags = in.u8();
+    decode(in, link.pick.agent);
+    link.pick.data = (flags & 1) != 0;
+    if (link.pick.data) link.pick.value = static_cast<uint32_t>(in.u64());
+    if ((flags & 2) == 0) digests[link.parent] = in.fixed64();
+    link.pick.digest = digests[link.parent];
+    digests.push_back(0);
+    if (link.parent != 0) ++links_[link.parent].users;
+  }
+}
+
+// A mass is a product of 1/2, 1/3, ...: most of its lower bytes are 0.
+void Dfs::save_pending(ByteWriter& out, const std::vector<uint32_t>& numbers,
+                       const std::vector<Pending>& all) const {
   out.u64(all.size());
+  uint32_t before = 0;
   for (const Pending& pending : all) {
-    out.fixed64(std::bit_cast<uint64_t>(pending.mass));
-    std::vector<const Pick*> path;
-    for (uint32_t link = pending.link; link != 0; link = links_[link].parent)
-      path.push_back(&links_[link].pick);
-    out.u64(path.size());
-    for (size_t i = path.size(); i-- > 0;) encode(out, *path[i]);
+    out.u64(__builtin_bswap64(std::bit_cast<uint64_t>(pending.mass)));
+    out.i64(static_cast<int64_t>(numbers[pending.link]) - before);
+    before = numbers[pending.link];
   }
 }
 
 void Dfs::load_pending(ByteReader& in, uint64_t cost, std::vector<Pending>& all) {
+  int64_t number = 0;
   for (uint64_t n = in.count(); n > 0 && in.ok(); --n) {
     Pending& pending = all.emplace_back();
     pending.cost = cost;
-    pending.mass = std::bit_cast<double>(in.fixed64());
-    for (uint64_t length = in.count(); length > 0 && in.ok(); --length) {
-      Pick pick;
-      decode(in, pick);
-      const uint32_t next = add_link(pending.link, pick);
-      release(pending.link);
-      pending.link = next;
-    }
+    pending.mass = std::bit_cast<double>(__builtin_bswap64(in.u64()));
+    number += in.i64();
+    if (number < 0 || static_cast<size_t>(number) >= links_.size()) return void(in.fail());
+    pending.link = static_cast<uint32_t>(number);
+    if (number != 0) ++links_[pending.link].users;
   }
 }
 
@@ -268,6 +327,7 @@ bool Dfs::load(ByteReader& in) {
   explored_ = std::bit_cast<double>(in.fixed64());
   beyond_limit_ = in.u8() != 0;
   withheld_ = in.u8() != 0;
+  load_links(in);
   for (uint64_t n = in.count(); n > 0 && in.ok(); --n) {
     const uint64_t cost = pending_.size();
     load_pending(in, cost, pending_.emplace_back());

@@ -31,6 +31,8 @@ class Dfs : public Strategy {
   std::string name() const override;
   Recording recording() const override { return Recording::Choices; }
   bool fair() const override { return options_.schedules == DfsOptions::Schedules::Fair; }
+  bool restarts() const override { return true; }
+  void restart() override;
   void next_round(size_t tasks) override { window_ = tasks; }
   std::optional<Task> begin() override;
   std::unique_ptr<Walker> walker(const Task& task) const override;
@@ -52,7 +54,10 @@ class Dfs : public Strategy {
     uint64_t cost = 0;
     double mass = 1;  // its share of the tree, if all branches were equal
   };
-  void save_pending(ByteWriter& out, const std::vector<Pending>& all) const;
+  std::vector<uint32_t> save_links(ByteWriter& out) const;
+  void load_links(ByteReader& in);
+  void save_pending(ByteWriter& out, const std::vector<uint32_t>& numbers,
+                    const std::vector<Pending>& all) const;
   void load_pending(ByteReader& in, uint64_t cost, std::vector<Pending>& all);
   void choose_next();
   uint32_t add_link(uint32_t parent, const Pick& pick);

@@ -35,6 +35,7 @@ class Pct : public Sampler {
   static constexpr uint32_t kMostDepth = PctPicks::kMostChanges + 1;
 
   explicit Pct(PctOptions options = {});
+  void restart() override { *this = Pct(options_); }
   std::string name() const override { return fmt::format("pct depth {}", options_.depth); }
   std::unique_ptr<Walker> walker(const Task& task) const override;
   Coverage coverage() const override;

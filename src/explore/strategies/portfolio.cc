@@ -66,6 +66,8 @@ Portfolio::Portfolio(std::vector<std::unique_ptr<Strategy>> arms, PortfolioOptio
   for (auto& strategy : arms) {
     arms_.emplace_back();
     arms_.back().strategy = std::move(strategy);
+    arms_.back().detour = dynamic_cast<Detour*>(arms_.back().strategy.get());
+    arms_.back().finished = arms_.back().detour != nullptr;
   }
 }
 
@@ -77,6 +79,20 @@ Recording Portfolio::recording() const {
 
 bool Portfolio::fair() const {
   return std::all_of(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.strategy->fair(); });
+}
+
+bool Portfolio::restarts() const {
+  return std::ranges::all_of(arms_, [](const Arm& arm) { return arm.strategy->restarts(); });
+}
+
+void Portfolio::restart() {
+  for (Arm& arm : arms_) {
+    arm.strategy->restart();
+    arm.finished = arm.detour != nullptr;
+    arm.quota = 0;
+  }
+  exhausted_ = false;
+  turn_ = 0;
 }
 
 std::optional<Task> Portfolio::begin() {
@@ -106,9 +122,15 @@ bool Portfolio::start_epoch() {
   std::vector<Arm*> live;
   for (Arm& arm : arms_) {
     if (arm.outstanding > 0) return false;
-    if (!arm.finished) live.push_back(&arm);
+    if (!arm.finished && arm.detour == nullptr) live.push_back(&arm);
   }
   if (live.empty()) return false;
+  for (Arm& arm : arms_) {
+    if (arm.detour == nullptr) continue;
+    arm.finished = !arm.detour->start_epoch();
+    arm.quota = 0;
+    if (!arm.finished) live.push_back(&arm);
+  }
   std::vector<uint64_t> rates;
   for (Arm* arm : live) {
     arm->reward = arm->reward / 2 + std::exchange(arm->new_reward, 0);
@@ -151,6 +173,8 @@ void Portfolio::end(const Task& task, const Execution& execution) {
   }
   for (const Verdict& verdict : execution.verdicts)
     if (titles_.insert(verdict.title).second) arm.new_reward += options_.title_reward * kRewardUnit;
+  for (Arm& other : arms_)
+    if (other.detour != nullptr) other.detour->watch(execution, &other == &arm);
   arm.strategy->end(unwrap(task), execution);
 }
 
@@ -171,6 +195,7 @@ Coverage Portfolio::coverage() const {
   Coverage coverage;
   std::string shares, statements;
   for (const Arm& arm : arms_) {
+    if (arm.detour != nullptr && arm.executions == 0) continue;
     const Coverage of_arm = arm.strategy->coverage();
     // What one arm has covered within a bound is covered, whatever the others did.
     if (coverage.bound.empty() && !of_arm.bound.empty()) {

@@ -6,6 +6,10 @@
 // number of workers. An arm that has no more executions leaves; one that has explored the whole space, not
 // just what is within a bound, ends the search as exhausted.
 //
+// One that goes round failures (explore/strategies/detour.h) is a member only while failures end half of the
+// other members' executions. Where races show new places to switch, all members begin anew: what they counted
+// and where they have been means nothing there.
+//
 // Guarantee: a sampling arm makes exactly the executions it would make alone, so after 2AN executions
 // (rounded up to an epoch) all that any one of them shows in N was shown.
 //
@@ -15,6 +19,7 @@
 #include <set>
 
 #include "base/flat_map.h"
+#include "explore/strategies/detour.h"
 #include "explore/strategy.h"
 
 namespace slalom {
@@ -34,6 +39,8 @@ class Portfolio : public Strategy {
   std::string name() const override { return "portfolio"; }
   Recording recording() const override;
   bool fair() const override;
+  bool restarts() const override;
+  void restart() override;
   void next_round(size_t tasks) override {
     for (Arm& arm : arms_) arm.strategy->next_round(tasks);
   }
@@ -49,6 +56,7 @@ class Portfolio : public Strategy {
  private:
   struct Arm {
     std::unique_ptr<Strategy> strategy;
+    Detour* detour = nullptr;  // the same, if it is one
     bool finished = false;
     uint64_t quota = 0;  // executions left to it in this epoch
     uint64_t outstanding = 0;

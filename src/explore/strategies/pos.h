@@ -25,6 +25,7 @@ struct PosOptions {
 class Pos : public Sampler {
  public:
   explicit Pos(PosOptions options = {}) : options_(options) {}
+  void restart() override { *this = Pos(options_); }
   std::string name() const override { return "pos"; }
   std::unique_ptr<Walker> walker(const Task& task) const override;
 

@@ -24,6 +24,7 @@ struct RandomOptions {
 class Random : public Sampler {
  public:
   explicit Random(RandomOptions options = {}) : options_(options) {}
+  void restart() override { *this = Random(options_); }
   std::string name() const override { return "random"; }
   std::unique_ptr<Walker> walker(const Task& task) const override;
 

@@ -23,6 +23,7 @@ class Sampler : public Strategy {
 
   Recording recording() const override { return Recording::Schedule; }
   bool adapts() const override { return true; }
+  bool restarts() const override { return true; }
   std::optional<Task> begin() final;
   void end(const Task& task, const Execution& execution) final;
   Coverage coverage() const override;

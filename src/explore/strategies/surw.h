@@ -31,6 +31,7 @@ struct SurwOptions {
 class Surw : public Sampler {
  public:
   explicit Surw(SurwOptions options = {}) : options_(options) {}
+  void restart() override { *this = Surw(options_); }
   std::string name() const override;
   Recording recording() const override;
   std::unique_ptr<Walker> walker(const Task& task) const override;

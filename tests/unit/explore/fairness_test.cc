@@ -56,6 +56,19 @@ TEST(Fairness, SeveralSpinnersEndToo) {
   EXPECT_TRUE(fair.result.found.empty());
 }
 
+// It polls under a lock: whenever it yields, the setter is blocked or about to be. Who it has disabled since
+// its last yield counts as starved, else it would never have to give way.
+TEST(Fairness, WhoDisablesTheOthersGivesWayToThem) {
+  ToyBuilder b;
+  b.shared("flag").sync("m", ToySyncKind::Mutex);
+  b.thread("poller", "lock m\nwhile flag == 0 {\nunlock m\nlock m\nyield\n}\nunlock m");
+  b.thread("setter", "lock m\nflag = 1\nunlock m");
+  const Explored fair = explore(b, Schedules::Fair, 200, 5000);
+  EXPECT_TRUE(fair.result.coverage.exhausted);
+  EXPECT_EQ(fair.result.truncated, 0u);
+  EXPECT_EQ(kinds(fair.result), std::set<BugKind>{});
+}
+
 // Each steps back because the other one is there, and comes back with it, for ever. It is fair to both.
 TEST(Fairness, PoliteThreadsAreALivelock) {
   ToyBuilder b;

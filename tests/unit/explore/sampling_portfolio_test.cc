@@ -1,5 +1,7 @@
+#include "explore/strategies/detour.h"
 #include "explore/strategies/dfs.h"
 #include "explore/strategies/portfolio.h"
+#include "explore/strategies/pos.h"
 #include "explore/strategies/random.h"
 #include "round_robin.h"
 #include "sampling_support.h"
@@ -75,6 +77,57 @@ TEST(SamplingPortfolio, AnArmThatShowsNothingNewKeepsTheFloorOnly) {
   explore(portfolio, endless, 64 * 10);
   EXPECT_EQ(portfolio.executions_of(0) - before, 10 * 64 / 4);
   EXPECT_EQ(portfolio.executions_of(0) + portfolio.executions_of(1), 64 * 20u);
+}
+
+// In each round an update may be lost, which ends the execution. The bug behind it needs all rounds to go
+// well.
+Program hidden_bug() {
+  return build(
+      ToyBuilder()
+          .shared("x", {.atomic = true})
+          .shared("late", {.atomic = true})
+          .thread("a",
+                  "for i in 0..12 { r = x; x = r + 1; q = x; assert q == r + 1 \"early\" }; late = 1; "
+                  "late = 0",
+                  {.copies = 2})
+          .thread("b",
+                  "for i in 0..12 { r = x; x = r; q = x; assert q == r \"early too\" }; "
+                  "assert late == 0 \"hidden\""));
+}
+
+TEST(SamplingPortfolio, GoesRoundAFailureThatEndsMostExecutions) {
+  constexpr uint64_t kExecutions = 8000;
+  int with = 0, without = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    for (const bool detours : {false, true}) {
+      Arms arms;
+      arms.push_back(std::make_unique<Random>(RandomOptions{seed}));
+      arms.push_back(std::make_unique<Pos>(PosOptions{seed}));
+      if (detours) arms.push_back(std::make_unique<Detour>(seed));
+      Portfolio portfolio(std::move(arms));
+      bool found = false;
+      explore(portfolio, hidden_bug(), kExecutions, [&](const Task&, const Execution& execution) {
+        for (const Verdict& verdict : execution.verdicts) found = found || verdict.title == "hidden";
+      });
+      (detours ? with : without) += found;
+    }
+  }
+  EXPECT_GE(with, 4);
+  EXPECT_EQ(without, 0);
+}
+
+TEST(SamplingPortfolio, ADetourCostsNothingWhereNothingFails) {
+  const Program program = build(ToyBuilder().shared("x").thread("a", "x = x + 1; x = x + 1", {.copies = 3}));
+  std::vector<uint64_t> classes[2];
+  for (const bool detours : {false, true}) {
+    Arms arms = sampling_arms(3);
+    if (detours) arms.push_back(std::make_unique<Detour>(3));
+    Portfolio portfolio(std::move(arms));
+    explore(portfolio, program, 400, [&](const Task&, const Execution& execution) {
+      classes[detours].push_back(execution.class_hash);
+    });
+  }
+  EXPECT_EQ(classes[0], classes[1]);
 }
 
 TEST(SamplingPortfolio, AnArmThatHasNoMoreLeaves) {

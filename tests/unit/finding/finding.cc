@@ -153,6 +153,12 @@ TEST(Capsule, Version4IsSigned) {
       << "the writer changed: raise the version of this kind";
 }
 
+TEST(Capsule, Version4KnowsWhichBoundsWereExcluded) {
+  Finding finding = with_errors();
+  finding.excluded = 2;
+  EXPECT_EQ(parse_capsule(*pack_capsule(finding, nullptr)).value(), finding);
+}
+
 TEST(Capsule, ErrorsOutOfOrderAreRefused) {
   Finding finding = with_errors();
   std::swap(finding.schedule.errors->returns[0], finding.schedule.errors->returns[1]);
@@ -160,7 +166,9 @@ TEST(Capsule, ErrorsOutOfOrderAreRefused) {
 }
 
 TEST(FindingJson, FieldsAreThoseOfTheDocument) {
-  const nlohmann::json json = finding_json(sample(), "there/capsule.slalom");
+  Finding finding = sample();
+  finding.excluded = 1;
+  const nlohmann::json json = finding_json(finding, "there/capsule.slalom");
   EXPECT_EQ(json, nlohmann::json::parse(R"({
     "title": "data race on balance: worker:3 and worker:4",
     "kind": "data-race",
@@ -175,6 +183,7 @@ TEST(FindingJson, FieldsAreThoseOfTheDocument) {
       "digest": "0xabcdef"
     },
     "minimality": "minimal",
+    "excluded": 1,
     "constraints": [{"before": {"agent": "1", "ops": 2, "pc": "0x10", "text": "a"},
                      "after": {"agent": "1.1", "ops": 1, "pc": "0x20", "text": "b"}}],
     "replayed": "9/10",

@@ -22,6 +22,7 @@ inline Finding random_finding(Rng& rng) {
   finding.schedule = random_schedule(rng);
   finding.original = random_schedule(rng);
   finding.minimality = random_enum<Minimality>(rng, kMinimalities);
+  finding.excluded = static_cast<uint8_t>(rng.below(kMostExcluded + 1));
   finding.constraints = random_vector<OrderConstraint>(rng, 3, [](Rng& r) {
     return OrderConstraint{random_point(r), random_point(r)};
   });

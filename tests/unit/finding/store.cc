@@ -71,6 +71,23 @@ TEST_F(Store, TheSmallerScheduleStaysWithItsReport) {
   EXPECT_EQ(json.at("schedule").at("switches").size(), 3u);
 }
 
+TEST_F(Store, OfAsManySwitchesTheOneWithFewerDataChoicesStays) {
+  const auto with_choices = [](size_t choices) {
+    Finding finding = bug("deadlock", 3);
+    finding.schedule.data.assign(choices, {finding.schedule.switches.back().to, 1, 0, 1});
+    return finding;
+  };
+  const fs::path capsule = add(with_choices(2), "two");
+  add(with_choices(1), "one");
+  EXPECT_EQ(text_of(capsule.parent_path() / "report.txt"), "one");
+  // Not even with the better proof.
+  Finding proven = with_choices(2);
+  proven.minimality = Minimality::Minimum;
+  add(proven, "two again");
+  EXPECT_EQ(text_of(capsule.parent_path() / "report.txt"), "one");
+  EXPECT_EQ(load_capsule(capsule)->schedule.data.size(), 1u);
+}
+
 TEST_F(Store, OfEqualSchedulesTheBetterProvenStays) {
   const fs::path capsule = add(bug("deadlock", 3), "unshrunk");
   Finding proven = bug("deadlock", 3);
