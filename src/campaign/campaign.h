@@ -20,13 +20,15 @@ namespace slalom {
 
 struct CampaignOptions {
   uint64_t schedules = 0;
-  double seconds = 0;
+  double seconds = 0;  // for everything: looking, searching, shrinking and replaying
   unsigned workers = 1;
   bool checkpoints = true;
   ExploreOptions::Verify verify = ExploreOptions::Verify::No;
   ExploreOptions::Until until = ExploreOptions::Until::Done;
   bool shrink = true;
-  bool races_count = true;  // else they are listed as they were found, neither shrunk nor replayed
+  // Which findings are shrunk and replayed. The others are listed as they were found.
+  enum class Prove : uint8_t { Failures, All } prove = Prove::All;
+  bool races_count = true;              // as findings, where that matters to the caller
   uint64_t shrink_executions = 50'000;  // most that shrinking one finding may take
   uint32_t replays = 10;
   std::filesystem::path store = "slalom-findings";  // empty: keep nothing
@@ -42,9 +44,13 @@ struct Progress {
   const ExploreResult& result;
   Coverage coverage;
   double seconds = 0;
+  uint64_t schedules = 0;  // the budget of the search, in executions; 0: none
   enum class Doing : uint8_t { Searching, Shrinking, Replaying } doing = Doing::Searching;
-  size_t finding = 0;    // of result.found: how many were finished before the one that is at hand
-  uint32_t replays = 0;  // made of that one
+  size_t finding = 0;           // how many were finished before the one that is at hand,
+  size_t findings = 0;          // of so many
+  uint32_t replays = 0;         // made of that one,
+  uint32_t replays_wanted = 0;  // of so many
+  double time = 0;              // the budget for everything, in seconds; 0: none
 };
 
 struct CampaignResult {
@@ -53,8 +59,7 @@ struct CampaignResult {
     Finding finding;
     std::filesystem::path capsule;  // empty: not kept
     std::string report;
-    bool interrupted = false;  // neither shrunk nor replayed as often as it should have been
-    bool cut_short = false;    // likewise, since its executions are long
+    CutShort shrinking = CutShort::No, replaying = CutShort::No;  // why it ended early
   };
   std::vector<Kept> findings;  // failures first, then races, then suspicions
   double seconds = 0;
@@ -63,11 +68,12 @@ struct CampaignResult {
   uint64_t communication_points = 0;  // instructions at which it switched, of a target that learns them
   uint64_t resumed_tasks = 0;         // made by earlier runs of the same search
   std::optional<Error> unkept;        // why findings have no capsule, although they should: a full disk
+  std::optional<Error> unsaved;       // why the search cannot go on later, although it should
 };
 
 // `progress` is called a few times a second, and before each replay; returning false ends the search with
-// what was found so far. All of that is kept: each failure is replayed once, for its report, and nothing else
-// is done.
+// what was found so far; so does the end of options.seconds. All of that is kept: each failure is replayed
+// once, for its report, and nothing else is done.
 Result<CampaignResult> run_campaign(const Target& target, const Job& job, const CampaignOptions& options,
                                     const std::function<bool(const Progress&)>& progress);
 

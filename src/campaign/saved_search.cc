@@ -1,14 +1,31 @@
 #include "campaign/saved_search.h"
 
+#include <new>
+
 #include "base/container.h"
 
 namespace slalom {
 
+Result<LockFile> lock_search(const std::filesystem::path& path) {
+  TRY_ASSIGN(std::optional<LockFile> lock, LockFile::try_lock(path));
+  if (!lock)
+    return error("{}: another search is using it now; wait for its end, or give another --state",
+                 path.string());
+  return std::move(*lock);
+}
+
 Result<void> save_search(const std::filesystem::path& path, const Job& job, const Explorer& explorer) {
-  ByteWriter out;
-  encode(out, job);
-  explorer.save(out);
-  return write_container(path, FileKind::SearchState, out.bytes());
+  try {
+    ByteWriter out;
+    encode(out, job);
+    explorer.save(out);
+    if (out.bytes().size() > kMaxPayload)
+      return error("{}: the search has become too large to be saved: its {} MB are more than a file holds",
+                   path.string(), out.bytes().size() >> 20);
+    return write_container(path, FileKind::SearchState, out.bytes());
+  } catch (const std::bad_alloc&) {
+    return error("{}: too little memory to save the search", path.string());
+  }
 }
 
 Result<bool> load_search(const std::filesystem::path& path, const Job& job, Explorer& explorer) {

@@ -4,11 +4,14 @@
 
 #include <filesystem>
 
+#include "base/lock_file.h"
 #include "campaign/job.h"
 #include "explore/explorer.h"
 
 namespace slalom {
 
+// Fails if another search is using the file.
+Result<LockFile> lock_search(const std::filesystem::path& path);
 Result<void> save_search(const std::filesystem::path& path, const Job& job, const Explorer& explorer);
 // False: there is no such file, so the search starts new. An error if it is damaged or of another job.
 Result<bool> load_search(const std::filesystem::path& path, const Job& job, Explorer& explorer);

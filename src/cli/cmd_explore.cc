@@ -66,7 +66,7 @@ void add_explore(CLI::App& app, Run& run) {
   verb->footer(search_catalogues);
   verb->callback([a, verb, &run] {
     run = [a, verb]() -> Result<Exit> {
-      watch_interrupt();
+      watch_interrupt("stopping; keeping what was found");
       Result<Target> opened = open_target(a->file, a->settings, a->scope);
       if (!opened.ok() && interrupted()) {  // as a search that was, which has found nothing
         std::cerr << fmt::format("slalom: {}; nothing was explored\n",

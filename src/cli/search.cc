@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "cli/progress_line.h"
 #include "cli/search_output.h"
 #include "detect/detector_set.h"
 #include "finding/finding_json.h"
@@ -15,52 +16,6 @@ namespace slalom {
 namespace {
 
 constexpr uint64_t kDefaultSamples = 10'000;  // of a strategy that never ends by itself
-
-// One line that is rewritten in place, on a terminal only.
-class ProgressLine {
- public:
-  ProgressLine() : on_(is_terminal(STDERR_FILENO)) {}
-  ~ProgressLine() { clear(); }
-  void show(const Progress& progress) {
-    if (!on_) return;
-    const ExploreResult& r = progress.result;
-    std::string line = fmt::format("  {} executions", human_number(r.executions + r.truncated));
-    if (!r.found.empty()) line += fmt::format(", {}", plural(r.found.size(), "finding"));
-    const bool searching = progress.doing == Progress::Doing::Searching;
-    if (!searching) line += finishing(progress);
-    const double total = progress.coverage.estimated_total;
-    if (searching && total > 0 && progress.seconds > 0) {
-      const double done = static_cast<double>(r.tasks);
-      line += fmt::format(", about {} in all ({:.0f} %", human_number(static_cast<uint64_t>(total)),
-                          std::min(99.0, 100 * done / total));
-      const double left = progress.seconds * (total - done) / std::max(done, 1.0);
-      line +=
-          fmt::format(", {} left)",
-                      human_duration(std::chrono::seconds(static_cast<int64_t>(std::clamp(left, 1.0, 1e8)))));
-    }
-    if (searching && progress.seconds > 0)
-      line += fmt::format(
-          ", {}/s", human_number(static_cast<uint64_t>(static_cast<double>(r.tasks) / progress.seconds)));
-    std::cerr << "\r\033[K" << fit(line, terminal_width(STDERR_FILENO) - 1) << std::flush;
-    shown_ = true;
-  }
-  void clear() {
-    if (shown_) std::cerr << "\r\033[K" << std::flush;
-    shown_ = false;
-  }
-
- private:
-  static std::string finishing(const Progress& progress) {
-    const std::string which =
-        progress.result.found.size() == 1 ? "it" : fmt::format("the {}", ordinal(progress.finding + 1));
-    return progress.doing == Progress::Doing::Shrinking
-               ? fmt::format(": shrinking {}", which)
-               : fmt::format(": replaying {} for the {} time", which, ordinal(progress.replays + 1));
-  }
-
-  bool on_;
-  bool shown_ = false;
-};
 
 // How what was found compares with what the target's file expects; none: it expects nothing in particular.
 std::optional<Comparison> comparison_of(const Target& target, const CampaignResult& result,
@@ -100,6 +55,12 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (!arguments.fail_on.empty() && arguments.fail_on != "race")
     return error("--fail-on takes race, not \"{}\"", arguments.fail_on);
   campaign.races_count = target.races_count || arguments.fail_on == "race";
+  if (!arguments.prove.empty() && arguments.prove != "failures" && arguments.prove != "all")
+    return error("--prove takes failures or all, not \"{}\"", arguments.prove);
+  // A toy program's executions take microseconds.
+  const bool all = arguments.prove.empty() ? target.id.kind == "toy" || arguments.fail_on == "race"
+                                           : arguments.prove == "all";
+  campaign.prove = all ? CampaignOptions::Prove::All : CampaignOptions::Prove::Failures;
   campaign.shrink = !arguments.no_shrink;
   campaign.checkpoints = !arguments.no_checkpoints;
   if (arguments.run_twice) campaign.verify = ExploreOptions::Verify::RunTwice;
@@ -119,7 +80,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
       unsigned_because = key.error().message;
   }
 
-  watch_interrupt();
+  watch_interrupt("stopping; keeping what was found");
   campaign.stop = interrupted;
   ProgressLine line;
   const auto progress = [&](const Progress& p) {
@@ -180,7 +141,9 @@ void add_search_options(CLI::App& verb, SearchArguments& a) {
                   "stop after so many executions (default where a strategy never ends by itself: 10000)")
       ->type_name("N")
       ->check(whole_number(1));
-  verb.add_option("--time", a.time, "stop after this long: 30s, 5m, 2h")->type_name("T");
+  verb.add_option("--time", a.time,
+                  "end after this long, with what was found shrunk and replayed: 30s, 5m, 2h")
+      ->type_name("T");
   verb.add_option("--workers", a.campaign.workers, "executions at the same time")
       ->capture_default_str()
       ->type_name("N")
@@ -197,6 +160,10 @@ void add_search_options(CLI::App& verb, SearchArguments& a) {
       ->capture_default_str()
       ->type_name("D");
   verb.add_option("--fail-on", a.fail_on, "race: data races of a kernel are failures, too")->type_name("W");
+  verb.add_option(
+          "--prove", a.prove,
+          "what to shrink and replay: failures, or all (default for toy programs, and with --fail-on race)")
+      ->type_name("W");
   verb.add_option("--out", a.campaign.store, "folder for findings; \"\" keeps none")
       ->capture_default_str()
       ->type_name("DIR");

@@ -18,6 +18,7 @@ struct SearchArguments {
   std::string time;
   std::string junit;    // a file to write; empty: none
   std::string fail_on;  // "race": races count, also where they usually do not
+  std::string prove;    // "failures" or "all": what is shrunk and replayed. Empty: what suits the target
   bool expect = false;  // the exit code says whether what the target's file expects was found
   bool no_shrink = false, no_checkpoints = false, run_twice = false, first = false, json = false,
        full = false;

@@ -32,11 +32,22 @@ std::string_view end_name(ExploreResult::End end) {
 }
 
 auto unfinished(const std::vector<CampaignResult::Kept>& findings) {
-  return std::ranges::count_if(findings, [](const auto& kept) { return kept.interrupted; });
+  const auto ended = [](CutShort why) { return why == CutShort::Interrupted || why == CutShort::OutOfTime; };
+  return std::ranges::count_if(
+      findings, [&](const auto& kept) { return ended(kept.shrinking) || ended(kept.replaying); });
 }
 
-std::vector<std::string> warnings(const Target& target, const ExploreResult& result) {
-  std::vector<std::string> all = result.trouble;
+bool is_interrupted(const std::vector<CampaignResult::Kept>& findings) {
+  return std::ranges::any_of(findings, [](const auto& kept) {
+    return kept.shrinking == CutShort::Interrupted || kept.replaying == CutShort::Interrupted;
+  });
+}
+
+std::vector<std::string> warnings(const Target& target, const CampaignResult& result) {
+  std::vector<std::string> all = result.explored.trouble;
+  if (result.unsaved)
+    all.push_back(
+        fmt::format("the search was not saved and cannot go on later: {}", result.unsaved->message));
   if (target.uncontrolled)
     for (std::string& words : target.uncontrolled()) all.push_back(std::move(words));
   return all;
@@ -144,6 +155,7 @@ nlohmann::ordered_json search_json(const Target& target, const Job& job, const C
                         {"missing", comparison->missing},
                         {"unexpected", comparison->unexpected}};
   json["trouble"] = r.trouble;
+  if (result.unsaved) json["unsaved"] = result.unsaved->message;
   return json;
 }
 
@@ -167,7 +179,7 @@ std::string search_junit(const Target& target, const CampaignResult& result, boo
                              r.coverage.exhausted ? "exhausted" : "covered", r.coverage.statement);
   if (!target.not_seen.empty()) suite.output += "not seen: " + target.not_seen + "\n";
   for (const std::string& what : target.not_compared) suite.output += "not compared: " + what + "\n";
-  for (const std::string& warning : warnings(target, r)) suite.output += "warning: " + warning + "\n";
+  for (const std::string& warning : warnings(target, result)) suite.output += "warning: " + warning + "\n";
   return junit_xml(suite);
 }
 
@@ -213,10 +225,11 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
   const std::string early = early_end(r.end, output.state);
   if (!early.empty()) std::cout << wrap(early, width);
   if (const auto left = unfinished(result.findings); left > 0)
-    std::cout << wrap(fmt::format("interrupted: {} kept, but not shrunk and replayed to the end",
+    std::cout << wrap(fmt::format("{}: {} kept, but not shrunk and replayed to the end",
+                                  is_interrupted(result.findings) ? "interrupted" : "out of time",
                                   plural(static_cast<uint64_t>(left), "finding was", "findings were")),
                       width);
-  for (const std::string& warning : warnings(target, r))
+  for (const std::string& warning : warnings(target, result))
     std::cout << wrap(style.paint(Ink::Yellow, "warning:") + " " + printable(warning), width);
 }
 

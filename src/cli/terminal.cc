@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 
 #include "cli/command.h"
 
@@ -13,12 +15,24 @@ namespace {
 
 // A signal handler can reach nothing else.
 std::atomic<bool> interrupt_seen{false};
+std::atomic<const char*> interrupt_words{""};
 
+// The line is written here, whatever the process is doing now.
 void on_interrupt(int signal) {
   if (interrupt_seen.exchange(true)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
+    return;
   }
+  const int error = errno;
+  const auto put = [](const char* text) {
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, strlen(text));
+  };
+  if (isatty(STDERR_FILENO) == 1) put("\r\033[K");
+  put("slalom: ");
+  put(interrupt_words);
+  put(" (again: at once)\n");
+  errno = error;
 }
 
 }  // namespace
@@ -38,7 +52,8 @@ Style output_style() {
   return Style{is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr};
 }
 
-void watch_interrupt() {
+void watch_interrupt(const char* what_follows) {
+  interrupt_words = what_follows;
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);

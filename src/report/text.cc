@@ -18,6 +18,38 @@ constexpr size_t kFirstSwitches = 10;
 constexpr size_t kProse = 100;    // wider lines of text are hard to read
 constexpr size_t kLongText = 60;  // of an operation outside the timeline
 
+std::string_view not_shrunk(CutShort why) {
+  switch (why) {
+    case CutShort::No:
+      return "; not shrunk";
+    case CutShort::Interrupted:
+      return "; not shrunk to the end";
+    case CutShort::OutOfTime:
+      return "; not shrunk to the end, since the time was up";
+    case CutShort::LongExecutions:
+      return "; not shrunk to the end, since its executions are long";
+    case CutShort::RaceNotAsked:
+      return "; not shrunk (races are with --prove all)";
+  }
+  return "";
+}
+
+std::string_view not_replayed(CutShort why) {
+  switch (why) {
+    case CutShort::No:
+      return "";
+    case CutShort::Interrupted:
+      return " (interrupted)";
+    case CutShort::OutOfTime:
+      return " (no more, since the time was up)";
+    case CutShort::LongExecutions:
+      return " (no more, since its executions are long)";
+    case CutShort::RaceNotAsked:
+      return " (races are with --prove all)";
+  }
+  return "";
+}
+
 class Report {
  public:
   Report(const Finding& finding, const TraceLog& log, const Names& names, const TextOptions& options)
@@ -375,11 +407,10 @@ class Report {
     if (!follows) text = plural(finding_.schedule.switches.size(), "switch", "switches");
     switch (finding_.minimality) {
       case Minimality::Unshrunk:
-        text += options_.interrupted || options_.cut_short ? "; not shrunk to the end" : "; not shrunk";
-        if (options_.cut_short) text += ", since its executions are long";
+        text += not_shrunk(options_.shrinking);
         break;
       case Minimality::Minimal:
-        text += "; minimal: each switch was proved necessary";
+        text += "; minimal: each switch was proved necessary" + smaller_bounds(perhaps);
         break;
       case Minimality::Minimum:
         text += "; minimum: no schedule with fewer preemptions shows it";
@@ -391,6 +422,14 @@ class Report {
       text +=
           fmt::format(" (found with {}, now {})", plural(before, "switch", "switches"), human_number(now));
     paragraph(text + '.');
+  }
+
+  // Of a schedule that may not have the fewest preemptions.
+  std::string smaller_bounds(uint64_t preemptions) const {
+    if (finding_.excluded == 1) return ", and no schedule without a preemption shows it";
+    if (finding_.excluded > 1)
+      return fmt::format(", and no schedule with fewer than {} preemptions shows it", finding_.excluded);
+    return preemptions > 0 ? "; not every schedule with fewer preemptions was tried" : "";
   }
 
   void found() {
@@ -414,9 +453,7 @@ class Report {
   }
 
   void replays() {
-    const std::string_view early = options_.interrupted ? " (interrupted)"
-                                   : options_.cut_short ? " (no more, since its executions are long)"
-                                                        : "";
+    const std::string_view early = not_replayed(options_.replaying);
     if (finding_.replays_tried == 0) return paragraph(fmt::format("Not replayed yet{}.", early));
     const std::string count = fmt::format("{}/{}{}", finding_.replays_same, finding_.replays_tried, early);
     if (finding_.replays_same == finding_.replays_tried)

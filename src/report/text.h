@@ -16,6 +16,9 @@
 
 namespace slalom {
 
+// Why less was done with a finding than could have been.
+enum class CutShort : uint8_t { No, Interrupted, OutOfTime, LongExecutions, RaceNotAsked };
+
 struct TextOptions {
   using Detail = TimelineDetail;
 
@@ -25,8 +28,8 @@ struct TextOptions {
   Detail detail = Detail::Essential;
   std::string replay_command;            // printed as it is; empty: left out
   uint64_t executions = 0;               // of the search; 0: not known
-  bool interrupted = false;              // the user ended shrinking or replaying early
-  bool cut_short = false;                // few were made of both, since its executions are long
+  CutShort shrinking = CutShort::No;     // it was not shrunk to the end
+  CutShort replaying = CutShort::No;     // it was not replayed as often as others
   std::vector<std::string> differences;  // of a replay that was not the same, a sentence each
   // How the agent stood at each switch of finding.schedule, as its choice points said. Left empty, it is
   // worked out from the log as far as that goes: of an agent that never ran again it often cannot be told.

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import time
 import unittest
 
 from support import Case
@@ -65,6 +66,7 @@ class Interrupts(Case):
         shown.interrupt()
         code = shown.wait()
         self.assertEqual(code, 1, shown.text)
+        self.assertIn("\r\x1b[Kslalom: stopping; keeping what was found (again: at once)\r\n", shown.text)
         text = re.sub(r"\x1b\[[0-9;]*[mK]", "", shown.text)
         return re.sub(r"\s+", " ", text.rsplit("\r\x1b[K", 1)[-1])
 
@@ -93,6 +95,19 @@ class Interrupts(Case):
         if finding["minimality"] == "unshrunk":
             self.assertIn("not shrunk to the end", text)
         self.assertIn("Replayed 1/1 (interrupted)", text)
+
+    def test_the_time_is_for_everything(self):
+        """A thousand executions to shrink it would take minutes."""
+        arguments = self.program(sure=0, steps=20_000_000)
+        begun = time.monotonic()
+        found = json.loads(self.expect(1, arguments[0], "--json", "--time", "1s", *arguments[1:]).stdout)
+        self.assertLess(time.monotonic() - begun, 30)
+        [finding] = found["findings"]
+        same, tried = map(int, finding["replayed"].split("/"))
+        self.assertEqual(same, tried)
+        self.assertEqual((finding["minimality"], found["unfinished"]), ("unshrunk", 1))
+        report = " ".join((self.directory / finding["capsule"]).with_name("report.txt").read_text().split())
+        self.assertIn("not shrunk to the end, since the time was up", report)
 
     def test_of_a_toy_program(self):
         toy = self.write("slow.toml", SLOW_TOY)

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <utility>
+
 #include "base/container.h"
 #include "base/file.h"
 #include "campaign/saved_search.h"
@@ -194,6 +197,107 @@ TEST(CampaignState, ThatCannotBeWrittenIsAnError) {
   EXPECT_NE(result.error().message.find("such/directory"), std::string::npos) << result.error().message;
 }
 
+TEST(CampaignState, IsForOneSearchAtATime) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  CampaignOptions options = options_in(directory);
+  options.schedules = 10;
+  {
+    const auto lock = LockFile::try_lock(options.state).value();
+    ASSERT_TRUE(lock.has_value());
+    const auto refused = run_campaign(target, job_for(target, "random"), options, go_on);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().message,
+              options.state.string() +
+                  ": another search is using it now; wait for its end, or give another --state");
+  }
+  EXPECT_TRUE(run_campaign(target, job_for(target, "random"), options, go_on).ok());
+  EXPECT_FALSE(std::filesystem::exists(options.state.string() + ".lock"));
+}
+
+// The folder goes away while it searches, as a full disk would: what was found is worth more than the state.
+TEST(CampaignState, ThatCannotBeWrittenAnyMoreLosesNoFindings) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  CampaignOptions options = options_in(directory);
+  options.schedules = 300;
+  options.state = directory / "folder";
+  std::filesystem::create_directory(options.state);
+  options.state /= "state";
+  bool removed = false;
+  options.stop = [&] {
+    if (!std::exchange(removed, true)) std::filesystem::remove_all(directory / "folder");
+    return false;
+  };
+  const CampaignResult result = run_campaign(target, job_for(target, "random"), options, go_on).value();
+  EXPECT_EQ(result.explored.tasks, 300u);
+  ASSERT_FALSE(result.findings.empty());
+  EXPECT_EQ(result.findings[0].finding.replays_same, 3u);
+  ASSERT_TRUE(result.unsaved.has_value());
+  EXPECT_NE(result.unsaved->message.find("folder/state"), std::string::npos) << result.unsaved->message;
+}
+
+// Each branch that waits shares most of its path with others.
+TEST(CampaignState, OfADepthFirstSearchHoldsTheFrontierOnly) {
+  constexpr const char* kLong = R"(
+name = "long"
+[shared]
+x = { init = 0, atomic = true }
+[[thread]]
+name = "worker"
+copies = 2
+code = "for i in 0..400 { x = id }"
+)";
+  TemporaryDirectory directory;
+  const Target target = toy(kLong);
+  CampaignOptions options = options_in(directory);
+  options.schedules = 100;
+  ASSERT_TRUE(run_campaign(target, job_for(target, "dfs"), options, go_on).ok());
+  const size_t payload = read_container(options.state, FileKind::SearchState).value().size();
+  // 100 executions of 800 choice points, each with another branch: a link for either way, a branch, and their
+  // digest.
+  EXPECT_LT(payload, 100 * 800 * 25u);
+  EXPECT_GT(payload, 100 * 400 * 8u);
+}
+
+// There is an end to what is done with findings, and those that fail come first.
+TEST(CampaignFindings, AreListedAtLeastWhenTheTimeIsUp) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  CampaignOptions options = options_in(directory);
+  options.state.clear();
+  options.seconds = 0.2;
+  options.replays = 4'000'000'000;
+  const auto start = std::chrono::steady_clock::now();
+  const CampaignResult result = run_campaign(target, job_for(target, "random"), options, go_on).value();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  ASSERT_GE(result.findings.size(), 2u);
+  EXPECT_EQ(result.explored.end, ExploreResult::End::TimeLimit);
+  for (const CampaignResult::Kept& kept : result.findings) {
+    EXPECT_EQ(kept.replaying, CutShort::OutOfTime);
+    EXPECT_GE(kept.finding.replays_tried, 1u);
+    EXPECT_NE(kept.report.find("(no more, since the time was up)"), std::string::npos) << kept.report;
+  }
+}
+
+TEST(CampaignFindings, RacesAreShrunkAndReplayedWhereAsked) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  CampaignOptions options = options_in(directory);
+  options.schedules = 100;
+  options.prove = CampaignOptions::Prove::Failures;
+  const CampaignResult result = run_campaign(target, job_for(target, "random"), options, go_on).value();
+  ASSERT_GE(result.findings.size(), 2u);
+  for (const CampaignResult::Kept& kept : result.findings) {
+    const bool failure = kept.finding.verdict.severity == Severity::Failure;
+    EXPECT_EQ(kept.finding.replays_tried, failure ? 3u : 0u);
+    EXPECT_EQ(kept.finding.minimality != Minimality::Unshrunk, failure);
+    EXPECT_EQ(kept.report.find("Not replayed yet (races are with --prove all).") == std::string::npos,
+              failure);
+    EXPECT_TRUE(std::filesystem::exists(kept.capsule));
+  }
+}
+
 TEST(CampaignFindings, AreShrunkReplayedAndKept) {
   TemporaryDirectory directory;
   const Target target = toy(kBank);
@@ -230,6 +334,13 @@ TEST(CampaignFindings, AreShrunkReplayedAndKept) {
   EXPECT_TRUE(elsewhere.verdict.has_value());
   EXPECT_FALSE(elsewhere.same());
   EXPECT_NE(elsewhere.divergence.value_or("").find("another state"), std::string::npos);
+  // Nor is another execution, although it ends with the same verdict.
+  other = worst;
+  other.schedule.digest ^= 1;
+  const Replay another = replay_finding(target, other, {}, nullptr).value();
+  EXPECT_TRUE(another.verdict.has_value());
+  EXPECT_FALSE(another.same());
+  EXPECT_EQ(another.divergence, "the same switches led to another execution");
   // On a program in which the bug was fixed, the replay says so.
   std::string fixed = kBank;
   fixed.replace(fixed.find("a + b == 4"), 10, "a + b >= 0");
@@ -253,7 +364,7 @@ TEST(CampaignFindings, AreKeptWhenTheUserStopsTheReplays) {
   for (const CampaignResult::Kept& kept : result.findings) {
     EXPECT_EQ(kept.finding.replays_tried, 1u);
     EXPECT_EQ(kept.finding.replays_same, 1u);
-    EXPECT_TRUE(kept.interrupted);
+    EXPECT_EQ(kept.replaying, CutShort::Interrupted);
     EXPECT_NE(kept.report.find("Replayed 1/1 (interrupted)"), std::string::npos) << kept.report;
     EXPECT_TRUE(std::filesystem::exists(kept.capsule));
     EXPECT_TRUE(replay_finding(target, kept.finding, {}, nullptr).value().same());

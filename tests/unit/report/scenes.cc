@@ -99,6 +99,7 @@ Scene many_agents() {
       {s.evidence(10, "worker#4", 2, "load of total"), s.evidence(12, "worker#3", 2, "store of total")}};
   s.finding.strategy = "random";
   s.finding.minimality = Minimality::Minimal;
+  s.finding.excluded = 1;
   s.end(Exited{});
   return s;
 }
