@@ -108,6 +108,9 @@ TEST(Container, WrongKindsSayWhatToDo) {
 TEST(Container, Versions) {
   EXPECT_EQ(trouble_after([](Bytes& file) { file[10] = 7; }),
             "made by a newer slalom (capsule version 7, this one reads up to 4); update slalom");
+  EXPECT_TRUE(unpack_container(capsule_file(), FileKind::Capsule).ok());
+  EXPECT_EQ(trouble_after([](Bytes& file) { ++file[10]; }).substr(0, 39),
+            "made by a newer slalom (capsule version");  // already the next one
   EXPECT_EQ(trouble_after([](Bytes& file) { file[10] = 0; }),
             "malformed: capsule version 0 never existed; write it again");
   EXPECT_EQ(trouble_after([](Bytes& file) { file[12] = 9; }),

@@ -1,6 +1,8 @@
 // Failed assertions, crashes, heap misuse, leaks, the set of detectors and the normal form of titles.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "detect/titles.h"
 #include "unit/detect/script.h"
 
@@ -103,6 +105,21 @@ TEST(Heap, AnObjectAllocatedAgainIsAnotherOne) {
   }
   s.event(OpKind::HeapUse, "b", "heap(a,0)", "b:1", {0, "", 0}).end(Exited{});
   EXPECT_EQ(s.titles(), Titles{"use after free of heap: used at b:1, freed at a:11"});
+}
+
+// Objects of two names that are freed and used at the same places are two bugs; of one name, they are one.
+TEST(Heap, EveryObjectsNameIsABugOfItsOwn) {
+  Script s;
+  for (const char* object : {"queue[0]", "node[1]", "node[2]"}) {
+    s.event(OpKind::Alloc, "a", object, "a:1", {0, "", 4})
+        .event(OpKind::Free, "a", object, "a:2", {1, "", 0});
+    s.event(OpKind::HeapUse, "b", object, "b:1", {0, "", 0});
+  }
+  s.end(Exited{});
+  const std::vector<std::string> all = s.titles();
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()),
+            (std::set<std::string>{"use after free of node[]: used at b:1, freed at a:2",
+                                   "use after free of queue[]: used at b:1, freed at a:2"}));
 }
 
 TEST(Leak, OnlyWhenAskedAndOnlyAfterANormalEnd) {
