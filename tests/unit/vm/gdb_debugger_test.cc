@@ -11,7 +11,7 @@
 namespace slalom::vm {
 namespace {
 
-using Stop = DebugStop::Kind;
+using StopKind = DebugStop::Kind;
 
 constexpr uint64_t kAdd = kTinyCode + 27;      // add [ebx + 0x100000], eax
 constexpr uint64_t kPatched = kTinyCode + 38;  // mov edx, ...
@@ -82,7 +82,7 @@ TEST(GdbDebugger, BreakpointsStopWhereAPlainMachineComesBy) {
   for (uint64_t i = 0; i < kFarFuture; ++i)
     if (plain.all[i].rip == kOut || plain.all[i].rip == kPatched) {
       const DebugStop stop = d.debugger.go();
-      ASSERT_EQ(stop.kind, Stop::Break);
+      ASSERT_EQ(stop.kind, StopKind::Break);
       ASSERT_EQ(d.debugger.position().executed, i);
       ASSERT_EQ(stop.cpu, plain.all[i].cpu);
       ASSERT_EQ(d.pc->cpu(stop.cpu).gpr(kRip), plain.all[i].rip);
@@ -94,7 +94,7 @@ TEST(GdbDebugger, WithoutBreakpointsItStopsNowhere) {
   DebuggerOptions options = small();
   options.between = [&] { return ++calls == 40; };
   Debugged d(options);
-  EXPECT_EQ(d.debugger.go().kind, Stop::Interrupted);
+  EXPECT_EQ(d.debugger.go().kind, StopKind::Interrupted);
   EXPECT_EQ(d.pc->state_hash(), plain_hash(d.debugger.position().executed));
 }
 
@@ -109,16 +109,16 @@ TEST(GdbDebugger, GoingBackMeetsTheSameStopsAndStates) {
   }
   ASSERT_EQ(there.size(), 8u);
   for (size_t i = there.size(); i > 0; --i) {
-    ASSERT_EQ(d.debugger.go_back().kind, Stop::Break);
+    ASSERT_EQ(d.debugger.go_back().kind, StopKind::Break);
     EXPECT_EQ(d.debugger.position(), there[i - 1].first);
     EXPECT_EQ(d.pc->state_hash(), there[i - 1].second);
   }
-  EXPECT_EQ(d.debugger.go_back().kind, Stop::Begin);
+  EXPECT_EQ(d.debugger.go_back().kind, StopKind::Begin);
   EXPECT_EQ(d.debugger.position().executed, 0u);
   EXPECT_EQ(d.pc->state_hash(), plain_hash(0));
-  EXPECT_EQ(d.debugger.go_back().kind, Stop::Begin);
+  EXPECT_EQ(d.debugger.go_back().kind, StopKind::Begin);
   for (const auto& [position, hash] : there) {
-    ASSERT_EQ(d.debugger.go().kind, Stop::Break);
+    ASSERT_EQ(d.debugger.go().kind, StopKind::Break);
     EXPECT_EQ(d.debugger.position(), position);
     EXPECT_EQ(d.pc->state_hash(), hash);
   }
@@ -136,7 +136,7 @@ TEST(GdbDebugger, WatchpointsStopBehindEveryWrite) {
   ASSERT_GT(writes.size(), 1'000u);
   for (const uint64_t position : writes) {
     const DebugStop stop = d.debugger.go();
-    ASSERT_EQ(stop.kind, Stop::Watch);
+    ASSERT_EQ(stop.kind, StopKind::Watch);
     ASSERT_EQ(stop.address, cell);
     ASSERT_EQ(d.debugger.position().executed, position);
     ASSERT_EQ(stop.cpu, plain.all[position - 1].cpu);
@@ -148,7 +148,7 @@ TEST(GdbDebugger, WatchpointsStopBehindEveryWrite) {
   // Back to before each write: what was there before it is there again.
   for (size_t i = writes.size(); i > writes.size() - 50; --i) {
     const DebugStop stop = d.debugger.go_back();
-    ASSERT_EQ(stop.kind, Stop::Watch);
+    ASSERT_EQ(stop.kind, StopKind::Watch);
     ASSERT_EQ(d.debugger.position().executed, writes[i - 1] - 1);
     std::array<uint8_t, 4> bytes;
     ASSERT_TRUE(read_all(d.pc->cpu(0), cell, bytes));
@@ -167,7 +167,7 @@ TEST(GdbDebugger, ReadsAreWatchedIfAskedFor) {
     Debugger debugger(run, {.slice = 10, .between = [&] { return ++calls > 5; }});
     debugger.watchpoints = {{.kind = kind, .first = first, .last = first + 3}};
     std::vector<uint64_t> found;
-    while (found.size() < 3 && debugger.go().kind == Stop::Watch)
+    while (found.size() < 3 && debugger.go().kind == StopKind::Watch)
       found.push_back(debugger.position().executed);
     return found;
   };
@@ -191,7 +191,7 @@ TEST(GdbDebugger, StepsOfOneCpuLetTheOtherHaveItsTurns) {
     const uint64_t before = plain.all[at].retired[cpu];
     while (at < kFarFuture && plain.all[at].retired[cpu] == before) ++at;
     if (at == kFarFuture) break;
-    ASSERT_EQ(d.debugger.step(cpu).kind, Stop::Step);
+    ASSERT_EQ(d.debugger.step(cpu).kind, StopKind::Step);
     ASSERT_EQ(d.debugger.position().executed, at);
   }
   EXPECT_GT(d.debugger.position().executed, 20'000u);
@@ -210,7 +210,7 @@ TEST(GdbDebugger, StepsBackUndoTheLastInstructionOfThatCpu) {
     uint64_t expected = d.debugger.position().executed;
     while (expected > 0 && plain.all[expected].retired[cpu] == before) --expected;
     const DebugStop stop = d.debugger.step_back(cpu);
-    ASSERT_EQ(stop.kind, before == 0 ? Stop::Begin : Stop::Step) << i;
+    ASSERT_EQ(stop.kind, before == 0 ? StopKind::Begin : StopKind::Step) << i;
     ASSERT_EQ(d.debugger.position().executed, expected) << i;
     ASSERT_EQ(d.pc->state_hash(), plain_hash(expected)) << i;
   }
@@ -227,12 +227,12 @@ TEST(GdbDebugger, AChangeByHandBeginsANewHistory) {
   d.debugger.go();
   const Position next = d.debugger.position();
   d.debugger.go();
-  EXPECT_EQ(d.debugger.go_back().kind, Stop::Break);
+  EXPECT_EQ(d.debugger.go_back().kind, StopKind::Break);
   EXPECT_EQ(d.debugger.position(), next);
-  EXPECT_EQ(d.debugger.go_back().kind, Stop::Begin);
+  EXPECT_EQ(d.debugger.go_back().kind, StopKind::Begin);
   EXPECT_EQ(d.debugger.position(), here);
   EXPECT_EQ(d.pc->state_hash(), changed);
-  EXPECT_EQ(d.debugger.step_back(0).kind, Stop::Begin);
+  EXPECT_EQ(d.debugger.step_back(0).kind, StopKind::Begin);
 }
 
 TEST(GdbDebugger, LeavesTheMachineAsItIs) {
@@ -261,13 +261,13 @@ TEST(GdbDebugger, ABreakpointBehindStiLetsNoInterruptIn) {
   pc->cpu(0).regs.gdtr = {.base = 0x3000, .limit = 0xf};
   NaturalRun run(*pc);
   Debugger debugger(run, {.slice = 100, .between = [] { return true; }});
-  ASSERT_EQ(debugger.step(0).kind, Stop::Step);
+  ASSERT_EQ(debugger.step(0).kind, StopKind::Step);
   pc->devices().press_nmi_button();
   debugger.changed();
   debugger.breakpoints = {kTinyCode + 1, kTinyCode + 4};
-  ASSERT_EQ(debugger.go().kind, Stop::Break);
+  ASSERT_EQ(debugger.go().kind, StopKind::Break);
   EXPECT_EQ(debugger.address_of(0), kTinyCode + 1);
-  ASSERT_EQ(debugger.go().kind, Stop::Break);
+  ASSERT_EQ(debugger.go().kind, StopKind::Break);
   EXPECT_EQ(debugger.address_of(0), kTinyCode + 4);
   EXPECT_EQ(debugger.position(), (Position{.executed = 2, .delivered = true}));
   EXPECT_EQ(pc->cpu(0).gpr(kRax), 1u);
@@ -282,16 +282,16 @@ TEST(GdbDebugger, TheEndOfTheGuestIsAPlaceToGoBackFrom) {
   Debugger debugger(run, {});
   for (int i = 0; i < 3; ++i) {
     const DebugStop stop = debugger.go();
-    EXPECT_EQ(stop.kind, Stop::End);
+    EXPECT_EQ(stop.kind, StopKind::End);
     EXPECT_EQ(stop.why, PcStop::PowerOff);
     EXPECT_EQ(debugger.position().executed, 104u);
   }
-  EXPECT_EQ(debugger.step(0).kind, Stop::End);
+  EXPECT_EQ(debugger.step(0).kind, StopKind::End);
   debugger.breakpoints = {kTinyCode + 5};
-  EXPECT_EQ(debugger.go_back().kind, Stop::Break);
+  EXPECT_EQ(debugger.go_back().kind, StopKind::Break);
   EXPECT_EQ(pc->cpu(0).gpr(kRcx), 1u);
   debugger.breakpoints.clear();
-  EXPECT_EQ(debugger.go().kind, Stop::End);
+  EXPECT_EQ(debugger.go().kind, StopKind::End);
 }
 
 TEST(GdbDebugger, WhatIsPrintedIsShownOnceAndWhatIsTypedComesAgain) {
@@ -308,17 +308,17 @@ TEST(GdbDebugger, WhatIsPrintedIsShownOnceAndWhatIsTypedComesAgain) {
     return calls == 40;
   };
   Debugger debugger(run, {.checkpoint_every = 300, .most_checkpoints = 4, .slice = 100, .between = between});
-  EXPECT_EQ(debugger.go().kind, Stop::Interrupted);
+  EXPECT_EQ(debugger.go().kind, StopKind::Interrupted);
   const std::string printed = run.take_output();
   EXPECT_EQ(printed, "bcdef");
   const uint64_t hash = pc->state_hash(), end = debugger.position().executed;
   debugger.breakpoints = {kTinyCode + 14};
   for (size_t i = printed.size(); i > 0; --i) {
-    ASSERT_EQ(debugger.go_back().kind, Stop::Break);
+    ASSERT_EQ(debugger.go_back().kind, StopKind::Break);
     EXPECT_EQ(pc->cpu(0).gpr(kRax) & 0xff, static_cast<uint8_t>(printed[i - 1]));
   }
   debugger.breakpoints.clear();
-  while (debugger.position().executed < end) ASSERT_EQ(debugger.step(0).kind, Stop::Step);
+  while (debugger.position().executed < end) ASSERT_EQ(debugger.step(0).kind, StopKind::Step);
   EXPECT_EQ(pc->state_hash(), hash);
   EXPECT_EQ(run.take_output(), "");
 }
