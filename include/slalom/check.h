@@ -53,12 +53,20 @@ struct CheckFinding {
   std::string report;   // columns per thread, with source lines
 };
 
+struct CheckCaveat {
+  std::string kind;  // "step-limit", "accesses-not-seen", ...: docs/formats.md has them all
+  std::string text;  // what was left out
+};
+
 struct CheckResult {
   bool ok = false;     // nothing was found, and the search could do what it should
   std::string report;  // for people: what was found, or what was covered
   uint64_t executions = 0;
   uint64_t interleavings = 0;  // distinct ones among them
-  bool exhausted = false;      // everything within the strategy's bound was executed
+  // Everything was executed, as far as the caveats do not limit that: a bound of the strategy, fairness.
+  // Never true if executions were cut off, or if memory accesses of the program are not seen.
+  bool exhausted = false;
+  std::vector<CheckCaveat> caveats;
   double seconds = 0;
   std::vector<CheckFinding> findings;  // failures first
   std::vector<std::string> warnings;   // what the search could not control or repeat

@@ -34,7 +34,7 @@ constexpr std::array<KindFacts, 5> kKinds = {{
     {FileKind::Schedule, 1, "schedule", "it does not name its target; use the capsule of the finding"},
     {FileKind::Trace, 2, "trace", "use `slalom trace` for it"},
     {FileKind::Capsule, 4, "capsule", "use `slalom replay` for it"},
-    {FileKind::SearchState, 5, "search state", "use `slalom explore --state` for it"},
+    {FileKind::SearchState, 6, "search state", "use `slalom explore --state` for it"},
     {FileKind::Snapshot, 1, "snapshot", "use `slalom boot --load` for it"},
 }};
 

@@ -24,6 +24,27 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+Result<ClaimFacts> claim_facts(const Target& target, const Job& job, const CampaignResult& result,
+                               bool adapts) {
+  TRY_ASSIGN(const bool looks_for_races, selects(job.detectors, "race"));
+  ClaimFacts facts{.explored = result.explored, .policy = job.policy, .max_steps = job.max_steps};
+  facts.adapts = adapts;
+  facts.looks_for_races = looks_for_races;
+  facts.learns = target.learns;
+  facts.learned_places = result.communication_points;
+  facts.communicate = target.id.kind == "kernel" ? "the flows" : "threads";
+  facts.scope = target.scope;
+  if (target.sight) facts.sight = target.sight();
+  facts.uncontrolled = result.uncontrolled;
+  facts.unpinned_threads = target.unpinned_threads.size();
+  facts.not_compared = target.not_compared;
+  facts.standing = target.standing;
+  facts.most_places = target.most_places;
+  if (!target.more_steps.empty()) facts.more_steps = target.more_steps;
+  if (!target.everywhere.empty()) facts.everywhere = target.everywhere;
+  return facts;
+}
+
 // libstdc++ reads and yields 16 times before it sleeps; other libraries do so some tens of times.
 constexpr uint32_t kInsist = 64;
 
@@ -156,11 +177,19 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   };
   Explorer explorer(*strategy, factory, explore);
   CampaignResult result;
+  std::vector<UncontrolledAct> earlier;
+  const auto uncontrolled = [&] {
+    std::vector<UncontrolledAct> all;
+    if (target.uncontrolled) all = target.uncontrolled();
+    for (const UncontrolledAct& one : earlier)
+      if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+    return all;
+  };
   std::optional<LockFile> lock;
   if (!options.state.empty()) {
     TRY_ASSIGN(LockFile taken, lock_search(options.state));
     lock.emplace(std::move(taken));
-    TRY_ASSIGN(const bool resumed, load_search(options.state, job, explorer));
+    TRY_ASSIGN(const bool resumed, load_search(options.state, job, explorer, earlier));
     if (resumed) result.resumed_tasks = explorer.result().tasks;
   }
 
@@ -168,12 +197,12 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   Saving saving(options.state);
   // Before the search: what cannot be saved in the end is known now.
   if (!options.state.empty() && result.resumed_tasks == 0) {
-    saving.save(job, explorer);
+    saving.save(job, explorer, uncontrolled());
     if (saving.trouble()) return *saving.trouble();
   }
   explorer.on_round = [&](const ExploreResult& so_far) {
     const auto now = Clock::now();
-    if (!options.state.empty() && saving.is_due()) saving.save(job, explorer);
+    if (!options.state.empty() && saving.is_due()) saving.save(job, explorer, uncontrolled());
     if (options.stop && options.stop()) return false;
     if (now - shown < std::chrono::milliseconds(100)) return true;
     shown = now;
@@ -188,7 +217,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
   explorer.stop = [&] { return first.are_hopeless() || has_enough(); };
   explorer.on_pause = [&] {
-    if (!options.state.empty()) saving.save(job, explorer);
+    if (!options.state.empty()) saving.save(job, explorer, uncontrolled());
   };
   if (target.statistics) target.statistics();
   const std::clock_t used = std::clock();
@@ -198,23 +227,11 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   result.unsaved = saving.trouble();
   if (const std::string words = first.trouble(result.explored); !words.empty()) return error("{}", words);
   finisher.learn(result.explored.learned);
-  if (searches_places && !strategy->adapts() && !strategy->restarts() &&
-      !std::ranges::includes(job.policy.places, places_of_races(result.explored.found))) {
-    result.explored.coverage.exhausted = false;
-    result.explored.coverage.statement +=
-        "; but for switches at accesses that were seen to race only during the search: use --choices "
-        "everywhere";
-  }
-  std::string& statement = result.explored.coverage.statement;
-  if (!target.scope.empty()) statement += fmt::format(", of those in {} and what they call", target.scope);
-  if (target.learns) {
-    result.communication_points = job.policy.places.size() + result.explored.learned.size();
-    if (result.communication_points > 0)
-      statement +=
-          fmt::format("{} Switches at {} by which {} were seen to communicate.",
-                      statement.ends_with('.') ? "" : ".", plural(result.communication_points, "instruction"),
-                      target.id.kind == "kernel" ? "the flows" : "threads");
-  }
+  if (target.learns) result.communication_points = job.policy.places.size() + result.explored.learned.size();
+  result.uncontrolled = uncontrolled();
+  TRY_ASSIGN(ClaimFacts facts, claim_facts(target, job, result, strategy->adapts()));
+  facts.restarts = searches_places && strategy->restarts();
+  result.claim = make_claim(facts);
 
   const Result<void> finished = finish_all(finisher, options, start, progress, result);
   if (!finished.ok()) return finished.error();

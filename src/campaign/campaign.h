@@ -55,6 +55,8 @@ struct Progress {
 
 struct CampaignResult {
   ExploreResult explored;
+  Claim claim;
+  std::vector<UncontrolledAct> uncontrolled;  // what the target did, also in earlier runs of the same search
   struct Kept {
     Finding finding;
     std::filesystem::path capsule;  // empty: not kept

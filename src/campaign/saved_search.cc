@@ -14,11 +14,17 @@ Result<LockFile> lock_search(const std::filesystem::path& path) {
   return std::move(*lock);
 }
 
-Result<void> save_search(const std::filesystem::path& path, const Job& job, const Explorer& explorer) {
+Result<void> save_search(const std::filesystem::path& path, const Job& job, const Explorer& explorer,
+                         const std::vector<UncontrolledAct>& uncontrolled) {
   try {
     ByteWriter out;
     encode(out, job);
     explorer.save(out);
+    out.u64(uncontrolled.size());
+    for (const UncontrolledAct& act : uncontrolled) {
+      out.text(act.text);
+      out.u8(act.leaves_orders_out);
+    }
     if (out.bytes().size() > kMaxPayload)
       return error("{}: the search has become too large to be saved: its {} MB are more than a file holds",
                    path.string(), out.bytes().size() >> 20);
@@ -28,7 +34,8 @@ Result<void> save_search(const std::filesystem::path& path, const Job& job, cons
   }
 }
 
-Result<bool> load_search(const std::filesystem::path& path, const Job& job, Explorer& explorer) {
+Result<bool> load_search(const std::filesystem::path& path, const Job& job, Explorer& explorer,
+                         std::vector<UncontrolledAct>& uncontrolled) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return false;
   TRY_ASSIGN(const std::vector<uint8_t> payload, read_container(path, FileKind::SearchState));
@@ -39,7 +46,13 @@ Result<bool> load_search(const std::filesystem::path& path, const Job& job, Expl
   if (!(saved == job))
     return error("{}: this is the saved search of another job ({} of {}); give another --state, or delete it",
                  path.string(), to_text(saved.strategy), saved.target.name);
-  if (!explorer.load(in) || !in.at_end())
+  const bool loaded = explorer.load(in);
+  for (uint64_t n = in.count(); n > 0 && in.ok(); --n) {
+    UncontrolledAct& act = uncontrolled.emplace_back();
+    act.text = in.text();
+    act.leaves_orders_out = in.u8() != 0;
+  }
+  if (!loaded || !in.ok() || !in.at_end())
     return error("{}: the saved search cannot be read; delete it to start anew", path.string());
   return true;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "campaign/claims.h"
 #include "campaign/expectation.h"
 #include "finding/finding.h"
 #include "machine/machine.h"
@@ -48,13 +49,16 @@ struct Target {
   // A kernel's threads that it lets nobody pin to a CPU, so that when they run is up to the kernel; by name.
   std::vector<std::string> unpinned_threads;
   uint64_t serial_orders = 0;  // of whole system calls, with which results are compared
-  std::string
-      not_seen;  // what its executions do that slalom is not told, and how to change that; empty: nothing
+  // Which of its memory accesses its executions have shown so far; null: all.
+  std::function<Sight()> sight;
+  // What the user has told it to leave out, beside the scope.
+  std::vector<Caveat> standing;
+  uint64_t most_places = 0;  // at which it can switch besides those of the policy's `where`; 0: any number
   // What of its executions is not compared with what it should be, each with the reason, in words.
   std::vector<std::string> not_compared;
   // What its executions have met so far that slalom does not control, in words; null: nothing that it could
   // meet.
-  std::function<std::vector<std::string>()> uncontrolled;
+  std::function<std::vector<UncontrolledAct>()> uncontrolled;
   // Where its executions run, as far as replays may depend on it (Finding::surroundings); null: nowhere else.
   std::function<std::string()> surroundings;
   // Figures of its machines' executions since it was last asked, by name; empty: it has none.
@@ -68,6 +72,8 @@ struct Target {
   // What is wrong with the user's input where the first executions of a search all end so; null, empty:
   // nothing.
   std::function<std::string(const Outcome&)> input_trouble;
+  // What the user sets for longer executions, and for more switches; empty: the command's options.
+  std::string more_steps, everywhere;
   // How the user replays a capsule; empty: by slalom replay.
   std::function<std::string(const std::string& capsule)> replay_command;
 };

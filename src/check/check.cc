@@ -73,6 +73,15 @@ class Session {
     };
     target.yields = true;
     target.learns = options_.choices == CheckOptions::Choices::Sync;
+    target.sight = [] {
+      Sight sight = modules().names()->sight();
+      sight.libraries.clear();  // slalom's own are among them
+      return sight;
+    };
+    target.uncontrolled = [] { return uncontrolled_in_words(checking::in_process().uncontrolled()); };
+    target.most_places = preload::kMostPlaces;
+    target.more_steps = "CheckOptions::max_steps";
+    target.everywhere = "Choices::Everywhere";
     target.replay_command = [this](const std::string& capsule) {
       return fmt::format("SLALOM_REPLAY={} {}", capsule, modules().program());
     };
@@ -142,7 +151,9 @@ class Session {
     CheckResult result;
     result.executions = found.explored.executions + found.explored.truncated;
     result.interleavings = found.explored.classes;
-    result.exhausted = found.explored.coverage.exhausted;
+    result.exhausted = found.claim.exhausted;
+    for (const Caveat& caveat : found.claim.caveats)
+      result.caveats.push_back({std::string(name(caveat.kind)), caveat.text});
     result.seconds = found.seconds;
     for (const CampaignResult::Kept& kept : found.findings) {
       result.findings.push_back({kept.finding.verdict.title, std::string(name(kept.finding.verdict.kind)),
@@ -151,14 +162,16 @@ class Session {
     }
     if (!differs.empty()) result.warnings.push_back(differs);
     for (const std::string& trouble : found.explored.trouble) result.warnings.push_back(trouble);
-    for (const std::string& words : uncontrolled_in_words(checking::in_process().uncontrolled()))
-      result.warnings.push_back(words);
+    for (const UncontrolledAct& act : found.uncontrolled) result.warnings.push_back(act.text);
+    if (conclude(found.claim, !found.findings.empty(), std::nullopt) == Conclusion::NothingExecuted)
+      result.warnings.push_back(found.claim.no_end);
     result.ok = result.findings.empty() && result.warnings.empty();
     result.report +=
-        fmt::format("{}: {} in {} by {}\n{}: {}\n", options_.name,
-                    found.findings.empty() ? "nothing found" : plural(found.findings.size(), "finding"),
-                    plural(result.executions, "execution"), to_text(job.strategy),
-                    result.exhausted ? "exhausted" : "covered", found.explored.coverage.statement);
+        fmt::format("{}: {} in {} by {}\n{}\n", options_.name,
+                    !found.findings.empty()      ? plural(found.findings.size(), "finding")
+                    : found.claim.no_end.empty() ? "nothing found"
+                                                 : "nothing reached its end",
+                    plural(result.executions, "execution"), to_text(job.strategy), found.claim.in_words());
     for (const std::string& warning : result.warnings)
       result.report += "warning: " + printable_lines(warning) + "\n";
     return result;

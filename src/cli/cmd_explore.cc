@@ -68,10 +68,10 @@ void add_explore(CLI::App& app, Run& run) {
     run = [a, verb]() -> Result<Exit> {
       watch_interrupt("stopping; keeping what was found");
       Result<Target> opened = open_target(a->file, a->settings, a->scope);
-      if (!opened.ok() && interrupted()) {  // as a search that was, which has found nothing
+      if (!opened.ok() && interrupted()) {  // no execution reached its end
         std::cerr << fmt::format("slalom: {}; nothing was explored\n",
                                  printable_lines(opened.error().message));
-        return Exit::Clean;
+        return Exit::Usage;
       }
       TRY_ASSIGN(const Target target, std::move(opened));
       SearchArguments search = a->search;

@@ -200,6 +200,24 @@ vm::Contexts contexts_of(const vm::KernelTest& test, bool scoped) {
   return contexts;
 }
 
+void add_left_out_contexts(const vm::Contexts& contexts, unsigned cpus, std::vector<Caveat>& caveats) {
+  std::vector<std::string> all;
+  const auto add = [&](bool left_out, std::string what) {
+    if (left_out) all.push_back(std::move(what));
+  };
+  for (unsigned cpu = 0; cpu < cpus; ++cpu) add((contexts.cpus >> cpu & 1) == 0, fmt::format("CPU {}", cpu));
+  add(!contexts.timers, "timer interrupts");
+  add(!contexts.ipis, "interrupts between CPUs");
+  add(!contexts.devices, "device interrupts");
+  if (!all.empty())
+    caveats.push_back(
+        {Caveat::Kind::Contexts, fmt::format("other moments for {} (contexts)", fmt::join(all, ", "))});
+  if (contexts.timers)
+    caveats.push_back(
+        {Caveat::Kind::Contexts, fmt::format("timers of a CPU that come early more than {} times",
+                                             vm::KernelMachineOptions().early_timers)});
+}
+
 std::string where_scope_fails(const vm::KernelTest& test, const SymbolTable& symbols) {
   for (const vm::KernelTest::Entry& one : test.scope)
     if (!vm::find_scope(symbols, std::span(&one.text, 1)).ok())
@@ -374,6 +392,7 @@ Result<OpenKernelTest> make_kernel_target(const Content& content) {
   };
   target.strategy = "pos";
   target.scope = fmt::format("{}", fmt::join(wanted, ", "));
+  add_left_out_contexts(contexts_of(test, !wanted.empty()), test.cpus, target.standing);
   // Else wherever the flows are seen to communicate.
   target.choices = wanted.empty() ? "nowhere" : "everywhere";
   target.detectors = "kernel";

@@ -68,9 +68,12 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
   target.yields = true;
   target.long_steps = kLongSteps;
   target.atomics = is_instrumented(program);
-  if (!target.atomics)
-    target.not_seen = "memory accesses, atomic or not (build it with slalom cc or slalom c++ to see them)";
+  target.sight = [shared] { return shared->names->sight(); };
+  target.most_places = preload::kMostPlaces;
   target.scope = scope_in_words(program);
+  if (program.timeouts == Program::Timeouts::Idle)
+    target.standing.push_back({Caveat::Kind::IdleTimeouts,
+                               "time limits that run out while something else can happen (--timeouts idle)"});
   return target;
 }
 

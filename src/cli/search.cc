@@ -105,11 +105,19 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
     TRY(write_output(arguments.junit, xml));
   }
   if (result.unkept) return *result.unkept;
-  if (result.explored.end == ExploreResult::End::Failed) return error("{}", result.explored.trouble.front());
-  if (arguments.expect) return comparison->met ? Exit::Clean : Exit::Findings;
-  const bool found = std::ranges::any_of(
-      result.findings, [&](const auto& kept) { return counts(kept.finding.verdict, campaign.races_count); });
-  return found ? Exit::Findings : Exit::Clean;
+  const bool found = (arguments.expect && !comparison->found.empty()) ||
+                     std::ranges::any_of(result.findings, [&](const auto& kept) {
+                       return counts(kept.finding.verdict, campaign.races_count);
+                     });
+  switch (conclude(result.claim, found, arguments.expect ? std::optional(comparison->met) : std::nullopt)) {
+    case Conclusion::NothingFound:
+      return Exit::Clean;
+    case Conclusion::Found:
+      return Exit::Findings;
+    case Conclusion::NothingExecuted:
+      return error("{}", result.claim.no_end);
+  }
+  return Exit::Internal;
 }
 
 std::string search_catalogues() {

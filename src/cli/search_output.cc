@@ -43,13 +43,12 @@ bool is_interrupted(const std::vector<CampaignResult::Kept>& findings) {
   });
 }
 
-std::vector<std::string> warnings(const Target& target, const CampaignResult& result) {
+std::vector<std::string> warnings(const CampaignResult& result) {
   std::vector<std::string> all = result.explored.trouble;
   if (result.unsaved)
     all.push_back(
         fmt::format("the search was not saved and cannot go on later: {}", result.unsaved->message));
-  if (target.uncontrolled)
-    for (std::string& words : target.uncontrolled()) all.push_back(std::move(words));
+  for (const UncontrolledAct& act : result.uncontrolled) all.push_back(act.text);
   return all;
 }
 
@@ -125,9 +124,12 @@ nlohmann::ordered_json search_json(const Target& target, const Job& job, const C
   json["diverged"] = r.diverged;
   json["failed"] = r.failed;
   json["classes"] = r.classes;
-  json["exhausted"] = r.coverage.exhausted;
+  json["exhausted"] = result.claim.exhausted;
+  json["caveats"] = nlohmann::ordered_json::array();
+  for (const Caveat& caveat : result.claim.caveats)
+    json["caveats"].push_back({{"kind", name(caveat.kind)}, {"text", caveat.text}});
   json["end"] = end_name(r.end);
-  json["coverage"] = {{"statement", r.coverage.statement}, {"bound", r.coverage.bound}};
+  json["coverage"] = {{"statement", result.claim.statement}, {"bound", r.coverage.bound}};
   if (r.coverage.completed) json["coverage"]["completed"] = *r.coverage.completed;
   if (r.coverage.estimated_total > 0) json["coverage"]["estimated_total"] = r.coverage.estimated_total;
   json["steps"] = r.steps;
@@ -140,10 +142,14 @@ nlohmann::ordered_json search_json(const Target& target, const Job& job, const C
     json["communication_points"] = result.communication_points;
   }
   if (!target.unpinned_threads.empty()) json["unpinned_threads"] = target.unpinned_threads;
-  if (!target.not_seen.empty()) json["not_seen"] = target.not_seen;
+  for (const Caveat& caveat : result.claim.caveats)
+    if (caveat.kind == Caveat::Kind::AccessesNotSeen) json["not_seen"] = caveat.text;
   if (target.serial_orders > 0) json["serial_orders"] = target.serial_orders;
   if (!target.not_compared.empty()) json["not_compared"] = target.not_compared;
-  if (target.uncontrolled) json["uncontrolled"] = target.uncontrolled();
+  if (target.uncontrolled) {
+    json["uncontrolled"] = nlohmann::ordered_json::array();
+    for (const UncontrolledAct& act : result.uncontrolled) json["uncontrolled"].push_back(act.text);
+  }
   json["resumed"] = result.resumed_tasks;
   json["findings"] = nlohmann::ordered_json::array();
   for (const auto& kept : result.findings)
@@ -164,8 +170,8 @@ std::string search_junit(const Target& target, const CampaignResult& result, boo
   const ExploreResult& r = result.explored;
   JunitSuite suite{target.id.name, result.seconds, {}, {}};
   JunitCase search{.name = "search"};
-  if (r.end == ExploreResult::End::Failed)
-    search = {"search", JunitCase::Result::Error, "error", r.trouble.front(), r.trouble.front()};
+  if (!result.claim.no_end.empty() && result.findings.empty())
+    search = {"search", JunitCase::Result::Error, "error", result.claim.no_end, result.claim.no_end};
   else if (comparison && !comparison->met && comparison->unexpected.empty())
     search = {"search", JunitCase::Result::Failed, "expect", in_words(*comparison), in_words(*comparison)};
   suite.cases.push_back(search);
@@ -175,11 +181,10 @@ std::string search_junit(const Target& target, const CampaignResult& result, boo
     suite.cases.push_back({verdict.title, fails ? JunitCase::Result::Failed : JunitCase::Result::Passed,
                            std::string(name(verdict.kind)), verdict.title, kept.report});
   }
-  suite.output = fmt::format("{}\n{}: {}\n", plural(r.executions + r.truncated, "execution"),
-                             r.coverage.exhausted ? "exhausted" : "covered", r.coverage.statement);
-  if (!target.not_seen.empty()) suite.output += "not seen: " + target.not_seen + "\n";
+  suite.output =
+      fmt::format("{}\n{}\n", plural(r.executions + r.truncated, "execution"), result.claim.in_words());
   for (const std::string& what : target.not_compared) suite.output += "not compared: " + what + "\n";
-  for (const std::string& warning : warnings(target, result)) suite.output += "warning: " + warning + "\n";
+  for (const std::string& warning : warnings(result)) suite.output += "warning: " + warning + "\n";
   return junit_xml(suite);
 }
 
@@ -191,9 +196,10 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
   print_findings(result.findings, output.full);
 
   const bool failed = r.end == ExploreResult::End::Failed;
-  const std::string found = !result.findings.empty() ? style.paint(Ink::Red, how_many(result.findings))
-                            : failed                 ? style.paint(Ink::Red, "nothing could be executed")
-                                                     : style.paint(Ink::Green, "nothing found");
+  const std::string found = !result.findings.empty()      ? style.paint(Ink::Red, how_many(result.findings))
+                            : failed                      ? style.paint(Ink::Red, "nothing could be executed")
+                            : result.claim.no_end.empty() ? style.paint(Ink::Green, "nothing found")
+                                                          : style.paint(Ink::Red, "nothing reached its end");
   std::cout << wrap(fmt::format("{}: {} in {} by {}", printable(target.id.name), found,
                                 plural(r.executions + r.truncated, "execution"), to_text(job.strategy)),
                     width, 0, 2);
@@ -207,14 +213,7 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
   if (result.resumed_tasks > 0)
     std::cout << fmt::format("went on from a saved search of {}\n",
                              plural(result.resumed_tasks, "execution"));
-  const std::string_view exhausted = target.scope.empty() ? "exhausted: " : "exhausted within scope: ";
-  std::cout << wrap(
-      std::string(r.coverage.exhausted ? exhausted : "covered: ") + printable(r.coverage.statement), width);
-  if (r.truncated > 0)
-    std::cout << wrap(fmt::format("not covered: what comes after {} steps", human_number(job.max_steps)),
-                      width);
-  if (!target.not_seen.empty() && result.findings.empty())
-    std::cout << wrap("not seen: " + target.not_seen, width);
+  std::cout << wrap(printable(result.claim.in_words()), width);
   if (target.serial_orders > 0)
     std::cout << wrap(fmt::format("compared: results with those of {} of whole system calls",
                                   plural(target.serial_orders, "serial order")),
@@ -229,7 +228,7 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
                                   is_interrupted(result.findings) ? "interrupted" : "out of time",
                                   plural(static_cast<uint64_t>(left), "finding was", "findings were")),
                       width);
-  for (const std::string& warning : warnings(target, result))
+  for (const std::string& warning : warnings(result))
     std::cout << wrap(style.paint(Ink::Yellow, "warning:") + " " + printable(warning), width);
 }
 

@@ -193,6 +193,11 @@ Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::s
   return build(names, selection);
 }
 
+Result<bool> selects(std::string_view list, std::string_view name) {
+  TRY_ASSIGN(const Selection selection, select(list));
+  return selection.has(name);
+}
+
 Result<Needs> needs_of(std::string_view list) {
   TRY_ASSIGN(const Selection selection, select(list));
   Needs all;

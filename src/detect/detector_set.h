@@ -55,5 +55,6 @@ std::unique_ptr<DetectorSet> all_detectors(const Names& names);
 // those for kernels that are on by default.
 Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::string_view list);
 Result<Needs> needs_of(std::string_view list);  // all of them together
+Result<bool> selects(std::string_view list, std::string_view name);
 
 }  // namespace slalom

@@ -18,7 +18,7 @@ void KernelLivelockDetector::on_event(const Event& event) {
 
 void KernelLivelockDetector::on_end(const Outcome& outcome) {
   const auto* limit = std::get_if<LimitReached>(&outcome);
-  if (limit == nullptr || limit->limit != LimitReached::Limit::Steps) return;
+  if (limit == nullptr || limit->limit == LimitReached::Limit::Notes) return;
   Verdict verdict;
   verdict.kind = BugKind::Livelock;
   std::vector<std::string> names;

@@ -115,21 +115,6 @@ Result<ExploreResult> Explorer::run() {
   }
   if (only_failed(result_)) result_.end = End::Failed;
   result_.coverage = strategy_.coverage();
-  if (result_.truncated + result_.diverged + result_.failed > 0) result_.coverage.exhausted = false;
-  if (!strategy_.adapts() && !restarts() && !result_.learned.empty()) {
-    result_.coverage.exhausted = false;
-    result_.coverage.statement +=
-        "; but for switches at atomic operations that were taken to be always ordered: use --choices "
-        "everywhere";
-  }
-  if (2 * result_.broken > result_.executions && !result_.coverage.exhausted &&
-      options_.until == ExploreOptions::Until::Done)
-    result_.coverage.statement += fmt::format(
-        "{} {} of {} executions ended in a failure: what comes after it was covered by the others only.",
-        result_.coverage.statement.ends_with('.') ? "" : ".", result_.broken, result_.executions);
-  if (result_.diverged + result_.failed > 0)
-    result_.coverage.statement += fmt::format("; nothing beyond {} executions that could not be repeated",
-                                              result_.diverged + result_.failed);
   return result_;
 }
 
@@ -187,6 +172,7 @@ void Explorer::absorb(const Task& task, const Execution& execution,
   result_.steps += execution.steps;
   result_.steps_run += execution.steps_run;
   result_.choice_points += execution.choice_points;
+  result_.guessed += execution.feedback.guessed;
   learn(execution.feedback);
   // What is the same but for where it happened is told once.
   const auto trouble = [&](const std::string& what, const std::string& where) {
@@ -209,15 +195,21 @@ void Explorer::absorb(const Task& task, const Execution& execution,
   if (execution.divergence || second_run)
     ++result_.diverged;
   else
-    std::visit(
-        Overloaded{[&](const Exited&) { complete(); }, [&](const Deadlocked&) { complete(); },
-                   [&](const Faulted&) { complete(); }, [&](const LimitReached&) { ++result_.truncated; },
-                   [&](const Abandoned&) { ++result_.blocked; },
-                   [&](const ToolError& error) {
-                     ++result_.failed;
-                     trouble(error.message, "");
-                   }},
-        execution.outcome);
+    std::visit(Overloaded{[&](const Exited&) { complete(); }, [&](const Deadlocked&) { complete(); },
+                          [&](const Faulted&) { complete(); },
+                          [&](const LimitReached& reached) {
+                            ++result_.truncated;
+                            ++result_.limits[static_cast<size_t>(reached.limit)];
+                          },
+                          [&](const Abandoned& given_up) {
+                            ++result_.blocked;
+                            ++result_.abandoned[static_cast<size_t>(given_up.because)];
+                          },
+                          [&](const ToolError& error) {
+                            ++result_.failed;
+                            trouble(error.message, "");
+                          }},
+               execution.outcome);
   bool broken = false;
   for (const Verdict& verdict : execution.verdicts) {
     broken = broken || verdict.severity == Severity::Failure;

@@ -6,6 +6,7 @@
 // that is where a search is saved.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -54,6 +55,9 @@ struct ExploreResult {
   uint64_t diverged = 0;    // could not be replayed to where they should have started
   uint64_t failed = 0;      // ended by a ToolError
   uint64_t broken = 0;      // of the complete ones: those that a failure ended
+  std::array<uint64_t, Abandoned::kReasons> abandoned{};  // of `blocked`, by Abandoned::Because
+  std::array<uint64_t, LimitReached::kLimits> limits{};   // of `truncated`, by LimitReached::Limit
+  uint64_t guessed = 0;  // of all: the machine only guessed that an agent waits (Feedback::guessed)
   uint64_t steps = 0;
   uint64_t steps_run = 0;  // less than steps where checkpoints saved work; depends on the number of workers
   uint64_t choice_points = 0;
@@ -62,7 +66,7 @@ struct ExploreResult {
   std::vector<Place> atomics;        // atomic operations that were made, if Inputs::looks; sorted
   std::vector<Found> found;          // by title
   std::vector<std::string> trouble;  // ToolErrors and divergences, each kind once
-  Coverage coverage;
+  Coverage coverage;                 // in the strategy's view: what may be claimed is for campaign/claims.h
   enum class End : uint8_t {
     SpaceExplored,
     ScheduleLimit,

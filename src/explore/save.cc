@@ -150,8 +150,10 @@ void decode(ByteReader& in, Found& found) {
 void Explorer::save(ByteWriter& out) const {
   for (uint64_t count : {result_.tasks, result_.executions, result_.blocked, result_.truncated,
                          result_.diverged, result_.failed, result_.steps, result_.steps_run,
-                         result_.choice_points, result_.classes, result_.broken})
+                         result_.choice_points, result_.classes, result_.guessed, result_.broken})
     out.u64(count);
+  for (const uint64_t count : result_.abandoned) out.u64(count);
+  for (const uint64_t count : result_.limits) out.u64(count);
   encode(out, result_.found);
   encode(out, result_.trouble);
   out.u64(result_.learned.size());
@@ -169,8 +171,10 @@ void Explorer::save(ByteWriter& out) const {
 bool Explorer::load(ByteReader& in) {
   for (uint64_t* count : {&result_.tasks, &result_.executions, &result_.blocked, &result_.truncated,
                           &result_.diverged, &result_.failed, &result_.steps, &result_.steps_run,
-                          &result_.choice_points, &result_.classes, &result_.broken})
+                          &result_.choice_points, &result_.classes, &result_.guessed, &result_.broken})
     *count = in.u64();
+  for (uint64_t& count : result_.abandoned) count = in.u64();
+  for (uint64_t& count : result_.limits) count = in.u64();
   decode(in, result_.found);
   decode(in, result_.trouble);
   result_.learned.clear();

@@ -60,9 +60,11 @@ class Walker {
   virtual void forecast(Forecast&) const {}
 };
 
-// What the user may conclude when the search is over.
+// What the strategy has handed out and taken in. What the user may conclude depends on more: on executions
+// that were cut off, accesses that were not seen and so on (campaign/claims.h).
 struct Coverage {
-  bool exhausted = false;             // everything (within the bound, if one is named) was explored
+  bool exhausted = false;             // no task is left (within the bound, if one is named)
+  bool fair_only = false;             // fairness left schedules out; the statement says so
   std::string bound;                  // "preemptions" or "delays", if more of these were left out
   std::optional<uint64_t> completed;  // the largest bound completed
   double estimated_total = 0;         // executions, all told; 0: no estimate

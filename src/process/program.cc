@@ -111,8 +111,12 @@ Result<void> check_unchanged(const Program& program) {
 
 bool is_instrumented(const Program& program) {
   const Result<std::vector<uint8_t>> file = read_file(program.path);
+  return file.ok() && is_instrumented(*file);
+}
+
+bool is_instrumented(std::span<const uint8_t> elf) {
   constexpr std::string_view kCalled = "__tsan_init";
-  return file.ok() && std::ranges::search(*file, kCalled).begin() != file->end();
+  return !std::ranges::search(elf, kCalled).empty();
 }
 
 std::string to_text(const Program& program) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ Result<Program> find_program(const std::vector<std::string>& command);
 // Of a program that was found before: is it still the same file?
 Result<void> check_unchanged(const Program& program);
 bool is_instrumented(const Program& program);  // by -fsanitize=thread
+bool is_instrumented(std::span<const uint8_t> elf);
 
 std::string to_text(const Program& program);
 Result<Program> parse_program(const std::string& text);

@@ -18,6 +18,7 @@
 #include "symbols/dwarf.h"
 #include "symbols/symbol_table.h"
 #include "trace/names.h"
+#include "trace/sight.h"
 
 namespace slalom {
 
@@ -47,6 +48,8 @@ class ProgramNames final : public Names {
   };
   std::vector<Code> code_of(uint64_t begin) const;
   bool may_load() const;  // does one of the modules use dlopen()?
+  // Which memory accesses show: those of code that was built with -fsanitize=thread.
+  Sight sight() const;
   bool defines(const std::string& path, const std::string& function) const;
   // Variables of that symbol in the user's modules.
   std::vector<preload::Range> variables(const std::string& symbol) const;
@@ -76,7 +79,8 @@ class ProgramNames final : public Names {
 
   const Symbol* find(uint64_t address) const;
   const DebugInfo* debug_of(uint64_t address) const;  // null: there is none
-  const Line* line_of(uint64_t pc) const;             // null: not known
+  std::vector<std::string> unseen_units(const Module& module) const;
+  const Line* line_of(uint64_t pc) const;  // null: not known
   Module* module_of(uint64_t address) const;
   const SymbolTable& symbols_of(Module& module) const;
 

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
+
+#include "trace/sight.h"
 
 namespace slalom {
 
 // `bits` as in preload/protocol.h.
-std::vector<std::string> uncontrolled_in_words(uint32_t bits);
+std::vector<UncontrolledAct> uncontrolled_in_words(uint32_t bits);
 
 }  // namespace slalom

@@ -240,6 +240,21 @@ Result<DebugInfo> DebugInfo::open(std::vector<DebugFile> files,
   return DebugInfo(std::move(state));
 }
 
+std::vector<CompiledUnit> DebugInfo::units() const {
+  std::vector<CompiledUnit> all;
+  for (const auto& session : state_->sessions) {
+    Dwarf_Addr bias = 0;
+    for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(session->module, unit, &bias)) != nullptr;) {
+      Dwarf_Attribute attribute;
+      const char* name = dwarf_diename(unit);
+      const char* producer = dwarf_formstring(dwarf_attr(unit, DW_AT_producer, &attribute));
+      all.push_back({name == nullptr ? "" : name, producer == nullptr ? "" : producer,
+                     dwarf_srclang(unit) == DW_LANG_Mips_Assembler});
+    }
+  }
+  return all;
+}
+
 std::optional<SourcePlace> DebugInfo::at(uint64_t address) const {
   const auto session = std::ranges::find_if(state_->sessions,
                                             [&](const auto& candidate) { return candidate->holds(address); });

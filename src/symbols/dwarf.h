@@ -52,6 +52,13 @@ struct InlinedCode {
   bool operator==(const InlinedCode&) const = default;
 };
 
+// A source file as it was compiled.
+struct CompiledUnit {
+  std::string file;      // as the compiler was given it
+  std::string producer;  // the compiler and, if it is gcc, its options
+  bool assembler = false;
+};
+
 struct DebugFile {
   std::filesystem::path path;
   uint64_t bias = 0;  // what loading added to the addresses of a position-independent program or library
@@ -71,6 +78,7 @@ class DebugInfo {
   std::optional<SourcePlace> at(uint64_t address) const;
   // All of it: reads everything that there is.
   std::vector<InlinedCode> inlined_code() const;
+  std::vector<CompiledUnit> units() const;
   // The files that have no debug information, here or elsewhere.
   const std::vector<std::filesystem::path>& without() const;
 

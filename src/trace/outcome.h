@@ -35,19 +35,28 @@ struct Faulted {
   std::string what;
 };
 
-// A limit of the execution: perhaps a livelock, perhaps a long program.
+// A limit cut the execution off: perhaps a livelock, perhaps a long program.
 struct LimitReached {
   uint64_t steps = 0;
   std::vector<AgentId> enabled;  // at the end
   enum class Limit : uint8_t {
-    Steps,
+    Steps,  // of the whole execution
     Notes,  // bytes of text that the target may leave in an execution's events
+    Check,  // of the check that a kernel test makes after its flows; in traces as Steps
   } limit = Limit::Steps;
+  static constexpr size_t kLimits = 3;
 };
 
-// The search cut it off: it could show nothing new.
+// The search cut it off.
 struct Abandoned {
+  enum class Because : uint8_t {
+    Unfinished,   // the search ended, or the execution was never made
+    Redundant,    // all that can follow is explored by other executions
+    NotPossible,  // the agent that the search wanted next cannot run there
+  };
+  static constexpr size_t kReasons = 3;
   std::string why;
+  Because because = Because::Unfinished;  // not in traces
 };
 
 // slalom's own trouble, never a bug of the target.

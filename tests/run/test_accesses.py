@@ -108,8 +108,11 @@ class Accesses(ProgramTest):
         racing = two_threads("static int counter;", "counter = counter + 1;", "")
         for flags, not_seen in (([], True), (["-fsanitize=thread"], False)):
             program = self.build(racing, "said", flags=flags)
-            self.assertEqual("not_seen" in self.run_json(program, "--out", ""), not_seen)
-            self.assertEqual("not seen: memory accesses" in self.slalom("run", "--out", "", "--", program).stdout, not_seen)
+            result = self.run_json(program, "--out", "")
+            self.assertEqual("not_seen" in result, not_seen)
+            self.assertEqual("accesses-not-seen" in {caveat["kind"] for caveat in result["caveats"]}, not_seen)
+            told = " ".join(self.slalom("run", "--out", "", "--", program).stdout.split())
+            self.assertEqual("orders of memory accesses, which are not seen" in told, not_seen)
 
     def test_atomic_operations_are_choice_points(self):
         found = self.explore(ATOMIC, "atomic", "--strategy", "dfs:limit=2")
@@ -137,6 +140,7 @@ class Accesses(ProgramTest):
             self.assertEqual(found["findings"], [])
             self.assertEqual(found["exhausted"], unlock == 0)
             self.assertEqual("taken to be always ordered" in found["coverage"]["statement"], unlock == 1)
+            self.assertEqual("late-atomics" in {caveat["kind"] for caveat in found["caveats"]}, unlock == 1)
 
     def test_atomic_operations_that_nothing_orders_stay_choice_points(self):
         for strategy in ("dfs:limit=2", "portfolio", "random"):

@@ -92,7 +92,7 @@ class Allocators(ProgramTest):
     def search(self, program):
         result = self.run_json(program, "--strategy", "dpor:coarse")
         self.assertEqual(result["trouble"], [])
-        self.assertTrue(result["exhausted"])
+        self.assert_finished(result)
         return result
 
     def test_in_a_library(self):

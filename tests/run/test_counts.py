@@ -86,7 +86,7 @@ class Counts(ProgramTest):
                 program = self.build(c_source(threads), name)
                 result = self.run_json(program, "--strategy", "dfs:bound=none", "--choices", "everywhere", "--keep-going",
                                        "--no-shrink", "--out", "")
-                self.assertTrue(result["exhausted"], result["coverage"])
+                self.assert_finished(result)
                 self.assertEqual(result["executions"], expected)
                 self.assertEqual(bool(result["findings"]), name == "nested")
 

@@ -269,7 +269,7 @@ class Dlopen(ProgramTest):
         for option in (("--atomic", "module:libplugin.so"), ("--atomic", "function:work"), ("--scope", "module:host")):
             result = self.run_json(program, "--strategy", "dfs", *option)
             self.assertEqual(result["findings"], [], option)
-            self.assertTrue(result["exhausted"])
+            self.assert_finished(result)
         self.assertEqual(len(self.run_json(program, "--strategy", "dfs", "--atomic", "function:get", "--atomic", "function:set")["findings"]), 1)
 
     def test_what_is_never_loaded(self):

@@ -165,7 +165,7 @@ class Dpor(ProgramTest):
     def test_its_twin(self):
         result = self.explore("-DFIXED")
         self.assertEqual(result["findings"], [])
-        self.assertTrue(result["exhausted"])
+        self.assert_finished(result)
 
     def test_threads_run_until_the_very_end(self):
         for at_once in (0, 1):
@@ -185,7 +185,8 @@ class Dpor(ProgramTest):
                 options = ("--choices", "everywhere", "--keep-going", "--no-shrink", "--out", "")
                 every = self.run_json(program, "--strategy", "dfs:bound=none,unfair", *options)
                 reduced = self.run_json(program, "--strategy", "dpor", *options)
-                self.assertTrue(every["exhausted"] and reduced["exhausted"])
+                for result in (every, reduced):
+                    self.assert_finished(result)
                 self.assertEqual(reduced["classes"], every["classes"])
                 self.assertEqual(reduced["executions"], reduced["classes"], "one was executed twice")
                 self.assertEqual(*(sorted(finding["title"] for finding in result["findings"]) for result in (reduced, every)))

@@ -91,7 +91,7 @@ KINDS = {
 class DporSignals(ProgramTest):
     def explore(self, program, strategy):
         result = self.run_json(program, "--strategy", strategy, "--choices", "everywhere", "--keep-going", "--no-shrink", "--out", "")
-        self.assertTrue(result["exhausted"])
+        self.assert_finished(result)
         titles = sorted(finding["title"] for finding in result["findings"])
         return result, titles, {int(title.rpartition(" ")[2]) for title in titles if title.startswith("assertion")}
 

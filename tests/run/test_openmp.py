@@ -302,7 +302,7 @@ class OpenMp(OpenMpTest):
         fixed = self.program(ABBA, "-DOUTER=first", "-DINNER=second")
         result = self.search(fixed, "--strategy", "dfs", "--schedules", 5000)
         self.assertEqual(result["findings"], [])
-        self.assertTrue(result["exhausted"])
+        self.assert_finished(result)
         finding = self.deadlocks(self.program(ABBA, "-DOUTER=second", "-DINNER=first"))
         self.assertIn("critical(first)", finding["title"])
         self.assertIn("critical(second)", finding["title"])
@@ -314,7 +314,7 @@ class OpenMp(OpenMpTest):
             self.assertIn("exit", finding["title"])
         never = self.search(self.program(ORDERS, "-DWANTED=8"), "--strategy", "dfs", "--schedules", 20000)
         self.assertEqual(never["findings"], [])
-        self.assertTrue(never["exhausted"])
+        self.assert_finished(never)
 
     def test_classes(self):
         for name, (body, count) in CLASSES.items():
@@ -322,7 +322,7 @@ class OpenMp(OpenMpTest):
                 with self.subTest(name, strategy=strategy):
                     program = self.program(f"int main(void) {{\n  static int x, y;{body}\n  return x + y < 0;\n}}\n")
                     result = self.search(program, "--strategy", strategy, "--choices", "everywhere")
-                    self.assertTrue(result["exhausted"])
+                    self.assert_finished(result)
                     self.assertEqual(result["classes"], count)
 
     def test_who_takes_a_task(self):
@@ -330,7 +330,7 @@ class OpenMp(OpenMpTest):
         for strategy in ("dfs", "dpor"):
             file = self.folder / f"outcomes-{strategy}"
             program = self.program(TASKS, f'-DOUTCOMES="{file}"')
-            self.assertTrue(self.search(program, "--strategy", strategy, "--choices", "everywhere", "--workers", 1)["exhausted"])
+            self.assert_finished(self.search(program, "--strategy", strategy, "--choices", "everywhere", "--workers", 1))
             outcomes[strategy] = set(file.read_text().split())
         self.assertEqual(outcomes["dfs"], {"b0a0c0", "b0a1c0", "a1b0c0", "b1a1c1", "b1a0c1", "a0b1c1"})
         self.assertEqual(outcomes["dpor"], outcomes["dfs"])

@@ -13,7 +13,7 @@ class Dfs::Walk : public Walker {
     // The default order costs nothing, so the cost stays that of the prefix.
     if (dfs_.options_.caching != DfsOptions::Caching::Off &&
         cached(dfs_.cache_, dfs_.key(so_far.choices.back()), cost_))
-      return Abandoned{"explored before"};
+      return Abandoned{"explored before", Abandoned::Because::Redundant};
     if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
     return Decision{next_in_order(point, options).agent, 0, 0};
   }
@@ -195,6 +195,7 @@ Coverage Dfs::coverage() const {
   for (const Pending& next : next_) first = std::min(first, next.cost);
   for (size_t i = ended_; i < outstanding_.size(); ++i) first = std::min(first, outstanding_[i].cost);
   coverage.exhausted = waiting == 0;
+  coverage.fair_only = withheld_;
   if (options_.bound != DfsOptions::Bound::None && (waiting > 0 || beyond_limit_)) {
     coverage.bound = options_.bound == DfsOptions::Bound::Preemptions ? "preemptions" : "delays";
     if (waiting == 0)

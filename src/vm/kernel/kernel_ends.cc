@@ -293,7 +293,7 @@ Stop KernelMachine::end_of_test() {
                           : hangs        ? "has not ended"
                                          : "has ended the machine";
   note_part(options_.parts.size(), end);
-  if (hangs) return finish(LimitReached{instructions(), {}});
+  if (hangs) return finish(LimitReached{instructions(), {}, LimitReached::Limit::Check});
   return finish(Faulted{Faulted::Kind::Assertion,
                         {},
                         {},

@@ -403,6 +403,15 @@ std::array<uint64_t, Liveness::kReasons> KernelMachine::liveness_counts() const 
   return all;
 }
 
+// A CPU that halts is known to wait; the other reasons are guesses.
+const Feedback* KernelMachine::feedback() const {
+  const auto waits = liveness_counts();
+  const auto times = [&](Liveness::Why why) { return waits[static_cast<size_t>(why)]; };
+  feedback_.guessed =
+      times(Liveness::Why::Pause) + times(Liveness::Why::Loop) + times(Liveness::Why::Starvation) > 0;
+  return &feedback_;
+}
+
 Snapshots::Id KernelMachine::take() {
   CHECK(sink_ != &journal_, "a checkpoint of an execution that is told at its end");
   auto saved = std::make_unique<Saved>(Saved{machine_.pc->take(), state_, communication_.save(),

@@ -96,8 +96,7 @@ class KernelMachine final : public Machine,
   };
   Outcome run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink);
 
-  // After the end.
-  const Feedback* feedback() const override { return &feedback_; }
+  const Feedback* feedback() const override;  // also where the search gives the execution up
   const std::vector<std::vector<uint8_t>>& results() const { return state_.results; }  // by flow
   std::array<uint64_t, Liveness::kReasons> liveness_counts() const;
   uint64_t instructions() const;
@@ -287,7 +286,7 @@ class KernelMachine final : public Machine,
   State state_;
   Communication communication_;
   Journal journal_{communication_};
-  Feedback feedback_;
+  mutable Feedback feedback_;
   bool open_ = false;          // stands at a choice point
   uint32_t unasked_ = 0;       // choice points that were passed since the last decision
   Others others_;              // what other contexts were about to do then,

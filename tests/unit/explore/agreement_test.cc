@@ -27,7 +27,7 @@ Reached reach(const std::shared_ptr<const ToyProgram>& program, Strategy&& strat
   options.explore.workers = given.workers;
   options.snapshots = given.snapshots;
   const Reached reached = search(program, strategy, options);
-  EXPECT_TRUE(reached.result.coverage.exhausted);
+  EXPECT_TRUE(exhausted(reached.result));
   EXPECT_EQ(reached.result.truncated, 0u);
   return reached;
 }

@@ -75,7 +75,7 @@ TEST(Divergence, TheSearchGoesOnAndSaysThatItIsNotExhaustive) {
     EXPECT_GT(result.executions, kind.name.starts_with("dfs") ? 3u : 0u);
     EXPECT_EQ(result.tasks, result.executions + result.blocked + result.truncated + result.diverged);
     EXPECT_EQ(result.end, ExploreResult::End::SpaceExplored);
-    EXPECT_FALSE(result.coverage.exhausted);
+    EXPECT_FALSE(exhausted(result));
     ASSERT_FALSE(result.trouble.empty());
     EXPECT_TRUE(result.trouble[0].starts_with("not deterministic: ")) << result.trouble[0];
   }
@@ -88,7 +88,7 @@ TEST(Divergence, ATargetThatNeverRepeatsItselfIsNeitherBelievedNorLoopedOn) {
       ExploreResult result;
       const auto all = executions(counting(), *kind.make(), from_the_start(workers), result);
       EXPECT_GT(result.diverged, 0u);
-      EXPECT_FALSE(result.coverage.exhausted);
+      EXPECT_FALSE(exhausted(result));
       EXPECT_EQ(result.end, ExploreResult::End::SpaceExplored);
       EXPECT_LE(result.trouble.size(), 4u) << "each kind once";
     }
@@ -100,7 +100,7 @@ TEST(Divergence, ASecondAttemptOftenHelps) {
   ExploreResult result;
   const auto all = executions(flickering(), dfs, from_the_start(), result);
   EXPECT_EQ(result.diverged, 0u);
-  EXPECT_TRUE(result.coverage.exhausted);
+  EXPECT_TRUE(exhausted(result));
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Execution& e) { return e.attempts == 2; }));
   EXPECT_TRUE(std::all_of(all.begin(), all.end(), [](const Execution& e) { return e.attempts <= 2; }));
 }
@@ -115,7 +115,7 @@ TEST(Divergence, AnEarlierEndIsOneToo) {
     ExploreResult result;
     const auto all = executions(b, *kind.make(), from_the_start(), result);
     EXPECT_GT(result.diverged, 0u);
-    EXPECT_FALSE(result.coverage.exhausted);
+    EXPECT_FALSE(exhausted(result));
     for (const Execution& execution : all) {
       if (!execution.divergence) continue;
       EXPECT_EQ(execution.divergence->what, "an earlier end than before");
@@ -156,7 +156,7 @@ TEST(RunTwice, NamesWhatIsNotDeterministic) {
     ExploreResult result;
     executions(counting(), *kind.make(), options, result);
     EXPECT_GT(result.diverged, 0u);
-    EXPECT_FALSE(result.coverage.exhausted);
+    EXPECT_FALSE(exhausted(result));
     ASSERT_FALSE(result.trouble.empty());
     EXPECT_NE(result.trouble[0].find("not deterministic: a second run of the same schedule went another way"),
               std::string::npos)

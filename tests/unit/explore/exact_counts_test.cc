@@ -26,7 +26,7 @@ TEST_P(OptimalDpor, OneExecutionPerClass) {
     EXPECT_EQ(reached.result.executions, c.executions);
     EXPECT_EQ(reached.result.classes, c.executions);
     EXPECT_EQ(reached.result.blocked, 0u);
-    EXPECT_TRUE(reached.result.coverage.exhausted);
+    EXPECT_TRUE(exhausted(reached.result));
   }
 }
 
@@ -63,7 +63,7 @@ TEST(Dfs, ThreadsOfIndependentStepsGiveTheMultinomial) {
                 multinomial(static_cast<uint64_t>(threads), static_cast<uint64_t>(steps)))
           << threads << " threads of " << steps;
       EXPECT_EQ(reached.result.classes, 1u);
-      EXPECT_TRUE(reached.result.coverage.exhausted);
+      EXPECT_TRUE(exhausted(reached.result));
     }
   }
 }

@@ -138,7 +138,7 @@ TEST(Explorer, CutOffExecutionsAreCountedAndCovered) {
   const Explored explored = explore(toy_workers(built(b)), dfs, options);
   EXPECT_GT(explored.result.truncated, 0u);
   EXPECT_GT(explored.result.executions, 0u);
-  EXPECT_FALSE(explored.result.coverage.exhausted);
+  EXPECT_FALSE(exhausted(explored.result));
 }
 
 // A machine in trouble: what a real one does when its target cannot be started, or breaks.
@@ -184,7 +184,7 @@ TEST(Explorer, ATargetThatNeverRunsIsAFailedSearch) {
     EXPECT_EQ(explored.result.end, End::Failed);
     EXPECT_EQ(explored.result.failed, explored.result.tasks);
     EXPECT_EQ(explored.result.executions, 0u);
-    EXPECT_FALSE(explored.result.coverage.exhausted);
+    EXPECT_FALSE(exhausted(explored.result));
     EXPECT_EQ(explored.result.trouble, std::vector<std::string>{"the target is gone; build it again"});
   }
 }
@@ -200,7 +200,7 @@ TEST(Explorer, ExecutionsThatCouldNotBeMadeAreSaid) {
     EXPECT_EQ(explored.result.tasks,
               explored.result.executions + explored.result.blocked + explored.result.failed);
     EXPECT_EQ(explored.result.trouble, std::vector<std::string>{"out of processes"});
-    EXPECT_FALSE(explored.result.coverage.exhausted);
+    EXPECT_FALSE(exhausted(explored.result));
   }
 }
 

@@ -34,7 +34,7 @@ ToyBuilder spinner() {
 
 TEST(Fairness, ASpinLoopThatYieldsEnds) {
   const Explored fair = explore(spinner(), Schedules::Fair, 60);
-  EXPECT_TRUE(fair.result.coverage.exhausted);
+  EXPECT_TRUE(exhausted(fair.result));
   EXPECT_EQ(fair.result.truncated, 0u);
   EXPECT_TRUE(fair.result.found.empty());
   // The setter waits for at most one turn of the loop that is free and one that is not, at each of its steps.
@@ -44,7 +44,7 @@ TEST(Fairness, ASpinLoopThatYieldsEnds) {
 TEST(Fairness, WithoutItTheLoopRunsIntoTheLimit) {
   const Explored all = explore(spinner(), Schedules::All, 20, 2000);
   EXPECT_GT(all.result.truncated, 0u);
-  EXPECT_FALSE(all.result.coverage.exhausted);
+  EXPECT_FALSE(exhausted(all.result));
 }
 
 TEST(Fairness, SeveralSpinnersEndToo) {
@@ -88,7 +88,7 @@ TEST(Fairness, PoliteThreadsAreALivelock) {
   EXPECT_EQ(kinds(fair.result), std::set{BugKind::Livelock});
   EXPECT_GT(fair.result.truncated, 0u);
   EXPECT_GT(fair.result.executions, 0u) << "some schedules end";
-  EXPECT_FALSE(fair.result.coverage.exhausted);
+  EXPECT_FALSE(exhausted(fair.result));
 }
 
 TEST(Fairness, ASpinThatNeverYieldsIsABadSamaritan) {
@@ -174,7 +174,7 @@ TEST(Fairness, WhoInsistedCanBePreemptedAfterwards) {
 TEST(Fairness, WhoInsistsInVainGivesWay) {
   const Explored strict = explore(spinner(), Schedules::Fair, 200);
   const Explored insisting = explore(spinner(), Schedules::Fair, 200, 0, 30);
-  EXPECT_TRUE(insisting.result.coverage.exhausted);
+  EXPECT_TRUE(exhausted(insisting.result));
   EXPECT_EQ(insisting.result.truncated, 0u);
   EXPECT_TRUE(insisting.result.found.empty());
   EXPECT_GT(insisting.result.executions, strict.result.executions);
@@ -203,7 +203,7 @@ TEST(Fairness, OnlyLeavesOut) {
   b.thread("spinner", "while flag == 0 { yield }\nassert x == 1").thread("setter", "flag = 1\nx = 1");
   const Explored fair = explore(b, Schedules::Fair, 100);
   ASSERT_TRUE(kinds(fair.result).contains(BugKind::Assertion));
-  EXPECT_TRUE(fair.result.coverage.exhausted);
+  EXPECT_TRUE(exhausted(fair.result));
   ToyMachine machine(built(b));
   const auto detectors = all_detectors(machine.names());
   RunnerOptions options;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "campaign/claims.h"
 #include "detect/detector_set.h"
 #include "explore/explorer.h"
 #include "machine/toy_builder.h"
@@ -26,6 +27,10 @@ inline std::shared_ptr<const ToyProgram> built(const ToyBuilder& builder) {
   Result<ToyProgram> program = builder.build();
   EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().message);
   return std::make_shared<const ToyProgram>(*std::move(program));
+}
+
+inline bool exhausted(const ExploreResult& result) {
+  return make_claim({.explored = result}).exhausted;
 }
 
 struct SearchOptions {

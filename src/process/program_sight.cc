@@ -1,0 +1,78 @@
+// What a program's executions show of its memory accesses, by how its parts were built.
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "process/program.h"
+#include "process/program_names.h"
+
+namespace slalom {
+namespace {
+
+bool is_elf(std::span<const uint8_t> file) {
+  constexpr std::string_view kMagic =
+      "\x7f"
+      "ELF";
+  return file.size() > kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), file.begin());
+}
+
+// The languages' own libraries: what they share between threads they lock, and what the program calls of them
+// for its own memory (memcpy and the like) shows.
+bool is_runtime(const std::string& file) {
+  for (const char* name :
+       {"ld-linux", "libc.", "libc-", "libm.", "libm-", "libmvec", "libstdc++", "libgcc_s", "libpthread",
+        "libdl.", "libdl-", "librt.", "librt-", "libgomp", "libatomic", "libtsan", "libslalom"})
+    if (file.starts_with(name)) return true;
+  return false;
+}
+
+}  // namespace
+
+// Files of an instrumented module that were compiled without the option. gcc writes its options into the
+// debug information; where no file has the option there, nothing is known.
+std::vector<std::string> ProgramNames::unseen_units(const Module& module) const {
+  std::vector<std::string> unseen;
+  const DebugInfo* debug = debug_of(module.where.begin);
+  if (debug == nullptr) return unseen;
+  bool known = false;
+  for (const CompiledUnit& unit : debug->units()) {
+    const bool seen = unit.producer.find("-fsanitize=thread") != std::string::npos;
+    known = known || seen;
+    // A piece of the sanitizer is linked into every program that is built with it.
+    if (unit.file.find("/libsanitizer/") != std::string::npos) continue;
+    if (!seen && !unit.assembler) unseen.push_back(std::filesystem::path(unit.file).filename().string());
+  }
+  if (!known) unseen.clear();
+  return unseen;
+}
+
+Sight ProgramNames::sight() const {
+  const std::lock_guard lock(mutex_);
+  Sight sight;
+  bool any = false;
+  for (const Module& module : modules_) {
+    if (module.where.ours) continue;
+    const std::string file = std::filesystem::path(module.where.path).filename().string();
+    if (!module.where.user && is_runtime(file)) continue;
+    const Result<std::vector<uint8_t>> contents = read_file(module.where.path);
+    if (!contents.ok() || !is_elf(*contents)) continue;
+    const bool instrumented = is_instrumented(*contents);
+    any = any || (instrumented && module.where.user);
+    if (!module.where.user) {
+      if (!instrumented) sight.libraries.push_back(file);
+    } else if (!instrumented) {
+      sight.unseen.push_back(file);
+    } else {
+      const std::vector<std::string> units = unseen_units(module);
+      sight.unseen.insert(sight.unseen.end(), units.begin(), units.end());
+    }
+  }
+  for (std::vector<std::string>* all : {&sight.unseen, &sight.libraries}) {
+    std::ranges::sort(*all);
+    all->erase(std::ranges::unique(*all).begin(), all->end());
+  }
+  sight.of = !any ? Sight::Of::Nothing : sight.unseen.empty() ? Sight::Of::Everything : Sight::Of::Parts;
+  return sight;
+}
+
+}  // namespace slalom

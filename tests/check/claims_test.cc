@@ -1,0 +1,60 @@
+// What a check claims where its executions did not reach their end, or where some of its code is not looked
+// at.
+#include <atomic>
+#include <thread>
+
+#include "options.h"
+
+namespace {
+
+using slalom::check;
+using slalom::CheckCaveat;
+using slalom::CheckOptions;
+using slalom::CheckResult;
+
+std::string kinds(const CheckResult& result) {
+  std::string all;
+  for (const CheckCaveat& caveat : result.caveats) all += (all.empty() ? "" : ",") + caveat.kind;
+  return all;
+}
+
+void add_often(int times) {
+  std::atomic<int> counter{0};
+  const auto add = [&] {
+    for (int i = 0; i < times; ++i) counter.fetch_add(i);
+  };
+  std::thread first(add), second(add);
+  first.join();
+  second.join();
+}
+
+TEST(CheckClaims, ExecutionsThatAreAllCutOffAreNoSuccess) {
+  CheckOptions wanted = options("dfs", 20);
+  wanted.max_steps = 100;
+  const CheckResult result = check(wanted, [] { add_often(1000); });
+  EXPECT_FALSE(result.ok) << result.report;
+  EXPECT_FALSE(result.exhausted);
+  EXPECT_NE(kinds(result).find("step-limit"), std::string::npos) << kinds(result);
+  EXPECT_NE(result.report.find("CheckOptions::max_steps"), std::string::npos) << result.report;
+  EXPECT_EQ(result.report.find("xhausted"), std::string::npos) << result.report;
+}
+
+TEST(CheckClaims, WhatABoundLeavesOutIsNamed) {
+  const CheckResult result = check(options("dfs:limit=1", 0), [] { add_often(2); });
+  EXPECT_TRUE(result.ok) << result.report;
+  EXPECT_TRUE(result.exhausted);
+  EXPECT_EQ(kinds(result), "bound");
+  EXPECT_NE(result.report.find("exhausted: every schedule with at most 1 preemption"), std::string::npos);
+}
+
+TEST(CheckClaims, WithoutTheRaceDetectorSynchronisationIsNotAll) {
+  CheckOptions wanted = options("dfs", 0);
+  wanted.races = false;
+  const CheckResult result = check(wanted, [] { add_often(1); });
+  EXPECT_FALSE(result.exhausted);
+  EXPECT_EQ(kinds(result), "races-ignored");
+  wanted.choices = CheckOptions::Choices::Everywhere;
+  EXPECT_TRUE(check(wanted, [] { add_often(1); }).exhausted);
+}
+
+}  // namespace
