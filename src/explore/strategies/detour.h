@@ -1,17 +1,19 @@
 // detour: goes round a failure that ends most executions, to see what comes after it.
 //
-// It remembers executions that a failure ended, those that came furthest. A task repeats one of them up to a
-// point shortly before its end (1, 2, 4, 8 ... choice points before it, at random) and goes on at random from
-// there. An execution that thus passes the failure and meets it again further on is remembered instead: a
-// search by multilevel splitting (Kahn and Harris, 1951), with the number of choice points as the level.
+// It remembers executions that a failure ended, those that came furthest, and some that no failure ended. A
+// task repeats one of them up to a point before its end (1, 2, 4, 8 ... choice points, at random) and goes on
+// at random from there, with many switches or with few. An execution that thus passes the failure and meets
+// it again further on is remembered instead: a search by multilevel splitting (Kahn and Harris, 1951), with
+// the number of choice points as the level. What comes after the failure is searched from executions that
+// have passed it.
 //
 // Guarantee: none. What follows a failure that no schedule avoids cannot be reached.
 //
-// Not a search of its own: a portfolio shows it all executions, and gives it a share while at least half of
-// the executions of its other members end in a failure. It starts anew with each epoch's failures only
-// between epochs, so that its tasks do not depend on the number of workers.
+// Not a search of its own: a portfolio shows it all executions, and gives it a third of them while at least
+// half of the executions of its other members end in a failure. What it has seen comes into effect between
+// epochs, so that its tasks do not depend on the number of workers.
 //
-// Cost: the choices of kKept executions.
+// Cost: the choices of four times kKept executions.
 #pragma once
 
 #include <vector>
@@ -49,16 +51,18 @@ class Detour : public Strategy {
   struct Known {
     std::vector<Pick> picks;
     uint64_t class_hash = 0;
+    uint64_t rank = 0;  // those with the lowest are kept
     uint32_t tries = 0;
-    bool operator<(const Known& other) const { return picks.size() > other.picks.size(); }
   };
-  static void keep(std::vector<Known>& all, Known known);
-  static void save(ByteWriter& out, const std::vector<Known>& all);
-  static void load(ByteReader& in, std::vector<Known>& all);
+  using Pool = std::vector<Known>;  // by rank
+  static bool has_room(const Pool& pool, uint64_t rank);
+  static void keep(Pool& pool, Known known);
+  static void save(ByteWriter& out, const Pool& pool);
+  static void load(ByteReader& in, Pool& pool);
 
   uint64_t seed_;
-  std::vector<Known> known_;           // in effect; those that came furthest first
-  std::vector<Known> seen_;            // of this epoch
+  Pool known_[2];                      // in effect: executions that ended in a failure, and others
+  Pool seen_[2];                       // of this epoch
   uint64_t watched_ = 0, failed_ = 0;  // executions of others in this epoch
   uint64_t tasks_ = 0;
   uint64_t passed_ = 0;  // own executions that no failure ended

@@ -125,12 +125,6 @@ bool Portfolio::start_epoch() {
     if (!arm.finished && arm.detour == nullptr) live.push_back(&arm);
   }
   if (live.empty()) return false;
-  for (Arm& arm : arms_) {
-    if (arm.detour == nullptr) continue;
-    arm.finished = !arm.detour->start_epoch();
-    arm.quota = 0;
-    if (!arm.finished) live.push_back(&arm);
-  }
   std::vector<uint64_t> rates;
   for (Arm* arm : live) {
     arm->reward = arm->reward / 2 + std::exchange(arm->new_reward, 0);
@@ -153,6 +147,11 @@ bool Portfolio::start_epoch() {
   }
   live[static_cast<size_t>(std::max_element(rates.begin(), rates.end()) - rates.begin())]->quota +=
       by_reward - given;
+  for (Arm& arm : arms_) {
+    if (arm.detour == nullptr) continue;
+    arm.finished = !arm.detour->start_epoch();
+    arm.quota = arm.finished ? 0 : epoch / 2;
+  }
   return true;
 }
 

@@ -6,9 +6,10 @@
 // number of workers. An arm that has no more executions leaves; one that has explored the whole space, not
 // just what is within a bound, ends the search as exhausted.
 //
-// One that goes round failures (explore/strategies/detour.h) is a member only while failures end half of the
-// other members' executions. Where races show new places to switch, all members begin anew: what they counted
-// and where they have been means nothing there.
+// A member that goes round failures (explore/strategies/detour.h) takes part only while failures end half of
+// the other members' executions: an epoch then has half as many executions more, which are its own. Where
+// races show new places to switch, all members begin anew: what they counted and where they have been means
+// nothing there.
 //
 // Guarantee: a sampling arm makes exactly the executions it would make alone, so after 2AN executions
 // (rounded up to an epoch) all that any one of them shows in N was shown.
