@@ -37,6 +37,21 @@ bool is_library_code(const std::string& symbol) {
   return symbol.find("__gthread_") != std::string::npos;
 }
 
+// Made by the linker, where a section begins or ends: no variable of the program.
+bool is_mark(const Symbol& symbol) {
+  for (const char* mark : {"__bss_start", "_edata", "edata", "_end", "end", "__data_start", "data_start",
+                           "__TMC_END__", "__dso_handle"})
+    if (symbol.name == mark) return true;
+  return false;
+}
+
+SymbolTable without_marks(const SymbolTable& all) {
+  std::vector<Symbol> symbols;
+  std::ranges::copy_if(all.symbols(), std::back_inserter(symbols),
+                       [](const Symbol& symbol) { return !is_mark(symbol); });
+  return SymbolTable(std::move(symbols));
+}
+
 }  // namespace
 
 void ProgramNames::learn_modules(const std::vector<Zygote::Module>& modules) {
@@ -116,7 +131,7 @@ const SymbolTable& ProgramNames::symbols_of(Module& module) const {
   const Result<std::vector<uint8_t>> file = read_file(module.where.path);
   if (!file.ok()) return *module.symbols;
   Result<SymbolTable> symbols = read_elf_symbols(*file, load_bias(module.where));
-  if (symbols.ok()) module.symbols = std::move(*symbols);
+  if (symbols.ok()) module.symbols = without_marks(*symbols);
   return *module.symbols;
 }
 
@@ -218,12 +233,37 @@ std::string ProgramNames::role(AgentId id) const {
   return symbol == nullptr ? "thread" : short_name(symbol->name);
 }
 
+// Of a thread whose role is a lambda: the line where its code begins.
+std::string ProgramNames::lambda_line(uint64_t entry) const {
+  const Symbol* symbol = find(entry);
+  Module* module = module_of(entry);
+  if (symbol == nullptr || module == nullptr) return {};
+  // In the standard library's caller, if the compiler has put it there; else it is a function of its own.
+  for (uint64_t pc = symbol->address; pc < symbol->address + symbol->size; ++pc)
+    if (const Line* line = line_of(pc); line != nullptr && line->file.rfind("/usr/", 0) != 0)
+      return fmt::format(":{}", line->number);
+  const std::string body = short_name(symbol->name) + "::operator()";
+  for (const Symbol& other : symbols_of(*module).symbols())
+    if (other.is_code() && other.name.find("clE") != std::string::npos &&
+        demangle(other.name).starts_with(body))
+      if (const Line* line = line_of(other.address)) return fmt::format(":{}", line->number);
+  return {};
+}
+
 std::string ProgramNames::agent(AgentId id) const {
   if (id == AgentId::initial(0)) return "main";
+  std::string who = role(id);
+  if (who.ends_with('}') && who.find("{lambda(") != std::string::npos) {
+    // The names of lambdas differ only at their ends.
+    std::lock_guard lock(mutex_);
+    const uint64_t entry = entries_.at(id);
+    const auto [known, added] = lambda_lines_.try_emplace(entry);
+    if (added) known->second = lambda_line(entry);
+    if (!known->second.empty()) who = "lambda" + known->second;
+  }
   const std::string path = id.path();
-  if (id.parent() == AgentId::initial(0))
-    return fmt::format("{}#{}", role(id), path.substr(path.rfind('.') + 1));
-  return fmt::format("{}@{}", role(id), path);
+  if (id.parent() == AgentId::initial(0)) return fmt::format("{}#{}", who, path.substr(path.rfind('.') + 1));
+  return fmt::format("{}@{}", who, path);
 }
 
 namespace {

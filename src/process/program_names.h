@@ -24,7 +24,7 @@ namespace slalom {
 
 class ProgramNames final : public Names {
  public:
-  std::string agent(AgentId id) const override;    // "main", "worker#2"
+  std::string agent(AgentId id) const override;    // "main", "worker#2", "lambda:12#2" (a lambda of line 12)
   std::string role(AgentId id) const override;     // "main", "worker"
   std::string object(ObjectId id) const override;  // "lock", "queue+8", "heap@55555576a2c0"
   std::string place(Place pc) const override;      // "queue.c:12 (push)"; without -g "push+0x1f"
@@ -78,6 +78,8 @@ class ProgramNames final : public Names {
   };
 
   const Symbol* find(uint64_t address) const;
+  std::string lambda_line(
+      uint64_t entry) const;  // ":12", of a thread that begins there; empty: none, or unknown
   const DebugInfo* debug_of(uint64_t address) const;  // null: there is none
   std::vector<std::string> unseen_units(const Module& module) const;
   const Line* line_of(uint64_t pc) const;  // null: not known
@@ -87,7 +89,8 @@ class ProgramNames final : public Names {
   mutable std::mutex mutex_;
   mutable std::vector<Module> modules_;
   std::map<AgentId, uint64_t> entries_;
-  mutable std::map<uint64_t, Line> lines_;  // what was asked before; file empty: not known
+  mutable std::map<uint64_t, std::string> lambda_lines_;  // by the entry of a thread
+  mutable std::map<uint64_t, Line> lines_;                // what was asked before; file empty: not known
 };
 
 }  // namespace slalom

@@ -145,6 +145,11 @@ Result<SymbolTable> read_elf_symbols(std::span<const uint8_t> file, uint64_t bia
     if (gelf_getshdr(section, &header) == nullptr) continue;
     if (header.sh_type != SHT_SYMTAB && (header.sh_type != SHT_DYNSYM || !found.empty())) continue;
     found = symbols_of(elf, section, header.sh_link, bias, module);
+    // A variable goes before the mark of a section that begins there (__bss_start, __TMC_END__), which has no
+    // size.
+    std::ranges::stable_sort(found, {}, [](const Symbol& symbol) {
+      return symbol.size == 0 && symbol.type != 't' && symbol.type != 'T';
+    });
     if (header.sh_type == SHT_SYMTAB) break;
   }
   return SymbolTable(std::move(found));
