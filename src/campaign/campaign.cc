@@ -259,6 +259,7 @@ Result<Replay> replay_on(const MachineUse& use, const Target& target, const Find
   options.inputs.policy.stops = stops_of(finding.schedule);
   options.inputs.errors = finding.schedule.errors;
   options.inputs.same_schedule = true;
+  options.inputs.keeps_values = log != nullptr;
   options.recording = Recording::Choices;
   options.fair = false;
   options.checkpoint_every = 0;

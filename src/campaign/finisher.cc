@@ -4,10 +4,18 @@
 #include <iterator>
 #include <utility>
 
+#include "explore/happenings.h"
 #include "explore/shrink.h"
 
 namespace slalom {
 namespace {
+
+std::string first_difference(const TraceLog& first, const TraceLog& second, const Names& names) {
+  Happenings a, b;
+  first.replay_into(a);
+  second.replay_into(b);
+  return Happenings::difference(a, b, names);
+}
 
 constexpr uint32_t kLongReplays = 2;  // of a finding whose execution is long
 
@@ -126,6 +134,7 @@ Result<void> Finisher::replay(CampaignResult::Kept& kept, uint32_t wanted, const
                               Replays& replays) {
   Finding& finding = kept.finding;
   bool is_long = kept.shrinking == CutShort::LongExecutions;
+  TraceLog second;
   for (uint32_t i = 0; i < std::max(1u, wanted); ++i) {
     const CutShort now = early(Progress::Doing::Replaying, i);
     if (now != CutShort::No && wanted > 0) kept.replaying = now;
@@ -134,8 +143,13 @@ Result<void> Finisher::replay(CampaignResult::Kept& kept, uint32_t wanted, const
       kept.replaying = CutShort::LongExecutions;
       break;
     }
-    TRY_ASSIGN(const Replay replay,
-               replay_finding(target_, finding, finding.policy, i == 0 ? &replays.log : nullptr));
+    // What two replays of one schedule do differently is what slalom does not control.
+    const bool compares = i == 1 && finding.replays_same == 0;
+    TraceLog* log = i == 0 ? &replays.log : compares ? &second : nullptr;
+    TRY_ASSIGN(const Replay replay, replay_finding(target_, finding, finding.policy, log));
+    if (compares)
+      if (std::string first = first_difference(replays.log, second, machine_->names()); !first.empty())
+        replays.differences.insert(replays.differences.begin(), std::move(first));
     if (i == 0) replays.kinds = switch_kinds(replay.execution);
     const uint64_t steps = replay.execution.steps - replay.execution.set_up_steps;
     is_long = is_long || (target_.long_steps != 0 && steps >= target_.long_steps);

@@ -11,6 +11,7 @@
 #include "preload/locks.h"
 #include "preload/runtime.h"
 #include "process/uses.h"
+#include "trace/memory_order.h"
 
 namespace slalom::checking {
 namespace {
@@ -37,9 +38,11 @@ void pack(const Record& record, uint64_t first_step, Access& access) {
   };
   put(0, (record.pc & kLow) | static_cast<uint64_t>(record.op) << 48);
   put(1, (record.object & kLow) | (record.step - first_step) << 48);
-  put(2, static_cast<uint64_t>(record.value));
-  put(3, uint64_t{record.size} << 40 | static_cast<uint64_t>(record.state != 0) << 56 |  // see set_weak()
-             static_cast<uint64_t>(record.wrote != 0) << 58);
+  const bool store = record.op == OpKind::Store;
+  const bool known = record.text == Record::kKnown;
+  put(2, store && known ? record.state : static_cast<uint64_t>(record.value));
+  const uint64_t ring = store ? (known ? 0 : kUnknownValue) : (record.state != 0 ? kWeakOrder : 0);
+  put(3, uint64_t{record.size} << 40 | ring << 56 | static_cast<uint64_t>(record.wrote != 0) << 58);
 }
 
 }  // namespace
@@ -58,6 +61,8 @@ Result<void> CheckMachine::reset(const Inputs& inputs) {
     for (Place place : inputs.policy.places)
       if (c.place_count < preload::kMostPlaces) c.places[c.place_count++] = modules_.here(place.raw);
   std::sort(c.places, c.places + c.place_count);
+  c.keeps_values = inputs.keeps_values;
+  c.record_limit = inputs.keeps_values ? 1 : preload::kMostRecords;
   c.max_steps = inputs.max_steps;
   c.stop_at = UINT64_MAX;
   c.uncontrolled = 0;

@@ -135,8 +135,12 @@ void plain(OpKind op, const void* address, uint32_t size, void* return_address) 
 
 void tell_range(OpKind op, const void* address, uint64_t size, uint64_t pc) {
   const auto* bytes = static_cast<const char*>(address);
-  for (uint64_t at = 0; at < size; at += 8)
+  bool& in_range = runtime().me().in_range;
+  for (uint64_t at = 0; at < size; at += 8) {
     plain_at(op, bytes + at, static_cast<uint32_t>(size - at < 8 ? size - at : 8), pc);
+    in_range = true;
+  }
+  in_range = false;
 }
 
 namespace {

@@ -90,11 +90,12 @@ struct Agent {
   uint64_t forks_at = 0;  // the place of its fork() that is being prepared
   Need need = Need::Nothing;
   bool yielded = false;
-  bool patient = false;  // its time runs out only when nothing else can run
-  bool woken = false;    // out of Need::Wakeup, by another agent
-  bool left = false;     // the same, by itself, since it has handled a signal
-  bool waited = false;   // it had nothing of what it needed, when it was last given its turn
-  bool outside = false;  // what it waits for may come from outside of the program
+  bool in_range = false;  // reports the second or a later piece of a large access
+  bool patient = false;   // its time runs out only when nothing else can run
+  bool woken = false;     // out of Need::Wakeup, by another agent
+  bool left = false;      // the same, by itself, since it has handled a signal
+  bool waited = false;    // it had nothing of what it needed, when it was last given its turn
+  bool outside = false;   // what it waits for may come from outside of the program
   OnSignal on_signal = OnSignal::GoesOn;
   bool interrupted = false;  // the call that said so was ended
   bool detached = false;

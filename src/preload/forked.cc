@@ -25,6 +25,7 @@
 #include "preload/raw.h"
 #include "preload/runtime.h"
 #include "preload/set_up.h"
+#include "preload/system_signals.h"
 #include "preload/threads.h"
 
 namespace slalom::preload {
@@ -90,8 +91,11 @@ int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& create
   pthread_attr_init(&attributes);
   int set = stack == nullptr ? ENOMEM : pthread_attr_setstack(&attributes, stack, size);
   sigset_t mask;
-  if (set == 0 && wanted != nullptr && pthread_attr_getsigmask_np(wanted, &mask) == 0)
+  if (set == 0 && wanted != nullptr && pthread_attr_getsigmask_np(wanted, &mask) == 0) {
+    for (uint64_t faults = never_blocked(); faults != 0; faults &= faults - 1)
+      sigdelset(&mask, __builtin_ctzll(faults) + 1);
     set = pthread_attr_setsigmask_np(&attributes, &mask);
+  }
   const int result =
       set != 0 ? EAGAIN : create_real(&created, &attributes, reinterpret_cast<void*>(uintptr_t{index}));
   pthread_attr_destroy(&attributes);

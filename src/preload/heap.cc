@@ -128,6 +128,7 @@ void release(void* memory, void* return_address) {
   const uint64_t pc = named != 0 ? named : rt.place(return_address);
   const bool live = block->state == Block::State::Live;
   if (live) tell_range(OpKind::Store, memory, block->size < kToldBytes ? block->size : kToldBytes, pc);
+  rt.drop_values(memory, block->size);  // freeing writes nothing in particular
   rt.set_place(pc);
   rt.tell(OpKind::Free, object_id(memory), live, static_cast<int64_t>(block->size));
   rt.retire();

@@ -79,10 +79,13 @@ void sends(const iovec* parts, size_t count, void* return_address) {
   parts_touched(OpKind::Load, parts, count, SSIZE_MAX, return_address);
 }
 ssize_t received(void* buffer, ssize_t size, void* return_address) {
-  if (size > 0) writes(buffer, static_cast<size_t>(size), return_address);
+  if (size <= 0) return size;
+  runtime().drop_values(buffer, static_cast<size_t>(size));
+  writes(buffer, static_cast<size_t>(size), return_address);
   return size;
 }
 ssize_t received(const iovec* parts, size_t count, ssize_t size, void* return_address) {
+  for (size_t i = 0; size > 0 && i < count; ++i) runtime().drop_values(parts[i].iov_base, parts[i].iov_len);
   parts_touched(OpKind::Store, parts, count, size, return_address);
   return size;
 }
@@ -90,6 +93,7 @@ void formats(const char* text, size_t size, void* return_address) {
   reads(text, size, return_address);
 }
 void formatted(const char* text, size_t size, void* return_address) {
+  runtime().drop_values(text, size);
   writes(text, size, return_address);
 }
 

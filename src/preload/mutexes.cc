@@ -196,7 +196,7 @@ SLALOM_EXPORT int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
   runtime().arrive(OpKind::Unlock, object_id(mutex), pc);
   check_alive(mutex, pc, "destruction of a mutex that was destroyed");
   if (lock_of(mutex) != 0) runtime().misuse(pc, "destruction of a mutex that is locked");
-  runtime().tell(OpKind::Unlock, object_id(mutex));
+  runtime().tell(OpKind::Unlock, object_id(mutex), 0, kDestroys);
   runtime().retire();
   mutex->__data.__kind = kDestroyed;
   return 0;

@@ -105,6 +105,7 @@ enum class Uncontrolled : uint32_t {
   Threads = 4096,     // more than there is room for
   OpenMp = 8192,      // what is not modelled of it
   Missing = 16384,    // a thread is joined that was started before main()
+  Proc = 32768,       // files of /proc whose contents change are read
 };
 
 // Does the target wait for something outside of its threads, rather than for its turn?
@@ -166,6 +167,10 @@ struct Record {
   uint8_t wrote;  // of a stop: the agent's Slot::State
   enum class What : uint8_t { Happened, Stop, Agent, Error } what;
   uint32_t text;
+
+  // Values of `text` in a plain store: `state` is what it wrote (`value` is what was there before); or that
+  // is not known. See preload/stored_values.cc.
+  static constexpr uint32_t kKnown = 1, kForgotten = 2;
 };
 static_assert(sizeof(Record) == 56);
 
@@ -216,8 +221,9 @@ struct Channel {
     Last,  // an agent that is the only one left is not asked
     Only,  // nor one that is the only one that can run
   } skip;
-  uint32_t spurious;   // how often each agent may wake from a condition variable by itself
-  uint64_t max_steps;  // of set-up; then of the whole execution: the target adds the next one
+  uint32_t spurious;     // how often each agent may wake from a condition variable by itself
+  uint64_t files_since;  // files changed later, by the host's clock in nanoseconds, are of this target's making
+  uint64_t max_steps;    // of set-up; then of the whole execution: the target adds the next one
   uint64_t max_after_set_up;
   uint64_t stop_at;           // the running agent's count of operations at which it must stop
   uint32_t value;             // the answer to a Data choice
@@ -226,10 +232,12 @@ struct Channel {
   uint32_t stop_at_accesses;  // every memory access is a choice point, not only atomic ones
   uint32_t debugged;          // a debugger is attached: slalom_failed() and slalom_switched() are called
   uint64_t show_at;           // the step after which the debugger is to look
-  uint32_t passes_stops;      // where it is known who is next: they are told later (What::Stop)
-  uint32_t foreseen_count;    // of `foreseen`
-  uint32_t place_count;       // of `places`
-  uint32_t passed_count;      // of `passed`
+  uint32_t keeps_values;      // plain stores are to say what they write
+  uint32_t record_limit;    // the runtime looks at the records when there are this many: 1 if it keeps values
+  uint32_t passes_stops;    // where it is known who is next: they are told later (What::Stop)
+  uint32_t foreseen_count;  // of `foreseen`
+  uint32_t place_count;     // of `places`
+  uint32_t passed_count;    // of `passed`
   uint32_t wrapper_count, user_count;
   uint32_t scoped_count;      // of `scoped`; 0: the search switches everywhere
   uint32_t switches_outside;  // of all that is named there

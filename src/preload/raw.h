@@ -23,6 +23,24 @@ inline long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d 
   return result;
 }
 
+// Calls a function on a stack of the runtime's own: it leaves nothing below the program's stack, where a
+// program may read what it does not own. Not for functions that wait: there is one such stack.
+inline constexpr size_t kOwnStack = 16384;
+alignas(16) inline char own_stack[kOwnStack];
+inline uint64_t stack_before = 0;
+[[gnu::always_inline]] inline void call_on_own_stack(void (*function)(void*), void* argument) {
+  // It changes the registers that any call may change.
+  asm volatile(
+      "movq %%rsp, %[before]\n\t"
+      "movq %[top], %%rsp\n\t"
+      "call *%[function]\n\t"
+      "movq %[before], %%rsp"
+      : "+D"(argument), [before] "+m"(stack_before)
+      : [top] "r"(own_stack + kOwnStack), [function] "r"(function)
+      : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+        "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
+}
+
 // On memory shared between processes.
 template <typename Word>
 void futex_wait(std::atomic<Word>& word, Word expected) {

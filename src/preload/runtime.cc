@@ -64,12 +64,25 @@ bool Runtime::has_lease() const {
   return enabled_ == channel_->lease_enabled;
 }
 
+[[gnu::always_inline]] inline void Runtime::settle_stores(OpKind next) {
+  if (first_store_ == kNobody) return;
+  next_ = next;
+  call_on_own_stack([](void* runtime) { static_cast<Runtime*>(runtime)->read_settled_stores(); }, this);
+}
+
 void Runtime::drain() {
   channel_->choice.current = self();  // who tells it: the record may be about another one
+  // A store that is not made yet waits for its value.
+  const bool waits = first_store_ == kMostRecords - 1;
+  const Record last = channel_->records[kMostRecords - 1];
+  if (waits) --channel_->record_count;
   hand_over(Phase::Drain);
+  first_store_ = waits ? 0 : kNobody;
+  if (waits) channel_->records[channel_->record_count++] = last;
 }
 
 void Runtime::stop(ChoiceKind kind, uint32_t arity) {
+  settle_stores(OpKind::None);
   if (in_set_up_ && kind != ChoiceKind::Start && channel_->steps < channel_->max_steps) [[unlikely]]
     leave_set_up();
   if (channel_->lease != 0 && kind == ChoiceKind::Running && has_lease()) {
@@ -137,6 +150,7 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
 
 [[gnu::always_inline]] inline bool Runtime::wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need,
                                                           const void* at, uint64_t deadline, uint32_t count) {
+  settle_stores(op);
   const uint32_t index = self();
   Agent& agent = agents_[index];
   Slot& slot = channel_->slots[index];
@@ -281,6 +295,7 @@ uint32_t Runtime::begin_execution(pthread_t first) {
   forget_shared_signals();
   yielded_ = false;
   read_hold_count_ = 0;
+  first_store_ = kNobody;
   const uint32_t index = add_agent(0);
   agents_[index].thread = first;
   channel_->choice = {static_cast<uint32_t>(ChoiceKind::Start), index, 0};
@@ -293,11 +308,13 @@ void Runtime::begin_first() {
   retire();
 }
 
-void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what) {
+void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what, uint64_t object) {
   const uint32_t agent = controls() ? self() : kNobody;
   if (agent != kNobody) {
+    // The store that crashes is not made; the one before an assertion is.
+    settle_stores(kind == Ending::Kind::Crash ? OpKind::Load : OpKind::None);
     channel_->slots[agent].pc = pc;
-    if (channel_->record_count + 1 < kMostRecords) tell(OpKind::Fail, 0, 0, 0, kNobody, what);
+    if (channel_->record_count + 1 < kMostRecords) tell(OpKind::Fail, object, 0, 0, kNobody, what);
   }
   channel_->ending = {kind, agent, 0, put_text(what), pc};
   if (channel_->debugged != 0) slalom_failed(what);

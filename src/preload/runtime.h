@@ -17,8 +17,10 @@
 
 #include "preload/agent.h"
 #include "preload/protocol.h"
+#include "preload/raw.h"
 #include "trace/agent.h"
 #include "trace/choice.h"
+#include "trace/event.h"
 
 namespace slalom::preload {
 
@@ -85,6 +87,10 @@ class Runtime {
          static_cast<int64_t>(value), agent, kNobody, op, static_cast<uint8_t>(size), wrote,
          Record::What::Happened, 0});
   }
+  // What stands there is not what the latest plain stores wrote: they keep no value.
+  void drop_values(const void* address, uint64_t size) {
+    if (first_store_ != kNobody) forget_stores(reinterpret_cast<uint64_t>(address), size);
+  }
   // That an operation depends on who sends its agent a signal, and on who forks a process that inherits what
   // it does: arrive() does this, where there is anything to tell. Of what does not arrive, too, since it may
   // in another execution of the same schedule.
@@ -112,11 +118,15 @@ class Runtime {
   [[noreturn]] void end_process();  // at once, without any of the target's code
   void process_ends(int status);    // libc ends the process
 
-  // The target has broken. Ends the process.
-  [[noreturn]] void fail(Ending::Kind kind, uint64_t pc, const char* what);
+  // The target has broken. Ends the process. `object`: what it broke on, if known.
+  [[noreturn]] void fail(Ending::Kind kind, uint64_t pc, const char* what, uint64_t object = 0);
   // Misuse of a primitive: "unlock of a mutex that ...".
-  [[noreturn]] void misuse(uint64_t pc, const char* what) { fail(Ending::Kind::Crash, pc, what); }
+  [[noreturn]] void misuse(uint64_t pc, const char* what) {
+    const Slot& here = slot(self());
+    fail(Ending::Kind::Crash, pc, what, here.pc == pc ? here.object : 0);
+  }
   void note_uncontrolled(Uncontrolled what);
+  uint64_t files_since() const { return channel_->files_since; }
   void note_foreign_thread(uint64_t entry);
   // One is joined that is not there: if any was started before main(), that may be why.
   void note_missing_thread();
@@ -307,10 +317,20 @@ class Runtime {
   // Inlined, so that records are made where they stay.
   [[gnu::always_inline]] void add(const Record& record) {
     channel_->records[channel_->record_count] = record;
-    if (++channel_->record_count == kMostRecords) [[unlikely]]
-      drain();
+    if (++channel_->record_count >= channel_->record_limit) [[unlikely]] {
+      if (channel_->keeps_values != 0)
+        call_on_own_stack([](void* runtime) { static_cast<Runtime*>(runtime)->keep_values(); }, this);
+      if (channel_->record_count >= kMostRecords) drain();
+    }
   }
   [[gnu::noinline, gnu::cold]] void drain();
+  // What plain stores write (preload/stored_values.cc).
+  bool reports_range() const;
+  [[gnu::noinline, gnu::cold]] void keep_values();
+  [[gnu::noinline, gnu::cold]] void read_stores(uint32_t end, bool certain);
+  void settle_stores(OpKind next);  // before the agent does that, or stops
+  [[gnu::noinline, gnu::cold]] void read_settled_stores();
+  [[gnu::noinline, gnu::cold]] void forget_stores(uint64_t address, uint64_t size);
   bool has_lease() const;
   // Where it is known who is next (preload/passing.cc).
   bool passes(ChoiceKind kind);
@@ -340,6 +360,9 @@ class Runtime {
   uint32_t enabled_ = 0;        // how many can run, as refresh() has found
   bool unseen_ = false;         // an agent was made or woken since slalom last looked
   bool yielded_ = false;        // an agent has, in this execution, without slalom being asked
+  OpKind next_ = OpKind::None;  // what settle_stores() was told
+  bool copied_from_ = false;    // a load was reported after first_store_
+  uint32_t first_store_ = 0;    // the record of the first store whose value was not read yet; kNobody: none
   uint32_t foreseen_ = 0;       // how many of the foreseen stops were passed
   uint8_t order_[kMostInMask];  // the first agents, in the order of ids
   uint64_t clock_ = 0;

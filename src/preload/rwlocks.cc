@@ -183,7 +183,7 @@ SLALOM_EXPORT int pthread_rwlock_destroy(pthread_rwlock_t* lock) noexcept {
   check_alive(lock, pc, "destruction of a reader-writer lock that was destroyed");
   if (state_of(lock) != 0 || gate_holder(lock) != 0)
     runtime().misuse(pc, "destruction of a reader-writer lock that is locked");
-  runtime().tell(OpKind::WriteUnlock, object_id(lock));
+  runtime().tell(OpKind::WriteUnlock, object_id(lock), 0, kDestroys);
   runtime().retire();
   lock->__data.__wrphase_futex = kDestroyed;
   return 0;

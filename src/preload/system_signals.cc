@@ -11,6 +11,8 @@ namespace {
 
 constinit siginfo_t came[kSignals + 1] = {};  // of those from outside, the last
 
+constinit uint64_t own_fault_handlers = 0;  // faults that the program handles, or ignores, by itself
+
 bool is_fault(int signal) {
   for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
     if (signal == fault) return true;
@@ -46,8 +48,11 @@ void on_outside_signal(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 int set_handler(int signal, const struct sigaction* action, struct sigaction* before) {
-  if (!runtime().connected() || signal < 1 || signal > kSignals || is_fault(signal))
+  if (!runtime().connected() || signal < 1 || signal > kSignals || is_fault(signal)) {
+    if (action != nullptr && runtime().executes() && signal >= 1 && signal <= kSignals)
+      own_fault_handlers |= bit(signal);
     return SLALOM_REAL(sigaction)(signal, action, before);
+  }
   const bool handles = action != nullptr && action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
   if (handles) runtime().end_set_up();
   const Handler old = handler(signal);
@@ -102,9 +107,22 @@ void reset_handler(int signal) {
   set_handler(signal, &standard, nullptr);
 }
 
+uint64_t never_blocked() {
+  // Not SIGABRT, which is only ever sent.
+  const uint64_t faults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP);
+  return faults & ~own_fault_handlers;
+}
+
 int change_system_mask(int how, const uint64_t* bits, sigset_t* before) {
-  return static_cast<int>(-raw_syscall(SYS_rt_sigprocmask, how, reinterpret_cast<long>(bits),
-                                       reinterpret_cast<long>(before), sizeof *bits));
+  uint64_t wanted = bits == nullptr ? 0 : *bits, was = 0;
+  if (how != SIG_UNBLOCK) wanted &= ~never_blocked();
+  const long result =
+      raw_syscall(SYS_rt_sigprocmask, how, bits == nullptr ? 0 : reinterpret_cast<long>(&wanted),
+                  reinterpret_cast<long>(&was), sizeof was);
+  if (result != 0 || before == nullptr) return static_cast<int>(-result);
+  was |= runtime().me().blocked & never_blocked();
+  __builtin_memcpy(before, &was, sizeof was);
+  return 0;
 }
 
 // It ends the process, stops it, or is ignored; one to the process may also wait for who will take it.

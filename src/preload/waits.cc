@@ -264,7 +264,7 @@ SLALOM_EXPORT int pthread_cond_destroy(pthread_cond_t* condition) noexcept {
   uint32_t found[kMostAgents];
   if (waiters(condition, found) > 0)
     rt.misuse(pc, "destruction of a condition variable on which a thread waits");
-  rt.tell(OpKind::Broadcast, object_id(condition), 1, 1);
+  rt.tell(OpKind::Broadcast, object_id(condition), 1, kDestroys);
   rt.retire();
   condition->__data.__g1_orig_size = kDestroyed;
   return 0;
@@ -357,7 +357,7 @@ SLALOM_EXPORT int sem_destroy(sem_t* semaphore) noexcept {
     if (!rt.ended(i) && rt.agent(i).need == Need::Semaphore && rt.agent(i).object == semaphore &&
         count_of(semaphore) == 0)
       rt.misuse(pc, "destruction of a semaphore on which a thread waits");
-  rt.tell(OpKind::SemPost, object_id(semaphore), count_of(semaphore));
+  rt.tell(OpKind::SemPost, object_id(semaphore), count_of(semaphore), kDestroys);
   rt.retire();
   life_of(semaphore) = kDestroyed;
   return 0;
@@ -400,7 +400,7 @@ SLALOM_EXPORT int pthread_barrier_destroy(pthread_barrier_t* barrier) noexcept {
   runtime().arrive(OpKind::BarrierArrive, object_id(barrier), pc);
   check_alive(barrier, pc, "destruction of a barrier that was destroyed");
   if (words[0] != 0) runtime().misuse(pc, "destruction of a barrier at which a thread waits");
-  runtime().tell(OpKind::BarrierArrive, object_id(barrier));
+  runtime().tell(OpKind::BarrierArrive, object_id(barrier), 0, kDestroys);
   runtime().retire();
   words[1] = kDestroyed;
   return 0;

@@ -102,6 +102,8 @@ void ProgramMachine::prepare_channel() {
   channel.stop_at_accesses = inputs.policy.where == ChoicePolicy::Where::Everywhere;
   added_.begin_execution(channel);
   write_places();
+  channel.keeps_values = inputs.keeps_values;
+  channel.record_limit = inputs.keeps_values ? 1 : preload::kMostRecords;
   channel.passes_stops = inputs.policy.stops.empty();  // a schedule's stops are found by its own counts
   channel.foreseen_count = 0;
   channel.forecast.how = Forecast::How::Unknown;
@@ -129,7 +131,7 @@ void ProgramMachine::prepare_channel() {
   kept_bytes_ = 0;
   steps_ = hash_ = 0;
   held_ = {};
-  records_ = last_teller_ = 0;
+  records_ = runs_ = 0;
 }
 
 Stop ProgramMachine::start(EventSink& sink) {
@@ -186,7 +188,7 @@ void ProgramMachine::foresee(std::span<const AgentId> next, const Forecast& then
 }
 
 void ProgramMachine::let_run(uint32_t agent) {
-  current_ = agent;
+  current_ = runs_ = agent;
   held_ = {};
   records_ = zygote_->channel().record_count = 0;
   zygote_->channel().stop_at = next_stop(agents_[agent]);

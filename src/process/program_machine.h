@@ -114,10 +114,10 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
     std::optional<preload::Phase> phase;  // none: it runs, or there is none
     uint32_t agent = 0;
   } held_;
-  uint32_t records_ = 0;      // how many of the channel's were read
-  uint32_t last_teller_ = 0;  // whose record was read last: who runs, or did when the process ended
-  bool at_passed_ = false;    // the last one was a stop that it has passed,
-  uint32_t went_on_ = 0;      // where this agent went on
+  uint32_t records_ = 0;    // how many of the channel's were read
+  uint32_t runs_ = 0;       // who runs, or did when the process ended
+  bool at_passed_ = false;  // the last one was a stop that it has passed,
+  uint32_t went_on_ = 0;    // where this agent went on
 
   std::vector<Seen> agents_;     // by index
   std::vector<uint32_t> order_;  // indexes in the order of ids

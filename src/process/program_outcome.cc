@@ -64,10 +64,11 @@ Outcome ProgramMachine::conclude() {
   if (WIFEXITED(status)) return exited(static_cast<uint32_t>(WEXITSTATUS(status)));
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   fault.kind = Faulted::Kind::Crash;
-  fault.agent = last_teller_ < agents_.size() ? agents_[last_teller_].id : AgentId{};
-  fault.pc = last_teller_ < agents_.size() ? agents_[last_teller_].pending.pc : Place{};
-  fault.what =
-      fmt::format("killed by signal {}", sigabbrev_np(signal) == nullptr ? "?" : sigabbrev_np(signal));
+  fault.agent = runs_ < agents_.size() ? agents_[runs_].id : AgentId{};
+  fault.pc = runs_ < agents_.size() ? agents_[runs_].pending.pc : Place{};
+  fault.what = fmt::format(
+      "killed by signal {}\nThis is the last operation that it began: no handler saw where it was",
+      sigabbrev_np(signal) == nullptr ? "?" : sigabbrev_np(signal));
   return fault;
 }
 

@@ -101,7 +101,7 @@ std::optional<std::string> ProgramMachine::read_passed(const preload::Record& st
   kind_ = static_cast<ChoiceKind>(stop.size);
   arity_ = 0;
   current_ = stop.agent;
-  went_on_ = stop.other;
+  went_on_ = runs_ = stop.other;
   return std::nullopt;
 }
 
@@ -127,7 +127,6 @@ std::optional<std::string> ProgramMachine::read_records() {
       agents_[record.agent].pending = {record.op, ObjectId{record.object}, Place{record.pc}};
       continue;
     }
-    last_teller_ = record.agent;
     if (record.what == preload::Record::What::Error) {
       ++i;
       if (!read_error(record)) return kNonsense;
@@ -179,7 +178,13 @@ std::optional<std::string> ProgramMachine::read_records() {
                                                      .aside = !orders,
                                                      .alone = 0,
                                                      .unused = 0});
-      if (next.state != 0) set_weak(access, true);
+      if (next.op != OpKind::Store) {
+        if (next.state != 0) set_weak(access, true);
+      } else if (next.text == preload::Record::kKnown) {
+        access.value = next.state;
+      } else {
+        set_unknown_value(access);
+      }
       if (!is_atomic(next.op))
         conflicts_.add(next);
       else if (watches_atomics_)

@@ -87,6 +87,19 @@ std::string describe(OpKind kind, ObjectId object, AgentId other, const Names& n
   }
 }
 
+bool destroys(const Event& event) {
+  switch (event.op) {
+    case OpKind::Unlock:
+    case OpKind::WriteUnlock:
+    case OpKind::Broadcast:
+    case OpKind::SemPost:
+    case OpKind::BarrierArrive:
+      return event.value == kDestroys;
+    default:
+      return false;
+  }
+}
+
 std::string value_text(uint64_t value, uint32_t size) {
   const int shift = size > 0 && size < 8 ? 64 - 8 * static_cast<int>(size) : 0;
   const auto number = static_cast<int64_t>(value << shift) >> shift;

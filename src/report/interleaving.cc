@@ -7,6 +7,7 @@
 #include <set>
 
 #include "report/summary.h"
+#include "trace/memory_order.h"
 
 namespace slalom {
 namespace {
@@ -57,6 +58,7 @@ class Reader {
       const TraceLog::Batch& batch = log_.batches()[entry.index];
       for (uint64_t i = 0; i < batch.count; ++i) add(log_.accesses()[batch.first + i], batch.header);
     }
+    note_lines();
     std::set<AgentId> agents;
     for (const Operation& operation : result_.operations)
       if (operation.agent) agents.insert(operation.agent);
@@ -111,17 +113,17 @@ class Reader {
     if (line.source.empty())
       operation.text = line.place.empty() ? fmt::format("{} {}", name(access.op()), object)
                                           : fmt::format("{}: {} {}", line.place, name(access.op()), object);
-    const std::string value = value_text(access.value, access.size);
+    const std::string value = knows_value(access) ? ' ' + value_text(access.value, access.size) : "";
     std::string note;
     switch (access.op()) {
       case OpKind::CompareExchange:
-        note = fmt::format("was {}, {}", value, access.wrote ? "swapped" : "not swapped");
+        note = fmt::format("was{}, {}", value, access.wrote ? "swapped" : "not swapped");
         break;
       case OpKind::ReadModifyWrite:
-        note = fmt::format("updated to {}", value);
+        note = fmt::format("updated to{}", value);
         break;
       default:
-        note = fmt::format("{} {}", writes ? "wrote" : "read", value);
+        note = fmt::format("{}{}", writes ? "wrote" : "read", value);
     }
     const bool obvious = line.objects.size() == 1 && mentions(line.source, object);
     if (!obvious && !line.source.empty()) note = fmt::format("{}: {}", object, note);
@@ -158,8 +160,9 @@ class Reader {
     }
     Operation& operation = start(event.step, event.agent, event.op, event.pc);
     const bool writes = event.op == OpKind::TryLock ? event.value != 0 : effect(event.op) == Effect::Write;
-    if (effect(event.op) != Effect::None || event.op == OpKind::Alloc)
-      operation.uses.push_back({event.object, event.op, writes, event.state});
+    const bool uses = effect(event.op) != Effect::None || event.op == OpKind::Alloc ||
+                      (event.op == OpKind::Fail && event.object.raw != 0);
+    if (uses) operation.uses.push_back({event.object, event.op, writes, event.state});
     put_words(operation, event);
   }
 
@@ -200,7 +203,35 @@ class Reader {
       default:
         break;
     }
-    operation.text = describe(event.op, event.object, event.other, names_);
+    operation.text = destroys(event) ? fmt::format("destroy {}", printable(names_.object(event.object)))
+                                     : describe(event.op, event.object, event.other, names_);
+    if (destroys(event)) operation.note.clear();
+    if (event.agent && !retires_nothing(event.op) && event.op != OpKind::GoOn)
+      described_.push_back(result_.operations.size() - 1);
+  }
+
+  // The file and line of a place: "queue.c:12 (push)". Empty for places of other kinds.
+  static std::pair<std::string, std::string> file_and_line(const std::string& place) {
+    const std::string code = place.substr(0, place.find(" ("));
+    const size_t colon = code.rfind(':');
+    if (colon == std::string::npos || code.find('.') > colon) return {};
+    return {code.substr(0, colon), code.substr(colon + 1)};
+  }
+
+  // Operations that are not shown by their source line say at least where that is.
+  void note_lines() {
+    std::set<std::string> files;
+    for (size_t i : described_)
+      if (const std::string file = file_and_line(lines_[result_.operations[i].line].place).first;
+          !file.empty())
+        files.insert(file);
+    for (size_t i : described_) {
+      Operation& operation = result_.operations[i];
+      const auto [file, number] = file_and_line(lines_[operation.line].place);
+      if (file.empty()) continue;
+      const std::string where = files.size() == 1 ? "line " + number : fmt::format("{}:{}", file, number);
+      operation.note = operation.note.empty() ? where : fmt::format("{}, {}", where, operation.note);
+    }
   }
 
   void woken(Operation& by, const Event& event) {
@@ -223,6 +254,7 @@ class Reader {
   std::map<Place, size_t> line_of_;
   std::map<std::pair<std::string, std::string>, size_t> line_by_text_;
   std::vector<Line> lines_;
+  std::vector<size_t> described_;  // operations whose text is not their source line
   std::map<AgentId, Count> counts_;
   std::optional<Event> heap_use_;  // of the heap, by the access that follows
 };
@@ -238,7 +270,7 @@ class SwitchFinder {
     const auto& operations = all_.operations;
     for (size_t i = 0; i < operations.size(); ++i) {
       for (const ObjectUse& use : operations[i].uses)
-        if (!is_memory(use.kind)) states_[use.object].push_back({i, use.state});
+        if (!is_memory(use.kind) && use.kind != OpKind::Fail) states_[use.object].push_back({i, use.state});
       if (operations[i].agent) of_agent_[operations[i].agent].push_back(i);
       for (AgentId agent : operations[i].woken) wakes_[agent].push_back(i);
     }

@@ -67,6 +67,8 @@ Interleaving read_interleaving(const TraceLog& log, const Names& names);
 std::string_view access_word(OpKind kind);
 // "lock m", "join child", without a source line.
 std::string describe(OpKind kind, ObjectId object, AgentId other, const Names& names);
+// Is this the end of its object, rather than what its kind says?
+bool destroys(const Event& event);
 // A value as people write it: small numbers in decimal, with a sign; others in hex.
 std::string value_text(uint64_t value, uint32_t size);
 // "exited", "deadlock": one line, and a row of its own where the execution was cut short.

@@ -8,6 +8,7 @@
 
 #include "report/kernel_calls.h"
 #include "report/kernel_timeline.h"
+#include "report/object_names.h"
 
 namespace slalom {
 namespace {
@@ -487,7 +488,14 @@ class Report {
 
 std::string text_report(const Finding& finding, const TraceLog& log, const Names& names,
                         const TextOptions& options) {
-  return Report(finding, log, names, options).text();
+  if (is_kernel_trace(log)) return Report(finding, log, names, options).text();
+  const ObjectNames named(log, names);
+  Finding shown = finding;
+  shown.verdict.detail = named.renamed(shown.verdict.detail);
+  for (Evidence& item : shown.verdict.evidence) item.text = named.renamed(item.text);
+  for (OrderConstraint& order : shown.constraints)
+    for (OrderPoint* point : {&order.before, &order.after}) point->text = named.renamed(point->text);
+  return Report(shown, log, named, options).text();
 }
 
 }  // namespace slalom

@@ -130,6 +130,15 @@ class Layout {
     return fit(line.substr(0, offset), width - tail, glyphs_.ellipsis) + line.substr(offset);
   }
 
+  // A long name of an agent keeps its number, which tells it from others: "a_long_nam…#2".
+  std::string shorten_name(const std::string& name, size_t width) const {
+    const size_t number = name.find_last_of("#@");
+    const size_t tail = number == std::string::npos ? 0 : name.size() - number;
+    if (display_width(name) <= width || tail == 0 || tail + 2 > width)
+      return fit(name, width, glyphs_.ellipsis);
+    return fit(name.substr(0, number), width - tail, glyphs_.ellipsis) + name.substr(number);
+  }
+
   std::vector<CellLine> wrapped_cell(const TimelineRow& row, size_t width) const {
     std::vector<CellLine> lines;
     const std::string wrapped = wrap(row.text, width, 0, 2);
@@ -216,7 +225,7 @@ class Layout {
     std::string rule = std::string(kMargin, ' ') + repeat(glyphs_.horizontal, gutter_ + 1);
     for (size_t i = 0; i < columns_.size(); ++i) {
       const size_t width = columns_[i].width;
-      const std::string shown = fit(names_[i], width - kFrame, glyphs_.ellipsis);
+      const std::string shown = shorten_name(names_[i], width - kFrame);
       header += bar() + "  " + style_.paint(Ink::Bold, style_.paint(ink(i), shown));
       if (i + 1 < columns_.size()) header += std::string(width - 3 - display_width(shown), ' ');
       rule += std::string(glyphs_.crossing) + repeat(glyphs_.horizontal, width - 1);
@@ -303,7 +312,7 @@ class Layout {
       const size_t own = index(row.agent);
       const auto lines = fit_cell(row, width, texts);
       for (size_t n = 0; n < lines.size(); ++n) {
-        const std::string name = n == 0 ? fit(names_[own], longest, glyphs_.ellipsis) : "";
+        const std::string name = n == 0 ? shorten_name(names_[own], longest) : "";
         emit(gutter(row, n == 0) + style_.paint(ink(own), pad(name, longest)) + ' ' +
              (n == 0 ? mark(row) : " ") + ' ' + paint(row, lines[n]));
       }

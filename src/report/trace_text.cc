@@ -6,8 +6,11 @@
 #include <map>
 #include <ostream>
 
+#include "report/interleaving.h"
 #include "report/kernel_trace.h"
+#include "report/object_names.h"
 #include "report/summary.h"
+#include "trace/memory_order.h"
 
 namespace slalom {
 namespace {
@@ -147,14 +150,17 @@ bool has_object(OpKind kind) {
 }  // namespace
 
 std::string trace_text(const TraceLog& log, const Names& names) {
-  NameCache cache(names);
+  const ObjectNames named(log, names);
+  NameCache cache(named);
   Table table({{"step", Table::Align::Right}, {"agent"}, {"place"}, {"operation"}, {"object"}, {"value"}});
   for (const TraceLog::Entry& entry : log.order()) {
     if (entry.what == TraceLog::Entry::What::Event) {
       const Event& event = log.events()[entry.index];
+      const std::string_view word = destroys(event) ? "destroy" : name(event.op);
       table.add({std::to_string(event.step.raw), cache.agent(event.agent),
-                 event.agent ? cache.place(event.pc) : "", std::string(name(event.op)),
-                 has_object(event.op) ? cache.object(event.object) : "", event_value(event, cache)});
+                 event.agent ? cache.place(event.pc) : "", std::string(word),
+                 has_object(event.op) ? cache.object(event.object) : "",
+                 destroys(event) ? "" : event_value(event, cache)});
       continue;
     }
     const TraceLog::Batch& batch = log.batches()[entry.index];
@@ -162,10 +168,10 @@ std::string trace_text(const TraceLog& log, const Names& names) {
       const Access& access = log.accesses()[batch.first + i];
       table.add({std::to_string(batch.header.first_step.raw + access.retired),
                  cache.agent(batch.header.agent), cache.place(access.pc()), std::string(name(access.op())),
-                 cache.object(access.address()), access_value(access)});
+                 cache.object(access.address()), knows_value(access) ? access_value(access) : "?"});
     }
   }
-  return table.text() + fmt::format("end: {}\n", outcome_text(log.outcome(), names));
+  return table.text() + fmt::format("end: {}\n", outcome_text(log.outcome(), named));
 }
 
 void print_trace(std::ostream& out, const TraceLog& log, const Names& names) {

@@ -9,6 +9,10 @@
 
 namespace slalom {
 
+// Event::value of an Unlock, WriteUnlock, Broadcast, SemPost or BarrierArrive that destroys its object: it
+// orders the same operations as these.
+inline constexpr int64_t kDestroys = -1;
+
 struct Event {
   Step step;
   AgentId agent;
