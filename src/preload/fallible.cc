@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "preload/errors.h"
+#include "preload/file_identity.h"
 #include "preload/raw.h"
 
 using namespace slalom::preload;
@@ -33,18 +34,26 @@ static constexpr Subject kUnnamedChange{nullptr, 0, true};
   }
 #define CALL(name, parameters, subject, ...) ALIAS(int, name, name, parameters, subject, -1, __VA_ARGS__)
 
+// Fills a struct stat, or a struct stat64, which is the same one.
+#define STAT(name, id, parameters, subject, ...)                                    \
+  SLALOM_EXPORT int name parameters {                                               \
+    return with_stable_identity(SLALOM_PASS_ON(name, id, subject, -1, __VA_ARGS__), \
+                                reinterpret_cast<struct stat*>(to));                \
+  }
+static_assert(sizeof(struct stat) == sizeof(struct stat64));
+
 // Files by their names.
 CALL(access, (const char* path, int mode) noexcept, found_at(path), path, mode)
 CALL(faccessat, (int at, const char* path, int mode, int flags) noexcept, found_at(path), at, path, mode,
      flags)
-CALL(stat, (const char* path, struct stat* to) noexcept, found_at(path), path, to)
-CALL(lstat, (const char* path, struct stat* to) noexcept, found_at(path), path, to)
-CALL(fstatat, (int at, const char* path, struct stat* to, int flags) noexcept, found_at(path), at, path, to,
-     flags)
-ALIAS(int, stat64, stat, (const char* path, struct stat64* to) noexcept, found_at(path), -1, path, to)
-ALIAS(int, lstat64, lstat, (const char* path, struct stat64* to) noexcept, found_at(path), -1, path, to)
-ALIAS(int, fstatat64, fstatat, (int at, const char* path, struct stat64* to, int flags) noexcept,
-      found_at(path), -1, at, path, to, flags)
+STAT(stat, stat, (const char* path, struct stat* to) noexcept, found_at(path), path, to)
+STAT(lstat, lstat, (const char* path, struct stat* to) noexcept, found_at(path), path, to)
+STAT(fstatat, fstatat, (int at, const char* path, struct stat* to, int flags) noexcept, found_at(path), at,
+     path, to, flags)
+STAT(stat64, stat, (const char* path, struct stat64* to) noexcept, found_at(path), path, to)
+STAT(lstat64, lstat, (const char* path, struct stat64* to) noexcept, found_at(path), path, to)
+STAT(fstatat64, fstatat, (int at, const char* path, struct stat64* to, int flags) noexcept, found_at(path),
+     at, path, to, flags)
 CALL(statx, (int at, const char* path, int flags, unsigned mask, struct statx* to) noexcept, found_at(path),
      at, path, flags, mask, to)
 CALL(statfs, (const char* path, struct statfs* to) noexcept, found_at(path), path, to)
@@ -96,16 +105,10 @@ CALL(utimensat, (int at, const char* path, const timespec* times, int flags) noe
 CALL(shm_open, (const char* path, int flags, mode_t mode), changed_at(path, (flags & O_CREAT) != 0), path,
      flags, mode)
 CALL(shm_unlink, (const char* path), changed_at(path), path)
-// These overwrite the name that they were given.
-CALL(mkstemp, (char* path), kUnnamedChange, path)
-ALIAS(int, mkstemp64, mkstemp, (char* path), kUnnamedChange, -1, path)
-CALL(mkostemp, (char* path, int flags), kUnnamedChange, path, flags)
-ALIAS(int, mkostemp64, mkostemp, (char* path, int flags), kUnnamedChange, -1, path, flags)
-ALIAS(char*, mkdtemp, mkdtemp, (char* path) noexcept, kUnnamedChange, nullptr, path)
 
 // What is open.
-CALL(fstat, (int file, struct stat* to) noexcept, {}, file, to)
-ALIAS(int, fstat64, fstat, (int file, struct stat64* to) noexcept, {}, -1, file, to)
+STAT(fstat, fstat, (int file, struct stat* to) noexcept, {}, file, to)
+STAT(fstat64, fstat, (int file, struct stat64* to) noexcept, {}, file, to)
 CALL(fstatvfs, (int file, struct statvfs* to) noexcept, {}, file, to)
 CALL(fchdir, (int file) noexcept, kUnnamedChange, file)
 CALL(fchmod, (int file, mode_t mode) noexcept, {}, file, mode)

@@ -221,9 +221,10 @@ struct Channel {
     Last,  // an agent that is the only one left is not asked
     Only,  // nor one that is the only one that can run
   } skip;
-  uint32_t spurious;     // how often each agent may wake from a condition variable by itself
-  uint64_t files_since;  // files changed later, by the host's clock in nanoseconds, are of this target's making
-  uint64_t max_steps;    // of set-up; then of the whole execution: the target adds the next one
+  uint32_t spurious;  // how often each agent may wake from a condition variable by itself
+  uint64_t
+      files_since;     // files changed later, by the host's clock in nanoseconds, are of this target's making
+  uint64_t max_steps;  // of set-up; then of the whole execution: the target adds the next one
   uint64_t max_after_set_up;
   uint64_t stop_at;           // the running agent's count of operations at which it must stop
   uint32_t value;             // the answer to a Data choice

@@ -13,6 +13,7 @@
 
 #include "preload/accesses.h"
 #include "preload/errors.h"
+#include "preload/file_identity.h"
 #include "preload/kernel_waits.h"
 #include "preload/raw.h"
 #include "preload/runtime.h"
@@ -72,6 +73,7 @@ using namespace slalom::preload;
     va_end(list);                                                                 \
     if (runtime().controls() && is_fifo(AT_FDCWD, path))                          \
       return open_fifo(AT_FDCWD, path, flags, SLALOM_PLACE());                    \
+    note_path(path);                                                              \
     if ((flags & O_ACCMODE) != O_RDONLY) runtime().begin_executions_here();       \
     const Subject file = changed_at(path, (flags & O_CREAT) != 0);                \
     return opened(SLALOM_PASS_ON(name, open, file, -1, path, flags, mode), path); \
@@ -87,6 +89,7 @@ OPEN(open64)
     va_end(list);                                                                           \
     if (runtime().controls() && is_fifo(folder, path))                                      \
       return open_fifo(folder, path, flags, SLALOM_PLACE());                                \
+    note_path(path);                                                                        \
     if ((flags & O_ACCMODE) != O_RDONLY) runtime().begin_executions_here();                 \
     const Subject file = changed_at(path, (flags & O_CREAT) != 0);                          \
     return opened(SLALOM_PASS_ON(name, openat, file, -1, folder, path, flags, mode), path); \
@@ -97,12 +100,14 @@ OPEN_AT(openat64)
 SLALOM_EXPORT FILE* fopen(const char* path, const char* mode) {
   if (runtime().controls() && names_random_device(path)) return open_stream();
   if (runtime().controls() && is_fifo(AT_FDCWD, path)) return open_fifo_stream(path, mode, SLALOM_PLACE());
+  note_path(path);
   if (strchr(mode, '+') != nullptr) runtime().begin_executions_here();
   return SLALOM_PASS_ON(fopen, fopen, changed_at(path, mode[0] != 'r'), nullptr, path, mode);
 }
 SLALOM_EXPORT FILE* fopen64(const char* path, const char* mode) {
   if (runtime().controls() && names_random_device(path)) return open_stream();
   if (runtime().controls() && is_fifo(AT_FDCWD, path)) return open_fifo_stream(path, mode, SLALOM_PLACE());
+  note_path(path);
   if (strchr(mode, '+') != nullptr) runtime().begin_executions_here();
   return SLALOM_PASS_ON(fopen64, fopen, changed_at(path, mode[0] != 'r'), nullptr, path, mode);
 }

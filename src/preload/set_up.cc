@@ -163,7 +163,7 @@ void note_first_descriptors() {
 void Runtime::fork_after_set_up() {
   forks_after_set_up_ = false;
   read_stores(channel_->record_count, false);  // not for those who have other records
-  on_ = false;  // the functions of libc that are called here are interposed
+  on_ = false;                                 // the functions of libc that are called here are interposed
   char why[kMostPath] = "";
   if (!visit_descriptors([&](int descriptor) { return keep(descriptor, why); }) || shares_memory(why)) {
     snprintf(channel_->message, sizeof channel_->message, "%s", why);

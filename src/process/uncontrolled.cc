@@ -58,6 +58,10 @@ UncontrolledAct act_of(Uncontrolled what) {
       return {
           "a thread is joined that was started before main(): executions do not have it, and pthread_join() "
           "gave ESRCH"};
+    case Uncontrolled::Proc:
+      return {
+          "the program reads files of /proc that say how the system and its processes fare (status, stat, "
+          "meminfo, ...): what is in them is not controlled"};
     case Uncontrolled::Signal:
       return {"signals come from outside of the program: when they do is not controlled"};
   }

@@ -22,6 +22,7 @@
 #include "process/asleep.h"
 #include "process/descriptor.h"
 #include "process/exec_stop.h"
+#include "process/own_mount.h"
 #include "process/surroundings.h"
 
 namespace slalom {
@@ -56,16 +57,21 @@ struct Launch {
   int channel, errors, output, input, trouble;
   int core;
   pid_t parent;
-  const char* folder;  // null: stay
+  const OwnMount* folder;  // nullptr: stay
 };
 
 [[noreturn]] void become(const Launch& launch, const char* path) {
   setpgid(0, 0);  // Ctrl-C is for slalom
+  // The copy takes the place of the original, so that what the program sees does not depend on the copy's
+  // name.
+  const bool in_place = launch.folder != nullptr && launch.folder->show();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() == launch.parent) {
     personality(static_cast<unsigned long>(personality(0xffffffff)) | ADDR_NO_RANDOMIZE);
     tie_to(launch.core);
-    if (launch.folder != nullptr && chdir(launch.folder) != 0) _exit(126);
+    if (launch.folder != nullptr &&
+        chdir((in_place ? launch.folder->at : launch.folder->folder).c_str()) != 0)
+      _exit(126);
     dup2(launch.input, STDIN_FILENO);
     dup2(launch.output, STDOUT_FILENO);
     dup2(launch.errors, STDERR_FILENO);
@@ -170,6 +176,8 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   if (access(options.library.c_str(), R_OK) != 0)
     return error("{} is missing: it belongs beside the slalom command; build or install slalom again",
                  options.library);
+  timespec now;  // by the clock that file systems use
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
   if (!program.scratch.empty()) {
     TRY_ASSIGN(Scratch scratch, Scratch::make(program.scratch));
     scratch_.emplace(std::move(scratch));
@@ -192,6 +200,8 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   if (mapped == MAP_FAILED) return error("there is no memory for the program: {}", std::strerror(errno));
   channel_ = static_cast<Channel*>(mapped);
   channel_->version = preload::kVersion;
+  channel_->files_since =
+      static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 
   std::vector<std::string> arguments = program.arguments, environment = inherited_environment();
   add_settings(environment);
@@ -199,6 +209,8 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   environment.push_back("LD_BIND_NOW=1");  // once, rather than in every execution
   environment.push_back(fmt::format("{}=1", preload::kVariable));
   pad(program.path, arguments, environment);
+  OwnMount folder;
+  if (scratch_) folder = OwnMount::of(scratch_->folder(), std::filesystem::absolute(program.scratch));
   const Launch launch{pointers(arguments),
                       pointers(environment),
                       memory.get(),
@@ -208,7 +220,7 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
                       trouble_write.get(),
                       core_,
                       getpid(),
-                      scratch_ ? scratch_->folder().c_str() : nullptr};
+                      scratch_ ? &folder : nullptr};
   process_ = fork();
   if (process_ < 0) return error("the program cannot be started: {}", std::strerror(errno));
   if (process_ == 0) become(launch, program.path.c_str());
