@@ -143,7 +143,10 @@ void RaceDetector::forget(ObjectId object, uint64_t size) {
   };
   const uint64_t first = object.raw >> 3;
   const uint64_t count = ((object.raw & 7) + size + 7) >> 3;
-  if (count > state_.cells.size()) {
+  if (state_.cells.empty()) return;
+  // The table may be much larger than what is in it.
+  constexpr uint64_t kManyCells = 1 << 16;
+  if (count > kManyCells && count > state_.cells.size()) {
     state_.cells.for_each([&](uint64_t cell, uint32_t& head) {
       if (cell - first < count) drop(head);
     });
