@@ -154,7 +154,7 @@ void Runtime::end_last() {
 void Runtime::leave() {}
 // A check begins with a body that is to start threads: there is no set-up.
 void Runtime::leave_set_up() {}
-void Runtime::fork_after_set_up() {}
+void Runtime::begin_executions() {}
 void Runtime::end_signals() {}
 
 bool Runtime::wait_outside(bool) {

@@ -196,7 +196,7 @@ void Runtime::serve() {
   tell_parent(Phase::Ready);
   fork_executions(adopts);
   set_self(begin_execution(pthread_self()));
-  in_set_up_ = true;
+  in_set_up_ = begins_later_ = true;
   raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, 0, reinterpret_cast<long>(&me().blocked), sizeof me().blocked);
   if (!forks_after_set_up_) stop(ChoiceKind::Start, 0);
   begin_first();

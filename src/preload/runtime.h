@@ -215,8 +215,8 @@ class Runtime {
   // Call before anything that executions forked later would share, or would not have: they begin here, unless
   // they have begun already.
   void begin_executions_here() {
-    if (forks_after_set_up_) [[unlikely]]
-      fork_after_set_up();
+    if (begins_later_) [[unlikely]]
+      begin_executions();
   }
   void leave();  // in a process that the target has forked: no more control
   void find_allocator();
@@ -270,7 +270,8 @@ class Runtime {
   [[gnu::noinline, gnu::cold]] void note_yield();
   bool is_place(uint64_t pc) const;
   [[gnu::noinline, gnu::cold]] void leave_set_up();
-  [[gnu::noinline, gnu::cold]] void fork_after_set_up();
+  [[gnu::noinline, gnu::cold]] void begin_executions();
+  [[gnu::noinline]] void fork_after_set_up();
   void fork_executions(bool adopts);  // returns in each
   void tell_parent(Phase phase);
   uint64_t& known_outside(uint64_t pc) const {
@@ -350,7 +351,8 @@ class Runtime {
   Channel* channel_ = nullptr;
   bool on_ = false;
   bool in_set_up_ = false;
-  bool forks_after_set_up_ = false;  // this process will fork the executions
+  bool begins_later_ = false;        // where the executions begin has not come yet
+  bool forks_after_set_up_ = false;  // this process will fork them there
   bool accesses_seen_ = false;
   bool has_handlers_ = false;   // the program has, or had, a signal's handler
   bool forks_ = false;          // it may fork: its code calls a function that does

@@ -186,9 +186,21 @@ void Runtime::fork_after_set_up() {
   here.pc = pc;
 }
 
+// The stack is the same afterwards, whether this process forks or is one of those that begin at main().
+void Runtime::begin_executions() {
+  begins_later_ = false;
+  if (forks_after_set_up_) {
+    // What is left on the stack lies where the program does not look.
+    constexpr size_t kOutOfTheWay = 256 << 10;
+    const void* room = __builtin_alloca(kOutOfTheWay);
+    asm volatile("" ::"r"(room));
+    fork_after_set_up();
+  }
+  clear_stack();
+}
+
 void Runtime::leave_set_up() {
   begin_executions_here();
-  clear_stack();  // what made the executions left there
   in_set_up_ = false;
   channel_->set_up_steps = channel_->steps;
   channel_->max_steps = channel_->steps + channel_->max_after_set_up;

@@ -38,7 +38,9 @@ uint64_t ProgramMachine::set_up_steps() const {
 void ProgramMachine::note_end(const Outcome& outcome) {
   if (options_.remarks == nullptr || std::holds_alternative<ToolError>(outcome)) return;
   ++options_.remarks->executions;
-  options_.remarks->alone += agents_.size() <= 1;
+  constexpr auto kOthers = static_cast<uint32_t>(preload::Uncontrolled::Fork) |
+                           static_cast<uint32_t>(preload::Uncontrolled::Program);
+  options_.remarks->alone += agents_.size() <= 1 && (zygote_->channel().uncontrolled & kOthers) == 0;
 }
 
 void ProgramMachine::run_set_up() {
