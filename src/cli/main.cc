@@ -68,8 +68,7 @@ int help(const CLI::App& app, const std::string& verb) {
 int out_of_memory() {
   constexpr std::string_view kText =
       "slalom: out of memory: raise the limit (ulimit -v), or use less of it: fewer --workers, a smaller "
-      "--max-steps, "
-      "a guest with less memory\n";
+      "--max-steps, a guest with less memory\n";
   if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) return static_cast<int>(slalom::Exit::Usage);
   return static_cast<int>(slalom::Exit::Usage);
 }
