@@ -3,7 +3,7 @@
 import struct
 import unittest
 
-from support import Case
+from support import ROOT, Case
 
 LOAD = 0x100000
 # The stop a kernel makes for itself, as 32-bit code.
@@ -78,6 +78,15 @@ class End(Case):
             told = self.json(0, "boot", "--kernel", self.kernel(code))
             self.assertEqual(told["stop"], stop)
             self.assertNotIn("faults", told)
+
+
+class MachineVersion(Case):
+    def test_a_capsule_of_an_older_machine_is_refused_with_the_reason(self):
+        # Made with version 1: turns of 20,000 instructions. It is refused before its kernel is looked for.
+        trust = ["--trust"] if "--trust" in self.expect(0, "replay", "--help").stdout else []
+        done = self.expect(2, "replay", ROOT / "tests/golden/formats/machine-v1-capsule.slalom", *trust)
+        self.assertIn("made with version 1 of slalom's virtual machine, and this is version ", done.stderr)
+        self.assertIn("explore /test/x.toml again", done.stderr)
 
 
 if __name__ == "__main__":
