@@ -90,7 +90,7 @@ class KernelMachine final : public Machine,
   // A whole run without control: CPUs take turns as the machine does by itself, interrupts come when they do.
   // The given CPU is first, for so many instructions of its turn.
   struct FreeRun {
-    static constexpr uint32_t kTurn = 20'000;  // a whole one
+    static constexpr uint32_t kTurn = 20'000;  // one of the usual length
     unsigned first = 0;
     uint32_t instructions = 1;
   };

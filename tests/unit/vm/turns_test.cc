@@ -59,7 +59,7 @@ double share_of_second(Pc& pc) {
 }
 
 TEST(Turns, AreOfManyLengths) {
-  const auto pc = make_tiny(kWalker, 1);
+  const auto pc = make_tiny(TinyCode().increment().add({0xeb, 0xf3}).bytes, 1);
   std::set<uint32_t> lengths;
   uint64_t sum = 0;
   constexpr unsigned kTurns = 200;
