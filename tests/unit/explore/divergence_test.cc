@@ -95,6 +95,28 @@ TEST(Divergence, ATargetThatNeverRepeatsItselfIsNeitherBelievedNorLoopedOn) {
   }
 }
 
+// What follows the place where an execution went another way is not what was to be explored: a depth-first
+// search must not look for branches there.
+TEST(Divergence, WhereItLeadsNothingIsSearched) {
+  Dfs dfs({.bound = DfsOptions::Bound::None});
+  const Task first = *dfs.begin();
+  Execution execution;
+  const AgentId a = AgentId::initial(0), b = AgentId::initial(1);
+  execution.outcome = Exited{};
+  for (int i = 0; i < 3; ++i) {
+    ChoiceRecord record;
+    record.kind = ChoiceKind::Running;
+    record.current = record.taken.agent = a;
+    record.first_option = static_cast<uint32_t>(execution.options.size());
+    execution.options.push_back({a, {}});
+    execution.options.push_back({b, {}});
+    execution.choices.push_back(record);
+  }
+  execution.divergence.emplace();
+  dfs.end(first, execution);
+  EXPECT_FALSE(dfs.begin().has_value());
+}
+
 TEST(Divergence, ASecondAttemptOftenHelps) {
   Dfs dfs;
   ExploreResult result;

@@ -169,6 +169,17 @@ TEST(SamplingPortfolio, AnExhaustiveArmEndsTheSearch) {
   EXPECT_EQ(portfolio.executions_of(dfs), all);
 }
 
+// They have no class of their own, and count neither as new for their arm nor in what is said in the end.
+TEST(SamplingPortfolio, ExecutionsThatWereCutOffAreNoInterleavings) {
+  const Program program =
+      build(ToyBuilder().shared("x", {.atomic = true}).thread("a", "while x == 0 { yield }", {.copies = 2}));
+  Portfolio portfolio(sampling_arms(1));
+  const ExploreResult result = explore(portfolio, program, 50);
+  ASSERT_EQ(result.truncated, 50u);
+  EXPECT_TRUE(result.coverage.statement.starts_with("portfolio: 0 different interleavings in 50 executions"))
+      << result.coverage.statement;
+}
+
 TEST(SamplingPortfolio, ABoundedArmCoversItsBoundAndTheOthersGoOn) {
   const Program program = build(ToyBuilder().shared("x").thread("a", "x = x + 1", {.copies = 2}));
   Arms arms;

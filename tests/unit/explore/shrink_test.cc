@@ -360,6 +360,22 @@ TEST(Shrink, ConstraintsAreNotAboutValues) {
   EXPECT_TRUE(shrunk.constraints.empty()) << "no order matters to it";
 }
 
+// The second load can only come before the store if the first one does, too: that order is the one to name.
+TEST(Shrink, AnOrderThatCannotBeTurnedRoundAloneIsNotNamed) {
+  ToyBuilder b;
+  b.shared("x").thread("writer", "x = 1").thread("reader", "r = x\ns = x\nassert r + s != 2");
+  const Program program = built(b);
+  Dfs dfs;
+  const std::vector<Found> found = explore(toy_workers(program), dfs, {}).result.found;
+  const auto failure = std::find_if(found.begin(), found.end(),
+                                    [](const Found& one) { return one.verdict.kind == BugKind::Assertion; });
+  ASSERT_NE(failure, found.end());
+  const Shrunk shrunk = shrink(program, failure->schedule, failure->verdict.title);
+  ASSERT_EQ(shrunk.constraints.size(), 1u);
+  EXPECT_EQ(shrunk.constraints[0].before.op.kind, OpKind::Store);
+  EXPECT_EQ(shrunk.constraints[0].after.ops, 0u) << "the first load";
+}
+
 TEST(Shrink, ALostUpdateNeedsTwoOrders) {
   ToyBuilder b;
   b.shared("x").thread("worker", "x = x + 1", {.copies = 2}).final_check("x == 2", "an update was lost");

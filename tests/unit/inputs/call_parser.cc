@@ -239,6 +239,29 @@ TEST(CallImage, DamagedOnesAreRefused) {
     EXPECT_FALSE(decode_image(std::span(image).first(size)).ok()) << size;
 }
 
+// What each field may be at most, and one more than that.
+TEST(CallImage, FieldsThatLeadOutOfTheProgramAreRefused) {
+  constexpr size_t kHeader = 32, kStep = 8 + 16 * 6, kOperands = 8, kValue = 8;
+  const CallProgram program = parsed("fd = getpid()\nread(fd, &b(16), load(u32, b))\n");
+  const std::vector<uint8_t> image = encode_image(program);
+  const auto decodes = [&](size_t step, size_t field, uint16_t value) {
+    std::vector<uint8_t> changed = image;
+    changed[kHeader + step * kStep + field] = static_cast<uint8_t>(value);
+    changed[kHeader + step * kStep + field + 1] = static_cast<uint8_t>(value >> 8);
+    return decode_image(changed).ok();
+  };
+  ASSERT_EQ(program.data.size(), 16u);
+  const auto operand = [](size_t number) { return kOperands + 16 * number + kValue; };
+  EXPECT_TRUE(decodes(1, operand(0), 0));  // the result of the first call
+  EXPECT_FALSE(decodes(1, operand(0), 1));
+  EXPECT_TRUE(decodes(1, operand(2), 12));  // four bytes of sixteen
+  EXPECT_FALSE(decodes(1, operand(2), 13));
+  EXPECT_TRUE(decodes(0, 4, kMaxSystemCall));
+  EXPECT_FALSE(decodes(0, 4, kMaxSystemCall + 1));
+  EXPECT_FALSE(decodes(0, operand(0), 1));  // of an argument that the call does not have
+  EXPECT_FALSE(decodes(1, operand(5), 1));
+}
+
 TEST(CallImage, ResultsAreTakenApart) {
   const CallProgram program = parsed("getpid()\nread(0, &b(16), 16)\n");
   std::vector<uint8_t> bytes(16 + 16);

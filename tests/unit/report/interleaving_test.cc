@@ -49,6 +49,17 @@ TEST(Interleaving, AnOperationOfSeveralAccessesCountsOnce) {
   EXPECT_EQ(all.find(s.agent("a"), 2), nullptr);
 }
 
+TEST(Interleaving, AnExchangeThatFailsOnlyReads) {
+  Scene s;
+  s.access(OpKind::CompareExchange, "a", 1, "x", 5, true)
+      .access(OpKind::CompareExchange, "b", 1, "x", 6, false);
+  s.end(Exited{});
+  const Interleaving all = read_interleaving(s.log, s.names);
+  ASSERT_EQ(all.operations.size(), 2u);
+  EXPECT_TRUE(all.operations[0].uses.at(0).writes);
+  EXPECT_FALSE(all.operations[1].uses.at(0).writes);
+}
+
 TEST(Leaving, AFreeLockIsAPreemptionAndAHeldOneIsNot) {
   Scene free;
   free.load("a", 1, "x", 0).load("b", 1, "x", 0).event(OpKind::Lock, "a", 2, "m");

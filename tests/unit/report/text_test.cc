@@ -45,6 +45,18 @@ TEST(TextReport, KeepsToTheWidth) {
     }
 }
 
+// "Every time" is said of all replays, and of no fewer.
+TEST(TextReport, OneReplayThatDiffersIsSaid) {
+  Scene scene = scenes().begin()->second();
+  for (uint32_t same = 0; same <= 10; ++same) {
+    scene.finding.replays_tried = 10;
+    scene.finding.replays_same = same;
+    const std::string text = report(scene);
+    EXPECT_EQ(text.find("every time") != std::string::npos, same == 10) << same;
+    EXPECT_NE(text.find(fmt::format("{}/10", same)), std::string::npos) << text;
+  }
+}
+
 TEST(TextReport, ColourChangesNothingElse) {
   for (const auto& [name, make] : scenes())
     for (size_t width : {60, 80, 120}) {

@@ -43,6 +43,14 @@ INSTANTIATE_TEST_SUITE_P(All, KallsymsLayouts,
                                          KallsymsLayout::New, KallsymsLayout::NewFromBase,
                                          KallsymsLayout::NewFromSelf));
 
+// Offsets that do not rise are read in a wrong way: whatever they gave would be wrong names.
+TEST_P(KallsymsLayouts, AddressesThatFallAreRefused) {
+  std::vector<Symbol> symbols = some_kernel_symbols(1000, false);
+  ASSERT_TRUE(read_kallsyms(KallsymsImage(symbols, GetParam()).bytes, KallsymsImage::kAddress).ok());
+  std::swap(symbols[200].address, symbols[800].address);
+  EXPECT_FALSE(read_kallsyms(KallsymsImage(symbols, GetParam()).bytes, KallsymsImage::kAddress).ok());
+}
+
 TEST(Kallsyms, SaysWhenThereAreNone) {
   const Result<SymbolTable> found = read_kallsyms(std::vector<uint8_t>(100'000), 0);
   ASSERT_FALSE(found.ok());

@@ -61,6 +61,19 @@ TEST(Orc, AllFormsMeanTheSame) {
   }
 }
 
+// A row of a kind that says nothing gives no rule, whatever else is in it.
+TEST(Orc, ARowOfNoKindHasNoRule) {
+  for (const unsigned kind : {0u, 1u, 5u}) {
+    Tables tables;
+    for (int i = 0; i < 3; ++i) tables.held.add(kOrcText + i, 8, 0, OrcForm::bits(5, 0, 2));
+    tables.held.add(kOrcText + 10, 16, -16, OrcForm::bits(5, 1, kind));
+    const std::vector<Row> rows = tables.rows(true);
+    ASSERT_EQ(rows.size(), 4u);
+    EXPECT_TRUE(rows[3].same_rule({.address = kOrcText + 10})) << kind;
+    EXPECT_FALSE(rows[2].same_rule(rows[3]));
+  }
+}
+
 TEST(Orc, TablesThatCannotBeAreNone) {
   Tables tables;
   tables.held.add(kOrcText, 8, 0, OrcForm::bits(5, 0, 0));

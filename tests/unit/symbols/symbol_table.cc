@@ -37,6 +37,22 @@ TEST(SymbolTable, AddressesAreDescribedByWhatCoversThem) {
   EXPECT_EQ(SymbolTable().describe(0x10), "0x10");
 }
 
+// The next symbol of the same module ends one without a size, and no other module's.
+TEST(SymbolTable, ModulesDoNotEndEachOthersSymbols) {
+  const SymbolTable table({
+      {.address = 0xa000, .name = "first", .module = "ext4"},
+      {.address = 0xa020, .name = "between", .module = "xfs"},
+      {.address = 0xa040, .size = 0x10, .name = "second", .module = "ext4"},
+      {.address = 0xf000, .name = "high"},
+      {.address = 0xf100, .name = "higher"},
+  });
+  EXPECT_EQ(table.describe(0xa01f), "ext4:first+0x1f");
+  EXPECT_EQ(table.describe(0xa03f),
+            "ext4:first+0x3f");                 // xfs:between has no size, and is the last of its own
+  EXPECT_EQ(table.describe(0xa050), "0xa050");  // behind both
+  EXPECT_EQ(table.describe(0xf0ff), "high+0xff");
+}
+
 TEST(SymbolTable, NamesMayBeSharedAndQualified) {
   const SymbolTable table = small_table();
   ASSERT_EQ(table.named("twice").size(), 2u);

@@ -115,7 +115,7 @@ TEST(TraceFile, SavedIsLoaded) {
 
 // Well-formed numbers that no execution can contain.
 TEST(TraceFile, ImpossibleAccessesAreRefused) {
-  const auto decodes = [](uint8_t head, int64_t retired) {
+  const auto decodes = [](uint8_t head, int64_t retired, std::vector<uint8_t> more = {}) {
     ByteWriter out;
     encode(out, Outcome(Exited{}));
     out.u64(1);  // entries
@@ -125,6 +125,7 @@ TEST(TraceFile, ImpossibleAccessesAreRefused) {
     out.i64(0);
     out.u64(1);  // accesses
     out.u8(head);
+    for (const uint8_t byte : more) out.u8(byte);
     out.i64(retired);
     for (int i = 0; i < 4; ++i) out.i64(0);
     ByteReader in(out.bytes());
@@ -137,6 +138,9 @@ TEST(TraceFile, ImpossibleAccessesAreRefused) {
   EXPECT_FALSE(decodes(6, 0));       // no such operation
   EXPECT_FALSE(decodes(0, 65'536));  // beyond the batch
   EXPECT_FALSE(decodes(0, -1));
+  const auto last = static_cast<uint8_t>(kOpKinds - 1);
+  EXPECT_TRUE(decodes(7, 0, {last, 8}));  // the long form: the operation, then the size
+  EXPECT_FALSE(decodes(7, 0, {static_cast<uint8_t>(last + 1), 8}));
 }
 
 TEST(TraceFile, Version1) {
