@@ -31,6 +31,19 @@ TEST(CheckHeap, UseAfterFreeInEveryOrder) {
   EXPECT_EQ(result.findings.front().kind, "use-after-free") << result.report;
 }
 
+TEST(CheckHeap, EachByteOfAFreedBlockIsFreed) {
+  for (const size_t size : {1u, 16u, 17u, 40u, 48u}) {
+    const CheckResult result = check(options("random", 2), [size] {
+      char* const block = static_cast<char*>(std::malloc(size));
+      volatile char* volatile last = block + size - 1;
+      std::free(block);
+      *last = 1;
+    });
+    ASSERT_FALSE(result.findings.empty()) << size << result.report;
+    EXPECT_EQ(result.findings.front().kind, "use-after-free") << size << result.report;
+  }
+}
+
 TEST(CheckHeap, DoubleFreeInEveryOrder) {
   const CheckResult result = check(options("random", 20), [] {
     void* volatile block = std::malloc(40);

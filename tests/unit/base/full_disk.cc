@@ -1,37 +1,15 @@
 // Files that do not fit: a limit of the process takes the place of a disk that is full.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <string>
 
 #include "base/file.h"
+#include "unit/base/file_size_limit.h"
 #include "unit/base/temporary_directory.h"
 
 namespace slalom {
 namespace {
-
-// While it lives, a file of this process has at most so many bytes: a write() that passes the limit writes
-// what fits, and the next one fails with EFBIG.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : signal_(::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, signal_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  sighandler_t signal_;
-  rlimit before_ = {};
-};
 
 TEST(FullDisk, AFileThatFitsInPartIsAnErrorAndLeavesTheOldOne) {
   const TemporaryDirectory directory;
