@@ -72,9 +72,9 @@ class Saving {
  public:
   explicit Saving(std::filesystem::path path) : path_(std::move(path)) {}
   bool is_due() const { return Clock::now() >= next_; }
-  void save(const Job& job, const Explorer& explorer) {
+  void save(const Job& job, const Explorer& explorer, const std::vector<UncontrolledAct>& uncontrolled) {
     const auto begun = Clock::now();
-    const Result<void> done = save_search(path_, job, explorer);
+    const Result<void> done = save_search(path_, job, explorer, uncontrolled);
     trouble_ = done.ok() ? std::nullopt : std::optional(done.error());
     const auto now = Clock::now();
     next_ = now + std::max<Clock::duration>(std::chrono::seconds(1), kShare * (now - begun));
