@@ -189,6 +189,9 @@ class Claimant {
 
   void switches() {
     using Where = ChoicePolicy::Where;
+    // Without any preemption it does not matter where one could come.
+    const Coverage& coverage = explored_.coverage;
+    if (coverage.exhausted && coverage.bound == "preemptions" && coverage.completed == 0) return;
     const bool follows = facts_.adapts || facts_.restarts;
     switch (facts_.policy.where) {
       case Where::Everywhere:
@@ -290,111 +293,6 @@ std::string why_no_end(const ClaimFacts& facts) {
 }
 
 }  // namespace
-
-std::string_view name(Caveat::Kind kind) {
-  switch (kind) {
-    case Kind::ScheduleLimit:
-      return "schedule-limit";
-    case Kind::TimeLimit:
-      return "time-limit";
-    case Kind::Interrupted:
-      return "interrupted";
-    case Kind::FirstFailure:
-      return "first-failure";
-    case Kind::Sampled:
-      return "sampled";
-    case Kind::StepLimit:
-      return "step-limit";
-    case Kind::NotesLimit:
-      return "notes-limit";
-    case Kind::CheckLimit:
-      return "check-limit";
-    case Kind::Unfinished:
-      return "unfinished";
-    case Kind::WaitsGuessed:
-      return "waits-guessed";
-    case Kind::NotRepeated:
-      return "not-repeated";
-    case Kind::Failed:
-      return "failed";
-    case Kind::BehindFailures:
-      return "behind-failures";
-    case Kind::Bound:
-      return "bound";
-    case Kind::Fairness:
-      return "fairness";
-    case Kind::BlockedOnly:
-      return "blocked-only";
-    case Kind::LearnedPlaces:
-      return "learned-places";
-    case Kind::LateRaces:
-      return "late-races";
-    case Kind::LateAtomics:
-      return "late-atomics";
-    case Kind::RacesIgnored:
-      return "races-ignored";
-    case Kind::TooManyPlaces:
-      return "too-many-places";
-    case Kind::Scope:
-      return "scope";
-    case Kind::Contexts:
-      return "contexts";
-    case Kind::IdleTimeouts:
-      return "idle-timeouts";
-    case Kind::AccessesNotSeen:
-      return "accesses-not-seen";
-    case Kind::AccessesPartlySeen:
-      return "accesses-partly-seen";
-    case Kind::LibrariesNotSeen:
-      return "libraries-not-seen";
-    case Kind::Uncontrolled:
-      return "uncontrolled";
-    case Kind::UnpinnedThreads:
-      return "unpinned-threads";
-    case Kind::SerialOrders:
-      return "serial-orders";
-  }
-  return "";
-}
-
-Caveat::Weight weight_of(Caveat::Kind kind) {
-  switch (kind) {
-    case Kind::ScheduleLimit:
-    case Kind::TimeLimit:
-    case Kind::Interrupted:
-    case Kind::FirstFailure:
-    case Kind::Sampled:
-    case Kind::StepLimit:
-    case Kind::NotesLimit:
-    case Kind::CheckLimit:
-    case Kind::Unfinished:
-    case Kind::NotRepeated:
-    case Kind::Failed:
-    case Kind::BehindFailures:
-    case Kind::BlockedOnly:
-    case Kind::LearnedPlaces:
-    case Kind::LateRaces:
-    case Kind::LateAtomics:
-    case Kind::RacesIgnored:
-    case Kind::TooManyPlaces:
-    case Kind::AccessesNotSeen:
-    case Kind::AccessesPartlySeen:
-    case Kind::Uncontrolled:
-      return Weight::Refutes;
-    case Kind::WaitsGuessed:
-    case Kind::Bound:
-    case Kind::Fairness:
-    case Kind::Scope:
-    case Kind::Contexts:
-    case Kind::IdleTimeouts:
-    case Kind::LibrariesNotSeen:
-    case Kind::UnpinnedThreads:
-      return Weight::Qualifies;
-    case Kind::SerialOrders:
-      return Weight::Remarks;
-  }
-  return Weight::Refutes;
-}
 
 Claim make_claim(const ClaimFacts& facts) {
   const Coverage& coverage = facts.explored.coverage;

@@ -53,9 +53,9 @@ Result<Exit> run_program(const RunArguments& arguments) {
   if (arguments.from_main) launch.begin = LaunchOptions::Begin::AtMain;
   TRY_ASSIGN(Target target, make_program_target(program, launch));
   target.uncontrolled = [met = launch.uncontrolled, remarks = launch.remarks] {
-    std::vector<std::string> words = uncontrolled_in_words(*met);
-    for (std::string& one : in_words(*remarks)) words.push_back(std::move(one));
-    return words;
+    std::vector<UncontrolledAct> acts = uncontrolled_in_words(*met);
+    for (std::string& one : in_words(*remarks)) acts.push_back({std::move(one), false});
+    return acts;
   };
   SearchArguments search = arguments.search;
   search.first = !arguments.keep_going;

@@ -221,7 +221,8 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
   for (const std::string& what : target.not_compared)
     std::cout << wrap(printable("not compared: " + what), width);
   std::cout << unpinned_in_words(target.unpinned_threads, output.full, width);
-  const std::string early = early_end(r.end, output.state);
+  // Where nothing was left to execute, an early end has cost nothing.
+  const std::string early = r.coverage.exhausted ? "" : early_end(r.end, output.state);
   if (!early.empty()) std::cout << wrap(early, width);
   if (const auto left = unfinished(result.findings); left > 0)
     std::cout << wrap(fmt::format("{}: {} kept, but not shrunk and replayed to the end",

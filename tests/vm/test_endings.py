@@ -129,11 +129,11 @@ class Endings(Guest):
                     time.sleep(0.05)
                 search.send_signal(number)
                 result = json.loads(search.communicate(timeout=DEADLINE)[0])
-            self.assertEqual((search.returncode, result["end"], result["executions"], result["truncated"]), (0, "interrupted", 0, 0))
+            self.assertEqual((search.returncode, result["end"], result["executions"], result["truncated"]), (2, "interrupted", 0, 0))
 
     def interrupted_at_once(self, test):
         """Ctrl-C as soon as the command wants to hear of it: before there is a search."""
-        return self.interrupted(self.catches_interrupts, "explore", test, "--out", "", code=0)
+        return self.interrupted(self.catches_interrupts, "explore", test, "--out", "", code=2)
 
     def interrupted(self, when, *arguments, code):
         with subprocess.Popen([SLALOM, *arguments, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as search:
@@ -188,7 +188,7 @@ class Endings(Guest):
     def test_time_ends_executions_that_take_for_ever(self):
         for scope in ("", 'scope = ["function:vfs_read"]\n'):  # without one, some executions look around before the search
             done = self.explore(f'{scope}check = "{BUSY}"' + TWO + "[limits]\ncheck = 1_000_000_000_000\n", "--time", "1s", "--json")
-            self.assertEqual((done.returncode, json.loads(done.stdout)["end"]), (0, "time limit"), done.stderr)
+            self.assertEqual((done.returncode, json.loads(done.stdout)["end"]), (2, "time limit"), done.stderr)
 
 
 if __name__ == "__main__":

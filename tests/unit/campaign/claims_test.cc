@@ -120,6 +120,8 @@ class Ending : public Machine {
  private:
   struct NoNames : Names {
     std::string agent(AgentId) const override { return "?"; }
+    std::string role(AgentId) const override { return "?"; }
+    std::string source(Place) const override { return "?"; }
     std::string object(ObjectId) const override { return "?"; }
     std::string place(Place) const override { return "?"; }
   };
@@ -332,6 +334,16 @@ TEST(Claims, EachSituationHasItsCaveatInTheSameSentence) {
   seen.insert(Kind::BehindFailures);  // below
   EXPECT_EQ(seen.size(), static_cast<size_t>(Caveat::kKinds))
       << "a kind of caveat that no situation leads to";
+}
+
+TEST(Claims, WithoutPreemptionsItDoesNotMatterWhereTheyCouldCome) {
+  ExploreResult result = everything();
+  result.coverage.bound = "preemptions";
+  ClaimFacts facts{.explored = result, .policy = {.where = ChoicePolicy::Where::Nowhere}};
+  for (const uint64_t completed : {0, 1}) {
+    result.coverage.completed = completed;
+    EXPECT_EQ(make_claim(facts).exhausted, completed == 0);
+  }
 }
 
 // What comes after a failure was seen by the executions without it only; a proof has no need of more.

@@ -107,7 +107,7 @@ TEST(CampaignClaims, TheKeptReportOfAnInterruptedFindingSaysSo) {
       campaign(lost_update(), "dfs", few_replays(directory / "findings"),
                [](const Progress& progress) { return progress.doing == Progress::Doing::Searching; });
   ASSERT_EQ(result.findings.size(), 1u);
-  EXPECT_TRUE(result.findings[0].interrupted);
+  EXPECT_EQ(result.findings[0].shrinking, CutShort::Interrupted);
   const auto kept = read_file(result.findings[0].capsule.parent_path() / "report.txt");
   ASSERT_TRUE(kept.ok());
   EXPECT_THAT(std::string(kept->begin(), kept->end()), HasSubstr("(interrupted)"));
