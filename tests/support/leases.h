@@ -56,7 +56,7 @@ inline PosSearch search_with_pos(const std::function<Result<std::unique_ptr<Kern
   Pos strategy({.seed = 1});
   Explorer explorer(strategy, factory, {.inputs = inputs, .schedules = schedules});
   PosSearch all;
-  explorer.on_execution = [&](const Task&, const Execution& execution) {
+  explorer.on_execution = [&](const Task&, const slalom::Execution& execution) {
     all.schedules.push_back(execution.schedule);
     all.choice_points += execution.choice_points;
   };

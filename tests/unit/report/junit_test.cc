@@ -5,14 +5,14 @@
 namespace slalom {
 namespace {
 
-using Result = JunitCase::Result;
+using CaseResult = JunitCase::Result;
 
 TEST(JunitXml, AnErrorIsNoFailureAndNeitherPasses) {
   const std::string xml = junit_xml({"suite",
                                      1.5,
                                      {{.name = "good"},
-                                      {"bad", Result::Failed, "deadlock", "stuck", "report"},
-                                      {"worse", Result::Error, "error", "no machine", "text"}},
+                                      {"bad", CaseResult::Failed, "deadlock", "stuck", "report"},
+                                      {"worse", CaseResult::Error, "error", "no machine", "text"}},
                                      "covered"});
   EXPECT_EQ(xml,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -31,7 +31,7 @@ TEST(JunitXml, AnErrorIsNoFailureAndNeitherPasses) {
 }
 
 TEST(JunitXml, WhatATargetSaysCannotEndAnAttribute) {
-  const std::string xml = junit_xml({"s", 0, {{"a\"b<c>d&e\x1b\xff", Result::Passed, "", "", ""}}, ""});
+  const std::string xml = junit_xml({"s", 0, {{"a\"b<c>d&e\x1b\xff", CaseResult::Passed, "", "", ""}}, ""});
   EXPECT_NE(xml.find("name=\"a&quot;b&lt;c&gt;d&amp;e??\""), std::string::npos) << xml;
 }
 
