@@ -115,7 +115,8 @@ uint64_t value_at(const void* address, uint32_t size) {
 [[gnu::flatten]] void plain_at(OpKind op, const void* address, uint32_t size, uint64_t pc) {
   Runtime& rt = runtime();
   const bool long_run = ++plain_in_a_row >= kPlainInARow;
-  if (long_run || (rt.stops_at_access(pc) && !rt.in_set_up())) {
+  // At the step limit exactly, so that a replay ends there, too.
+  if (long_run || rt.is_at_limit() || (rt.stops_at_access(pc) && !rt.in_set_up())) {
     rt.arrive(op, object_id(address), pc);
     plain_in_a_row = 0;
   } else if (rt.has_surroundings()) {

@@ -48,7 +48,6 @@ bool only_looks(CallId call) {
     case CallId::getcwd:
     case CallId::getline:
     case CallId::lstat:
-    case CallId::mmap:
     case CallId::open:
     case CallId::openat:
     case CallId::opendir:

@@ -20,6 +20,16 @@ bool is_private(OpKind op, uint64_t object) {
          op == OpKind::Broadcast || op == OpKind::SemWait || op == OpKind::SemPost;
 }
 
+// What is called leaves nothing on the stack where a program might look that uses what it no longer owns: a
+// replay does not call it.
+template <typename Act>
+[[gnu::noinline]] bool out_of_the_way(Act act) {
+  constexpr size_t kOutOfTheWay = 4096;
+  const void* room = __builtin_alloca(kOutOfTheWay);
+  asm volatile("" ::"r"(room));
+  return act();
+}
+
 }  // namespace
 
 alignas(Runtime) constinit unsigned char runtime_storage[sizeof(Runtime)] = {};
@@ -89,10 +99,8 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
     --channel_->lease;
     return;
   }
-  if (channel_->passes_stops != 0) {
-    if (passes(kind)) return;
-    forget_forecast();
-  }
+  if (out_of_the_way([&] { return channel_->passes_stops != 0 && passes(kind); })) return;
+  if (channel_->passes_stops != 0) forget_forecast();
   channel_->choice = {static_cast<uint32_t>(kind), self(), arity};
   unseen_ = false;
   hand_over(Phase::Choice);

@@ -244,6 +244,7 @@ class Runtime {
     return channel_->place_count != 0 && is_place(pc);
   }
   bool stops_at_atomic(uint64_t pc) const;  // before an atomic one?
+  bool is_at_limit() const { return channel_->steps >= channel_->max_steps; }
   void set_place(uint64_t pc) { channel_->slots[self()].pc = pc; }
   // The program was built so that its memory accesses are seen; what libc does for it, then, is as well.
   void see_accesses() { accesses_seen_ = true; }

@@ -149,15 +149,25 @@ bool shares_memory(char (&why)[kMostPath]) {
   return shares;
 }
 
-}  // namespace
-
-void note_first_descriptors() {
+// What it leaves on the stack differs from process to process.
+[[gnu::noinline]] void list_first_descriptors() {
   visit_descriptors([](int descriptor) {
     struct stat info = {};
     if (look(descriptor, info) == 0 && first_count < kMostFirst)
       first[first_count++] = {descriptor, info.st_dev, info.st_ino};
     return true;
   });
+}
+
+// So much of the stack is left alone: the program may look there.
+constexpr size_t kOutOfTheWay = 256 << 10;
+
+}  // namespace
+
+void note_first_descriptors() {
+  const void* room = __builtin_alloca(kOutOfTheWay);
+  asm volatile("" ::"r"(room));
+  list_first_descriptors();
 }
 
 void Runtime::fork_after_set_up() {
@@ -190,8 +200,6 @@ void Runtime::fork_after_set_up() {
 void Runtime::begin_executions() {
   begins_later_ = false;
   if (forks_after_set_up_) {
-    // What is left on the stack lies where the program does not look.
-    constexpr size_t kOutOfTheWay = 256 << 10;
     const void* room = __builtin_alloca(kOutOfTheWay);
     asm volatile("" ::"r"(room));
     fork_after_set_up();

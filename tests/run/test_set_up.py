@@ -101,7 +101,7 @@ class SetUp(ProgramTest):
         (self.folder / "digits").write_text("0123456789")
         (self.folder / "expected").write_text("before\nafter\n")
         program = self.build(READS, "reads", flags=SANITIZED)
-        options = ("--expect-output", "expected", "--schedules", 40, "--keep-going")
+        options = ("--expect-output", "expected", "--schedules", 40, "--keep-going", "--fail-on", "race")
         shared = self.run_json(program, *options)
         apart = self.run_json(program, *options, "--from-main")
         self.assertEqual([one["title"] for one in shared["findings"]], [one["title"] for one in apart["findings"]])
