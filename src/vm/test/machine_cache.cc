@@ -87,8 +87,10 @@ Result<void> MachineCache::keep(const std::string& content, KeptMachine& kept) c
   notes.fixed64(checksum(body.bytes()));
   std::vector<uint8_t> bytes = notes.take();
   bytes.insert(bytes.end(), body.bytes().begin(), body.bytes().end());
-  TRY(write_file(path_of(content, kNotes), bytes));
-  TRY(save_snapshot(path_of(content, kMachine), kept.machine));
+  Result<void> written = write_file(path_of(content, kNotes), bytes);
+  if (written.ok()) written = save_snapshot(path_of(content, kMachine), kept.machine);
+  if (!written.ok())
+    return error("{}; set SLALOM_CACHE to a directory that can be written", written.error().message);
   remove_oldest();
   return {};
 }
