@@ -199,7 +199,8 @@ class Preparation final : public Hypercalls {
         test_.kernel_line == 0 ? test_.file : fmt::format("{}:{}", test_.file, test_.kernel_line);
     if (console_.find(kPanic) != std::string::npos)
       return fmt::format("{}: the kernel {} has panicked before the test could begin", where, test_.kernel);
-    if (stop == PcStop::Unknown) return fmt::format("{}: {}", where, pc_.trouble());
+    if (stop == PcStop::Unknown || stop == PcStop::Shutdown)
+      return fmt::format("{}: {}", where, pc_.trouble());
     if (stop == PcStop::Idle)
       return fmt::format("{}: the machine waits for something that never comes, before the test could begin",
                          where);

@@ -83,6 +83,36 @@ TEST(Turns, EndWhereTheSameExchangeFailsAgainAndAgain) {
   EXPECT_NEAR(share_of_second(*make_worker_and(getting_on())), 0.5, 0.1);
 }
 
+struct CountingSink final : TapSink {
+  void on_batch(const Cpu&, std::span<const Access> accesses, uint64_t) override { count += accesses.size(); }
+  void on_event(const Cpu&, const CpuEvent&, uint64_t) override {}
+  size_t count = 0;
+};
+
+// Also where a turn ends in the middle of observed code, or at a watched exchange.
+TEST(Turns, AreTheSameWhileObserved) {
+  for (const TinyCode& waiter : {exchanging(), comparing(), comparing_eight_bytes(), getting_on()}) {
+    constexpr uint64_t kMost = 200'000;
+    const auto plain = make_worker_and(waiter), observed = make_worker_and(waiter),
+               watched = make_worker_and(waiter);
+    plain->run(kMost);
+    CountingSink sink;
+    Tap tap(sink, {.rings = 1}), watching(sink, {.rings = 1});
+    observed->attach(&tap);
+    observed->run(kMost);
+    observed->attach(nullptr);
+    EXPECT_GT(sink.count, 1'000u);
+    EXPECT_EQ(plain->state_hash(), observed->state_hash());
+    watching.watches = {{.first = kTaken, .last = kTaken + 3, .after = true}};
+    watched->attach(&watching);
+    unsigned stops = 0;
+    while (watched->executed() < kMost) stops += watched->run(kMost - watched->executed()) == PcStop::Access;
+    watched->attach(nullptr);
+    EXPECT_GT(stops, 10u);
+    EXPECT_EQ(plain->state_hash(), watched->state_hash());
+  }
+}
+
 TEST(Turns, AreTheSameInSlices) {
   for (const TinyCode& waiter : {exchanging(), comparing(), comparing_eight_bytes(), getting_on()}) {
     constexpr uint64_t kMost = 200'000;
