@@ -222,6 +222,8 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   if (target.statistics) target.statistics();
   const std::clock_t used = std::clock();
   TRY_ASSIGN(result.explored, explorer.run());
+  if (target.remarks)
+    for (std::string& remark : target.remarks()) result.explored.trouble.push_back(std::move(remark));
   result.search_cpu_seconds = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
   if (target.statistics) result.statistics = target.statistics();
   result.unsaved = saving.trouble();

@@ -59,6 +59,8 @@ struct Target {
   // What its executions have met so far that slalom does not control, in words; null: nothing that it could
   // meet.
   std::function<std::vector<UncontrolledAct>()> uncontrolled;
+  // What the user should know of the target after a search besides, in words; null if there is nothing.
+  std::function<std::vector<std::string>()> remarks;
   // Where its executions run, as far as replays may depend on it (Finding::surroundings); null: nowhere else.
   std::function<std::string()> surroundings;
   // Figures of its machines' executions since it was last asked, by name; empty: it has none.

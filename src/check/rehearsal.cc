@@ -7,7 +7,7 @@
 namespace slalom::checking {
 
 Happenings rehearse(Machine& machine, const Inputs& inputs) {
-  Happenings result(Happenings::BeforeStores::Ignored);
+  Happenings result;
   if (!machine.reset(inputs).ok()) return result;
   Stop stop = machine.start(result);
   while (const ChoicePoint* point = std::get_if<ChoicePoint>(&stop))

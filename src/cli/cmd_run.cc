@@ -52,11 +52,8 @@ Result<Exit> run_program(const RunArguments& arguments) {
   launch.max_set_up = arguments.max_set_up;
   if (arguments.from_main) launch.begin = LaunchOptions::Begin::AtMain;
   TRY_ASSIGN(Target target, make_program_target(program, launch));
-  target.uncontrolled = [met = launch.uncontrolled, remarks = launch.remarks] {
-    std::vector<UncontrolledAct> acts = uncontrolled_in_words(*met);
-    for (std::string& one : in_words(*remarks)) acts.push_back({std::move(one), false});
-    return acts;
-  };
+  target.uncontrolled = [met = launch.uncontrolled] { return uncontrolled_in_words(*met); };
+  target.remarks = [remarks = launch.remarks] { return in_words(*remarks); };
   SearchArguments search = arguments.search;
   search.first = !arguments.keep_going;
   return run_search(target, search);

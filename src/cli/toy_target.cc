@@ -21,6 +21,13 @@ Target make_toy_target(TargetId id, ToyProgram program) {
                                   [](const ToyInstruction& i) { return i.op == ToyOp::Yield; });
   Target target{std::move(id), make, yields};
   target.keeps_states = true;
+  const bool spawns =
+      std::ranges::any_of(shared->code, [](const ToyInstruction& i) { return i.op == ToyOp::Spawn; });
+  target.remarks = [agents = shared->agents.size(), spawns]() -> std::vector<std::string> {
+    if (agents == 0) return {"the file has no [[thread]]: there is nothing to execute"};
+    if (agents == 1 && !spawns) return {"the program has one thread: there is nothing to interleave"};
+    return {};
+  };
   if (shared->expects) target.expected = {shared->expected_kinds, shared->expected_titles};
   return target;
 }

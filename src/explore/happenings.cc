@@ -9,9 +9,8 @@ namespace slalom {
 void Happenings::on_accesses(std::span<const Access> accesses, const BatchHeader& header) {
   for (const Access& access : accesses) {
     if (all_.size() >= kMost) return;
-    const bool ignored = before_ == BeforeStores::Ignored && access.op() == OpKind::Store;
-    all_.push_back({header.agent, access.op(), access.address(), access.pc(),
-                    ignored ? 0 : static_cast<int64_t>(access.value)});
+    const int64_t value = access.op() == OpKind::Store ? 0 : static_cast<int64_t>(access.value);
+    all_.push_back({header.agent, access.op(), access.address(), access.pc(), value});
   }
 }
 

@@ -1,7 +1,7 @@
 // Happenings: what happened in an execution, one after the other, so that a second one with the same schedule
 // can be compared with it. Only the beginning of very long ones. Not a trace: see trace/trace_log.h.
-// Of a plain store an access gives the value before it. Where executions share a heap and stacks
-// (slalom::check) that is what an earlier one left behind and means nothing: BeforeStores::Ignored.
+// The value of a plain store is not compared: of a program it is the value before the store, which may be
+// what earlier calls or executions left behind on the stack or the heap.
 #pragma once
 
 #include <string>
@@ -15,8 +15,6 @@ namespace slalom {
 class Happenings final : public EventSink {
  public:
   static constexpr size_t kMost = 1 << 20;
-  enum class BeforeStores : uint8_t { Compared, Ignored };
-  explicit Happenings(BeforeStores before = BeforeStores::Compared) : before_(before) {}
 
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
   void on_event(const Event& event) override;
@@ -38,7 +36,6 @@ class Happenings final : public EventSink {
   };
   std::string in_words(size_t at, const Names& names) const;
 
-  BeforeStores before_;
   std::vector<Happened> all_;
 };
 

@@ -132,8 +132,10 @@ std::optional<std::string> ProgramMachine::read_records() {
       if (!read_error(record)) return kNonsense;
       continue;
     }
+    // The value before a plain store may be what earlier calls left behind on the stack.
+    const int64_t value = record.op == OpKind::Store ? 0 : record.value;
     hash_ = combine(hash_, record.step, record.object, agents_[record.agent].id.raw,
-                    static_cast<uint64_t>(record.op), static_cast<uint64_t>(record.value));
+                    static_cast<uint64_t>(record.op), static_cast<uint64_t>(value));
     if (!is_memory(record.op)) {
       conflicts_.add_event(record);
       if (watches_atomics_) atomics_.add_event(record);

@@ -28,7 +28,9 @@ void lost_wake_up() {
 
 TEST(CheckUnseen, IsNeverExhausted) {
   for (const char* strategy : {"dfs", "dfs:limit=1", "dpor:coarse"}) {
-    const CheckResult result = check(options(strategy, 0), lost_wake_up);
+    slalom::CheckOptions named = options(strategy, 0);
+    named.name = "lost-wake-up";  // the report begins with it
+    const CheckResult result = check(named, lost_wake_up);
     EXPECT_TRUE(result.ok) << result.report;
     EXPECT_FALSE(result.exhausted) << strategy;
     EXPECT_EQ(result.report.find("xhausted"), std::string::npos) << result.report;

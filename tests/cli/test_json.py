@@ -5,7 +5,7 @@ import re
 import subprocess
 import unittest
 
-from support import FIXED, LOST_UPDATE, ROOT, STEPS, Case
+from support import FIXED, LOST_UPDATE, ROOT, SLALOM, STEPS, Case
 
 TYPES = {"text": str, "integer": int, "number": (int, float), "boolean": bool}
 
@@ -85,8 +85,14 @@ class Promises(Case):
         program = json.loads(self.expect(1, "run", "--json", "--", "./missing").stdout)  # whose calls can fail
         self.assertEqual(program.pop("uncontrolled"), [])
         self.assertIn("memory accesses", program.pop("not_seen"))
+        # A state of a few hundred bytes is saved before the search; then the disk is full, as far as this process knows.
+        full = ["sh", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "sh", SLALOM, "explore", self.write("steps.toml", STEPS), "--strategy", "dfs",
+                "--schedules", "500", "--state", "state", "--out", "", "--json"]
+        unsaved = subprocess.run(full, cwd=self.directory, capture_output=True, text=True, check=False)
+        self.assertEqual(unsaved.returncode, 0, unsaved.stderr)
         return [
             program,
+            json.loads(unsaved.stdout),
             self.json(1, "explore", LOST_UPDATE),
             self.json(1, "explore", "examples/toy/readers.toml", "--set", "n=3"),
             self.json(1, "explore", self.write("chosen.toml", CHOSEN + '[expect]\nkinds = ["deadlock"]\n')),

@@ -30,6 +30,17 @@ class Workers(Case):
         self.assertNotEqual(first, other)
 
 
+class Remarks(Case):
+    def test_a_program_in_which_nothing_can_be_interleaved(self):
+        thread = '[[thread]]\nname = "t"\ncode = """\nyield\n"""\n'
+        for text, remark in [("", "the file has no [[thread]]: there is nothing to execute"),
+                             ('name = "x"\n' + thread, "the program has one thread: there is nothing to interleave")]:
+            program = self.write("few.toml", text)
+            self.assertEqual(self.json(0, "explore", program, "--out", "")["trouble"], [remark])
+            self.assertIn(f"warning: {remark}", self.expect(0, "explore", program, "--out", "").stdout)
+        self.assertEqual(self.json(0, "explore", self.write("two.toml", 'name = "x"\n' + thread + "copies = 2\n"), "--out", "")["trouble"], [])
+
+
 # Searches whose number of executions is known beforehand, in sizes to choose from: long enough to be interrupted on a
 # fast machine.
 def two_steppers(case):

@@ -89,11 +89,12 @@ class ProgramTest(unittest.TestCase):
         return ("--scratch", "empty", "--workers", 1)
 
     def assert_finished(self, result, *besides):
-        """Nothing is left to execute, of what shows: these programs are not built for their memory accesses to be seen."""
-        self.assertEqual(result["end"], "done")
-        self.assertFalse(result["exhausted"])
-        allowed = {"accesses-not-seen", "bound", "fairness", "scope", "idle-timeouts", *besides}
-        self.assertLessEqual({caveat["kind"] for caveat in result["caveats"]}, allowed)
+        """Nothing is left to execute, of what shows: most of these programs are not built for their memory accesses to be seen."""
+        self.assertEqual(result["end"], "done", result["trouble"])
+        kinds = {caveat["kind"] for caveat in result["caveats"]}
+        if "accesses-not-seen" in kinds:
+            self.assertFalse(result["exhausted"])
+        self.assertLessEqual(kinds, {"accesses-not-seen", "bound", "fairness", "scope", "idle-timeouts", *besides}, result["trouble"])
 
     def exhausts(self, program):
         classes = set()

@@ -119,7 +119,7 @@ class SetUp(ProgramTest):
     def test_what_is_shared_unseen_makes_executions_begin_at_main(self):
         result = self.run_json(self.build(HIDDEN, "hidden"), "--strategy", "dfs", "--schedules", 60)
         self.assertEqual(result["findings"], [])
-        self.assertIn("every execution begins at main()", " ".join(result["uncontrolled"]))
+        self.assertIn("every execution begins at main()", " ".join(result["trouble"]))
 
     def test_one_thread(self):
         done = self.slalom("run", "--", self.build(ALONE, "alone"), codes=(0,))

@@ -31,11 +31,11 @@ class Guest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.directory = Path(scratch.name)
 
-    def boot(self, *arguments, command=SLALOM):
+    def boot(self, *arguments, command=SLALOM, code=0):
         """What `slalom boot --json` says of a guest that ends by itself or at its --limit."""
         done = subprocess.run([command, "boot", *map(str, arguments), "--json"], cwd=self.directory, capture_output=True,
                               stdin=subprocess.DEVNULL, text=True, timeout=DEADLINE, check=False)
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout[-2000:])
+        self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout[-2000:])
         return json.loads(done.stdout)
 
     def lines(self, result):
