@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/toml_keys.h"
+#include "base/toml_check.h"
 #include "machine/toy_arithmetic.h"
 #include "machine/toy_builder.h"
 
@@ -31,8 +31,7 @@ class Reader {
       : text_(text), origin_(std::move(origin)), settings_(settings) {}
 
   Result<ToyProgram> read() {
-    if (const int line = line_of_overlong_toml_key(text_); line != 0)
-      return error("{}:{}: a key may have {} dots, and this one has more", origin_, line, kMostTomlDots);
+    TRY(check_toml(text_, origin_));
     const toml::parse_result parsed = toml::parse(text_);
     if (!parsed)
       return error("{}:{}: {}", origin_, parsed.error().source().begin.line, parsed.error().description());

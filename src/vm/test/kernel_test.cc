@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "base/file.h"
-#include "base/toml_keys.h"
+#include "base/toml_check.h"
 #include "vm/boot/kernel_cache.h"
 #include "vm/kernel/scope.h"
 
@@ -27,14 +27,12 @@ class Reader {
   }
 
   Result<KernelTest> read() {
-    // toml++ does not survive all of Unicode outside of texts.
     const auto strange =
         std::ranges::find_if(text_, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
     if (strange != text_.end())
       return error("{}:{}: only ASCII characters may be in a kernel test; write bytes of a text as \\xNN",
                    test_.file, 1 + std::count(text_.begin(), strange, '\n'));
-    if (const int line = line_of_overlong_toml_key(text_); line != 0)
-      return error("{}:{}: a key may have {} dots, and this one has more", test_.file, line, kMostTomlDots);
+    TRY(check_toml(text_, test_.file));
     const toml::parse_result parsed = toml::parse(text_);
     if (!parsed)
       return error("{}:{}:{}: {}", test_.file, parsed.error().source().begin.line,
@@ -277,10 +275,11 @@ Result<KernelTest> load_kernel_test(const std::filesystem::path& path) {
 }
 
 bool looks_like_kernel_test(std::string_view text) {
-  if (line_of_overlong_toml_key(text) != 0) return false;
+  // A file that cannot be read at all is judged by how its lines begin.
+  const bool has_flows = text.find("[[flow]]") != std::string_view::npos;
+  if (!check_toml(text, "").ok()) return has_flows;
   const toml::parse_result parsed = toml::parse(text);
-  // What cannot be read at all is judged by how its lines begin.
-  if (!parsed) return text.find("[[flow]]") != std::string_view::npos;
+  if (!parsed) return has_flows;
   return parsed.table().contains("flow") || parsed.table().contains("kernel");
 }
 

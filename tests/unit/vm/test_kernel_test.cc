@@ -145,9 +145,10 @@ TEST(KernelTestFile, AKernelIsAFileBesideTheTestOrHasAName) {
 
 TEST(TestPlan, SaysWhatTheAgentDoes) {
   KernelTest test =
-      parsed("modules = [\"crc-ccitt\"]\nsetup = [\"a b\", \"c\"]\ncheck = \"d\"\n" + kFlow + kFlow);
+      parsed("kernel = \"mine\"\nmodules = [\"crc-ccitt\"]\nsetup = [\"a b\", \"c\"]\ncheck = \"d\"\n" +
+             kFlow + kFlow);
   const Result<TestPlan> plan = plan_of(test);
-  ASSERT_TRUE(plan.ok());
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
   EXPECT_EQ(plan->text, std::string("Lcrc_ccitt\0Sa b\0Sc\0F\0F\0Cd\0", 26));
   ASSERT_EQ(plan->parts.size(), 6u);
   const auto part = [&](size_t i) { return plan->parts[i].where + ": " + plan->parts[i].what; };
