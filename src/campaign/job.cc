@@ -118,7 +118,7 @@ const std::vector<StrategyInfo>& strategy_catalogue() {
       {"pos", "", "random priorities per operation: samples partial orders", false},
       {"surw", "interesting=all|object|alternate", "random walk that is uniform over interleavings", false},
       {"random", "stretch=N", "a random agent at every choice point, or after 1 to N of them", false},
-      {"portfolio", "", "dfs and all sampling strategies; more of what finds new behaviour", false},
+      {"portfolio", "cache", "dfs and all sampling strategies; more of what finds new behaviour", false},
   };
   return catalogue;
 }
@@ -193,8 +193,9 @@ Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const 
     strategy = std::make_unique<Random>(options);
   } else {
     auto arms = sampling_arms(spec.seed, insists);
-    arms.insert(arms.begin(),
-                std::make_unique<Dfs>());  // few preemptions first; ends the search if the space is small
+    DfsOptions fewest_first;  // ends the search if the space is small
+    if (settings.flag("cache")) fewest_first.caching = DfsOptions::Caching::HappensBefore;
+    arms.insert(arms.begin(), std::make_unique<Dfs>(fewest_first));
     arms.push_back(std::make_unique<Detour>(combine(spec.seed, arms.size())));
     strategy = std::make_unique<Portfolio>(std::move(arms));
   }
