@@ -152,9 +152,9 @@ TEST(TestPlan, SaysWhatTheAgentDoes) {
   EXPECT_EQ(plan->text, std::string("Lcrc_ccitt\0Sa b\0Sc\0F\0F\0Cd\0", 26));
   ASSERT_EQ(plan->parts.size(), 6u);
   const auto part = [&](size_t i) { return plan->parts[i].where + ": " + plan->parts[i].what; };
-  EXPECT_EQ(part(2), "dir/x.toml:2: set-up command `c`");
-  EXPECT_EQ(part(4), "dir/x.toml:6: flow 1");
-  EXPECT_EQ(part(5), "dir/x.toml:3: the check `d`");
+  EXPECT_EQ(part(2), "dir/x.toml:3: set-up command `c`");
+  EXPECT_EQ(part(4), "dir/x.toml:7: flow 1");
+  EXPECT_EQ(part(5), "dir/x.toml:4: the check `d`");
   EXPECT_EQ(plan->boot.modules, std::vector<std::string>{"crc-ccitt"});
 }
 
