@@ -47,9 +47,9 @@ struct Progress {
   uint64_t schedules = 0;  // the budget of the search, in executions; 0: none
   enum class Doing : uint8_t { Searching, Shrinking, Replaying } doing = Doing::Searching;
   size_t finding = 0;           // how many were finished before the one that is at hand,
-  size_t findings = 0;          // of so many
+  size_t findings = 0;          // in all
   uint32_t replays = 0;         // made of that one,
-  uint32_t replays_wanted = 0;  // of so many
+  uint32_t replays_wanted = 0;  // in all
   double time = 0;              // the budget for everything, in seconds; 0: none
 };
 

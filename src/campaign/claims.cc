@@ -203,7 +203,7 @@ class Claimant {
                           facts_.communicate));
         else
           add(Kind::BlockedOnly,
-              fmt::format("switches where nobody blocks, yields or ends ({})", facts_.everywhere));
+              fmt::format("switches where no agent blocks, yields or ends ({})", facts_.everywhere));
         break;
       case Where::Sync:
         if (facts_.sight.of == Sight::Of::Nothing) break;

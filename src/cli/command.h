@@ -62,7 +62,7 @@ bool is_terminal(int descriptor);
 size_t terminal_width(int descriptor = 1);  // of one that is no terminal: 100
 Style output_style();  // colours if standard output is a terminal and NO_COLOR is not set
 
-// Ctrl-C asks a search to end, which the user is told at once; a second one ends the process.
+// Ctrl-C asks a search to end and is acknowledged at once; a second one ends the process.
 void watch_interrupt(const char* what_follows = "stopping");
 bool interrupted();
 

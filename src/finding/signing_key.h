@@ -1,8 +1,8 @@
 // SigningKey: tells the capsules that this user's slalom made here from those that came from elsewhere.
 //
 // A file of 32 random bytes in the user's configuration folder, readable by the user alone. The signature of
-// a capsule is the HMAC-SHA-256 of its contents with that key: whoever cannot read the key cannot make one.
-// (A checksum such as XXH3 is no substitute, since anybody can compute it.) Not for secrecy, and not for
+// a capsule is the HMAC-SHA-256 of its contents with that key: only a process that can read the key can make
+// one. (A checksum such as XXH3 is no substitute, since anybody can compute it.) Not for secrecy, and not for
 // proving to others who made a capsule.
 #pragma once
 

@@ -26,7 +26,7 @@ namespace slalom {
 struct Inputs {
   ChoicePolicy policy;
   uint64_t max_steps = 20'000;
-  bool at_end = false;        // nobody needs to hear of accesses and events before the execution has ended
+  bool at_end = false;        // accesses and events may be delivered when the execution has ended
   bool looks = false;         // its feedback is to name the atomic operations
   bool keeps_values = false;  // its trace is kept: plain stores of a program are to say what they write
   // Errors that calls gave in an execution before this one: they come again. If this one has another

@@ -311,7 +311,7 @@ class Parser {
     expect_symbol(")", "the arguments");
   }
 
-  // Deep and long enough for every program that somebody writes, and no danger to the stack of those who walk
+  // Deep and long enough for every program that people write, and no danger to the stack of those who walk
   // through the tree.
   static constexpr int kDeepest = 200;
   static constexpr int kLongest = 1000;

@@ -33,7 +33,7 @@ struct Reads {
   uint32_t next;
   uint32_t repeated;  // in a row
 
-  // In set-up there is nobody to wait for, and programs ask for the same settings again and again.
+  // Set-up has no other thread to wait for, and programs ask for the same settings again and again.
   bool waits() const { return !runtime().in_set_up() || repeated >= kSetUpReads; }
   // Does it read what it has just read, over and over?
   bool add(const Read& read) {

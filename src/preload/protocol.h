@@ -235,7 +235,7 @@ struct Channel {
   uint64_t show_at;           // the step after which the debugger is to look
   uint32_t keeps_values;      // plain stores are to say what they write
   uint32_t record_limit;    // the runtime looks at the records when there are this many: 1 if it keeps values
-  uint32_t passes_stops;    // where it is known who is next: they are told later (What::Stop)
+  uint32_t passes_stops;    // stops whose next agent is known: they are reported later (What::Stop)
   uint32_t foreseen_count;  // of `foreseen`
   uint32_t place_count;     // of `places`
   uint32_t passed_count;    // of `passed`

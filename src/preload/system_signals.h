@@ -38,7 +38,7 @@ void forget_sent_signals();  // of all
 int set_handler(int signal, const struct sigaction* action, struct sigaction* before);
 void reset_handler(int signal);  // to what the system does
 // Signals of faults that are to reach slalom's handler even if the program blocks them: the kernel would end
-// the process, and nobody would know where. Without those for which the program has a handler.
+// the process, and no report would say where. Without those for which the program has a handler.
 uint64_t never_blocked();
 // Of the running agent; the model is told by the caller. An errno value.
 int change_system_mask(int how, const uint64_t* bits, sigset_t* before);

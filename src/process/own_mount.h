@@ -1,5 +1,5 @@
 // OwnMount: shows a process another folder in the place of one, so that the folder's name is the same for
-// every process that has a copy of its own. Nobody else sees it: the process gets a mount namespace, and a
+// every process that has a copy of its own. No other process sees it: this one gets a mount namespace, and a
 // user namespace where that needs one. Some containers and systems forbid both.
 #pragma once
 

@@ -98,7 +98,8 @@ std::optional<std::string> ProgramMachine::follow_set_up() {
   }
 }
 
-// Executions begin at main() from now on. `why`: what they would share; empty: nobody need be told.
+// Lets all later executions begin at main(). `why`: what they would share, for a remark; empty if there is
+// none.
 void ProgramMachine::drop_set_up(const std::string& why) {
   set_up_.reset();
   may_set_up_ = false;

@@ -11,8 +11,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 PYTHON_TEST = """
+import sys
 import unittest
-print("much output before it" * 1000)
+print("much output before it" * 1000, file=sys.stderr)  # ctest mixes two streams as it likes
 class Some(unittest.TestCase):
     def test_runs(self): pass
     @unittest.skip("a tool is missing")

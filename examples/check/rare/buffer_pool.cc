@@ -17,7 +17,7 @@ using Pool = VersionedStack<2, Counts::PushesAndPops>;
 int main() {
   return search("buffer-pool", [] {
     Shared<Pool> shared;
-    std::thread first([&] { work(shared, "-+-"); });
+    std::thread first([&] { work(shared, "--+-"); });
     std::thread second([&] { work(shared, "-+"); });
     std::thread third([&] { work(shared, "--"); });
     first.join();

@@ -226,7 +226,7 @@ void KernelMachine::console_line(const std::string& line) {
   state_.reported = state_.reported || has("---[ end ") || (natural_ && has("</TASK>"));
 }
 
-// False: it is one too many, and ends the execution. Whoever records the execution keeps all notes in memory.
+// Returns false for a note beyond the limit, which ends the execution: recorders keep all notes in memory.
 bool KernelMachine::leave_note(Cpu& cpu, const std::string& text) {
   state_.note_bytes += text.size() + sizeof(Event);
   if (notes_too_much()) return false;
