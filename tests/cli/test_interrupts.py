@@ -98,16 +98,21 @@ class Interrupts(Case):
 
     def test_the_time_is_for_everything(self):
         """A thousand executions to shrink it would take minutes."""
-        arguments = self.program(sure=0, steps=20_000_000)
+        arguments = self.program(sure=0, steps=200_000_000)
         begun = time.monotonic()
         found = json.loads(self.expect(1, arguments[0], "--json", "--time", "1s", *arguments[1:]).stdout)
         self.assertLess(time.monotonic() - begun, 30)
         [finding] = found["findings"]
         same, tried = map(int, finding["replayed"].split("/"))
         self.assertEqual(same, tried)
-        self.assertEqual((finding["minimality"], found["unfinished"]), ("unshrunk", 1))
+        # Shrinking or, on a fast machine, the replays were cut short, and the report says which.
+        self.assertEqual(found["unfinished"], 1)
         report = " ".join((self.directory / finding["capsule"]).with_name("report.txt").read_text().split())
-        self.assertIn("not shrunk to the end, since the time was up", report)
+        if finding["minimality"] == "unshrunk":
+            self.assertIn("not shrunk to the end, since the time was up", report)
+        else:
+            self.assertLess(tried, 10)
+            self.assertIn("time was up", report)
 
     def test_of_a_toy_program(self):
         toy = self.write("slow.toml", SLOW_TOY)
