@@ -3,7 +3,7 @@
 
 #include "base/rng.h"
 #include "detect/detector_set.h"
-#include "detect/kernel_race.h"
+#include "detect/kernels/kernel_race.h"
 
 namespace slalom {
 namespace {

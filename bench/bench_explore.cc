@@ -4,10 +4,10 @@
 
 #include "campaign/job.h"
 #include "explore/explorer.h"
-#include "machine/toy_builder.h"
-#include "machine/toy_file.h"
-#include "machine/toy_machine.h"
 #include "support/source_dir.h"
+#include "toy/toy_builder.h"
+#include "toy/toy_file.h"
+#include "toy/toy_machine.h"
 
 namespace slalom {
 namespace {

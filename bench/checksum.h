@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "vm/cpu/tap.h"
+#include "vm/cpu/observe/tap.h"
 
 namespace slalom::vm {
 

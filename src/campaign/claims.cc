@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "campaign/looking.h"
-#include "report/summary.h"
+#include "report/core/summary.h"
 
 namespace slalom {
 namespace {

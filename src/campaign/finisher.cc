@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "explore/happenings.h"
-#include "explore/shrink.h"
+#include "explore/shrink/shrink.h"
 
 namespace slalom {
 namespace {

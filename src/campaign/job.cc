@@ -10,7 +10,7 @@
 #include "explore/strategies/pos.h"
 #include "explore/strategies/random.h"
 #include "explore/strategies/surw.h"
-#include "trace/serialise.h"
+#include "trace/files/serialise.h"
 
 namespace slalom {
 namespace {

@@ -13,9 +13,9 @@
 #include "check/patience.h"
 #include "check/rehearsal.h"
 #include "finding/capsule.h"
-#include "preload/runtime.h"
+#include "preload/runtime/runtime.h"
 #include "process/uncontrolled.h"
-#include "report/summary.h"
+#include "report/core/summary.h"
 
 namespace slalom {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "check/heap.h"
 #include "check/patience.h"
-#include "preload/locks.h"
-#include "preload/runtime.h"
+#include "preload/runtime/runtime.h"
+#include "preload/sync/locks.h"
 #include "process/uses.h"
 #include "trace/memory_order.h"
 

@@ -14,9 +14,9 @@
 #include <typeinfo>
 
 #include "check/fiber.h"
-#include "preload/fault_words.h"
-#include "preload/raw.h"
-#include "preload/runtime.h"
+#include "preload/runtime/raw.h"
+#include "preload/runtime/runtime.h"
+#include "preload/signals/fault_words.h"
 
 namespace slalom::checking {
 namespace {

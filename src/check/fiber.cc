@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "preload/raw.h"
+#include "preload/runtime/raw.h"
 
 extern "C" {
 void slalom_switch(slalom::checking::Context* from, const slalom::checking::Context* to);

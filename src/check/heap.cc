@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "preload/raw.h"
-#include "preload/runtime.h"
+#include "preload/runtime/raw.h"
+#include "preload/runtime/runtime.h"
 
 // libc's own, under the names that nobody replaces.
 extern "C" {

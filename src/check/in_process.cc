@@ -11,10 +11,10 @@
 #include "check/heap.h"
 #include "check/patience.h"
 #include "check/signals.h"
-#include "preload/accesses.h"
-#include "preload/kernel_waits.h"
-#include "preload/runtime.h"
-#include "preload/threads.h"
+#include "preload/memory/accesses.h"
+#include "preload/runtime/runtime.h"
+#include "preload/sync/kernel_waits.h"
+#include "preload/sync/threads.h"
 
 namespace slalom::checking {
 namespace {
@@ -122,7 +122,7 @@ void InProcess::end(bool normally) {
 
 }  // namespace slalom::checking
 
-// How turns are passed here; see preload/runtime.h.
+// How turns are passed here; see preload/runtime/runtime.h.
 namespace slalom::preload {
 
 bool Runtime::connected() const {

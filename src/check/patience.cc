@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "check/in_process.h"
-#include "preload/raw.h"
-#include "preload/runtime.h"
+#include "preload/runtime/raw.h"
+#include "preload/runtime/runtime.h"
 
 namespace slalom::checking {
 namespace {

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "preload/raw.h"
-#include "preload/runtime.h"
-#include "preload/system_signals.h"
+#include "preload/runtime/raw.h"
+#include "preload/runtime/runtime.h"
+#include "preload/signals/system_signals.h"
 
 namespace slalom::checking {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "trace/trace_file.h"
+#include "trace/files/trace_file.h"
 
 namespace slalom {
 namespace {

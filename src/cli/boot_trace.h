@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "trace/trace_log.h"
-#include "vm/guest/guest_model.h"
-#include "vm/guest/trace_lines.h"
+#include "vm/guests/linux/guest_model.h"
+#include "vm/guests/linux/trace_lines.h"
 
 namespace slalom {
 

@@ -8,9 +8,9 @@
 #include "cli/console.h"
 #include "finding/finding_json.h"
 #include "vm/boot/boot.h"
-#include "vm/cpu/backtrace.h"
-#include "vm/gdb/natural_run.h"
+#include "vm/cpu/observe/backtrace.h"
 #include "vm/gdb/server.h"
+#include "vm/replay/natural_run.h"
 #include "vm/snapshot/snapshot_file.h"
 
 namespace slalom {

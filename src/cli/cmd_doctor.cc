@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "finding/finding_json.h"
 #include "finding/signing_key.h"
-#include "vm/boot/kernel_cache.h"
+#include "kernel_store/kernel_cache.h"
 
 namespace slalom {
 namespace {

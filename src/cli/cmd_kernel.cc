@@ -4,8 +4,8 @@
 
 #include "cli/command.h"
 #include "finding/finding_json.h"
-#include "vm/boot/kernel_cache.h"
-#include "vm/boot/kernel_fetch.h"
+#include "kernel_store/kernel_cache.h"
+#include "kernel_store/kernel_fetch.h"
 
 namespace slalom {
 namespace {

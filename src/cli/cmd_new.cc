@@ -5,10 +5,10 @@
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "report/summary.h"
-#include "vm/test/file_system_test.h"
-#include "vm/test/kernel_test.h"
-#include "vm/test/template.h"
+#include "report/core/summary.h"
+#include "vm/scenario/file_system_test.h"
+#include "vm/scenario/kernel_test.h"
+#include "vm/scenario/template.h"
 
 namespace slalom {
 namespace {

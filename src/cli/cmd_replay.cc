@@ -14,11 +14,11 @@
 #include "cli/program_target.h"
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
-#include "process/surroundings.h"
+#include "process/launch/surroundings.h"
 #include "report/text.h"
 #include "report/trace_text.h"
-#include "trace/trace_file.h"
-#include "vm/kernel/instruction_trace.h"
+#include "trace/files/trace_file.h"
+#include "vm/replay/instruction_trace.h"
 
 namespace slalom {
 namespace {

@@ -6,9 +6,9 @@
 #include "cli/consent.h"
 #include "finding/capsule.h"
 #include "report/trace_text.h"
-#include "trace/trace_file.h"
-#include "vm/guest/guest_kernel.h"
-#include "vm/guest/trace_lines.h"
+#include "trace/files/trace_file.h"
+#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/trace_lines.h"
 
 namespace slalom {
 namespace {

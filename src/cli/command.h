@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "campaign/target.h"
 #include "finding/finding.h"
-#include "report/summary.h"
+#include "report/core/summary.h"
 
 namespace slalom {
 

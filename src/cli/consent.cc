@@ -9,7 +9,7 @@
 
 #include "cli/kernel_target.h"
 #include "finding/signing_key.h"
-#include "process/program.h"
+#include "process/launch/program.h"
 
 namespace slalom {
 namespace {

@@ -14,10 +14,10 @@
 #include "base/file.h"
 #include "cli/kernel_target.h"
 #include "symbols/symbol_file.h"
+#include "vm/cpu/memory/guest_memory.h"
 #include "vm/gdb/failure_place.h"
-#include "vm/gdb/scheduled_run.h"
 #include "vm/gdb/server.h"
-#include "vm/memory/guest_memory.h"
+#include "vm/replay/scheduled_run.h"
 
 namespace slalom {
 namespace {

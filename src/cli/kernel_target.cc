@@ -16,14 +16,14 @@
 #include "base/rng.h"
 #include "cli/command.h"
 #include "detect/detector_set.h"
-#include "vm/guest/guest_kernel.h"
-#include "vm/guest/guest_lines.h"
-#include "vm/kernel/kernel_machine.h"
-#include "vm/kernel/kernel_names.h"
-#include "vm/kernel/serial_orders.h"
-#include "vm/memory/guest_memory.h"
+#include "vm/control/kernel_machine.h"
+#include "vm/cpu/memory/guest_memory.h"
+#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/guest_lines.h"
+#include "vm/scenario/kernel_names.h"
+#include "vm/scenario/prepare.h"
+#include "vm/scenario/serial_orders.h"
 #include "vm/snapshot/copy.h"
-#include "vm/test/prepare.h"
 
 namespace slalom {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "campaign/campaign.h"
 #include "symbols/dwarf.h"
-#include "vm/kernel/course.h"
-#include "vm/kernel/kernel_machine.h"
-#include "vm/kernel/kernel_names.h"
+#include "vm/control/course.h"
+#include "vm/control/kernel_machine.h"
+#include "vm/scenario/kernel_names.h"
 
 namespace slalom {
 

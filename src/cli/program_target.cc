@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "process/launch/surroundings.h"
 #include "process/program_machine.h"
-#include "process/surroundings.h"
 
 namespace slalom {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "campaign/target.h"
-#include "process/debugger.h"
-#include "process/program.h"
-#include "process/zygote.h"
+#include "process/launch/debugger.h"
+#include "process/launch/program.h"
+#include "process/launch/zygote.h"
 
 namespace slalom {
 

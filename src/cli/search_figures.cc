@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "explore/strategies/sampling.h"
-#include "report/summary.h"
+#include "report/core/summary.h"
 
 namespace slalom {
 namespace {

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/search_figures.h"
 #include "finding/finding_json.h"
-#include "report/junit.h"
+#include "report/core/junit.h"
 
 namespace slalom {
 namespace {

@@ -1,7 +1,7 @@
 // Which kind of target a file or a capsule is about.
 #include "base/file.h"
 #include "cli/command.h"
-#include "vm/test/kernel_test.h"
+#include "vm/scenario/kernel_test.h"
 
 namespace slalom {
 

@@ -5,8 +5,8 @@
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "machine/toy_file.h"
-#include "machine/toy_machine.h"
+#include "toy/toy_file.h"
+#include "toy/toy_machine.h"
 
 namespace slalom {
 namespace {

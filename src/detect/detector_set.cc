@@ -4,19 +4,19 @@
 #include <array>
 #include <string>
 
-#include "detect/console.h"
-#include "detect/deadlock.h"
-#include "detect/failure.h"
-#include "detect/heap.h"
-#include "detect/kernel_heap.h"
-#include "detect/kernel_interrupted.h"
-#include "detect/kernel_leak.h"
-#include "detect/kernel_livelock.h"
-#include "detect/kernel_race.h"
-#include "detect/livelock.h"
-#include "detect/race.h"
-#include "detect/thread_leak.h"
-#include "detect/weak_memory.h"
+#include "detect/core/failure.h"
+#include "detect/kernels/console.h"
+#include "detect/kernels/kernel_heap.h"
+#include "detect/kernels/kernel_interrupted.h"
+#include "detect/kernels/kernel_leak.h"
+#include "detect/kernels/kernel_livelock.h"
+#include "detect/kernels/kernel_race.h"
+#include "detect/programs/deadlock.h"
+#include "detect/programs/heap.h"
+#include "detect/programs/livelock.h"
+#include "detect/programs/race.h"
+#include "detect/programs/thread_leak.h"
+#include "detect/programs/weak_memory.h"
 
 namespace slalom {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "detect/detector.h"
+#include "detect/core/detector.h"
 
 namespace slalom {
 

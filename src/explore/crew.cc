@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "explore/strategies/replay.h"
-
 namespace slalom {
 namespace {
 

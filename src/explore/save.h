@@ -1,9 +1,9 @@
 // Encoding of the search's own values for saved searches and job queues. What belongs to trace/ (schedules,
-// verdicts, policies) is encoded in trace/serialise.h.
+// verdicts, policies) is encoded in trace/files/serialise.h.
 #pragma once
 
 #include "explore/explorer.h"
-#include "trace/serialise.h"
+#include "trace/files/serialise.h"
 
 namespace slalom {
 

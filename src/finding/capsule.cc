@@ -1,7 +1,7 @@
 #include "finding/capsule.h"
 
 #include "finding/signing_key.h"
-#include "trace/serialise.h"
+#include "trace/files/serialise.h"
 
 namespace slalom {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "trace/serialise.h"
+#include "trace/files/serialise.h"
 
 namespace slalom {
 namespace {

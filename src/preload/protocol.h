@@ -9,9 +9,9 @@
 //                 cleared by the agent
 //
 // The zygote is the target, warmed up to the entry of main(). It forks executions, or a process that first
-// runs the program's set-up and then forks executions from there (preload/set_up.cc). The memory is as
-// untrusted as everything a target can write: slalom checks every index and count that it reads here. Not for
-// anything that is kept: no two builds of slalom need to agree on it, kVersion must just be equal.
+// runs the program's set-up and then forks executions from there (preload/launch/set_up.cc). The memory is
+// as untrusted as everything a target can write: slalom checks every index and count that it reads here. Not
+// for anything that is kept: no two builds of slalom need to agree on it, kVersion must just be equal.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,8 @@ inline constexpr int kProcessors = 4;             // as far as the program can s
 // Objects that are no memory: channels of the program to itself (pipes and the like), by their order of
 // creation. Above all addresses, below agents.
 inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
-// The gate of a reader-writer lock (preload/locks.h): the lock's address with this bit, which no address has.
+// The gate of a reader-writer lock (preload/sync/locks.h): the lock's address with this bit, which no address
+// has.
 inline constexpr uint64_t kGateBit = kChannelObjects >> 1;
 inline constexpr uint64_t kSignalObject = kChannelObjects;  // the process's signals; channels count from 1
 inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
@@ -115,7 +116,7 @@ enum class Outside : uint32_t {
   Endless,
 };
 
-// What becomes of errors that calls give (preload/errors.h).
+// What becomes of errors that calls give (preload/runtime/errors.h).
 enum class Errors : uint32_t {
   Unkept,
   Kept,
@@ -169,7 +170,7 @@ struct Record {
   uint32_t text;
 
   // Values of `text` in a plain store: `state` is what it wrote (`value` is what was there before); or that
-  // is not known. See preload/stored_values.cc.
+  // is not known. See preload/memory/stored_values.cc.
   static constexpr uint32_t kKnown = 1, kForgotten = 2;
 };
 static_assert(sizeof(Record) == 56);
@@ -297,7 +298,7 @@ struct Channel {
   ScopedCode scoped[kMostScoped];       // sorted, without overlaps
   RepeatedError repeated[kMostErrors];  // by agent, then by ordinal
 
-  // From processes that the program has forked, to the program (preload/shared_signals.cc).
+  // From processes that the program has forked, to the program (preload/sync/shared_signals.cc).
   std::atomic<uint64_t> shared_signals[kMostSharedSignals];
   uint32_t vain_waits;              // for a child that did not end, or answer, by itself; in all executions
   std::atomic<uint32_t> strangers;  // there may be signals that are not told

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "process/descriptor.h"
+#include "process/launch/descriptor.h"
 
 extern char** environ;
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "process/program.h"
+#include "process/launch/program.h"
 
 namespace slalom {
 

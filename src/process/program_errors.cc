@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "preload/calls.h"
+#include "preload/runtime/calls.h"
 #include "process/program_machine.h"
 
 namespace slalom {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "base/hash.h"
-#include "process/debugger.h"
+#include "process/launch/debugger.h"
 
 namespace slalom {
 namespace {

@@ -19,11 +19,11 @@
 #include "process/added_modules.h"
 #include "process/atomic_order.h"
 #include "process/conflicts.h"
-#include "process/program.h"
+#include "process/launch/program.h"
+#include "process/launch/zygote.h"
 #include "process/program_names.h"
 #include "process/program_scope.h"
 #include "process/set_up.h"
-#include "process/zygote.h"
 
 namespace slalom {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "preload/protocol.h"
-#include "process/zygote.h"
+#include "process/launch/zygote.h"
 #include "symbols/dwarf.h"
 #include "symbols/symbol_table.h"
 #include "trace/names.h"

@@ -17,9 +17,9 @@
 
 #include "base/result.h"
 #include "preload/protocol.h"
-#include "process/program.h"
+#include "process/launch/program.h"
+#include "process/launch/zygote.h"
 #include "process/program_names.h"
-#include "process/zygote.h"
 
 namespace slalom {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "process/program.h"
+#include "process/launch/program.h"
 #include "process/program_names.h"
 
 namespace slalom {

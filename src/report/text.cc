@@ -6,9 +6,9 @@
 #include <set>
 #include <sstream>
 
-#include "report/kernel_calls.h"
-#include "report/kernel_timeline.h"
-#include "report/object_names.h"
+#include "report/core/object_names.h"
+#include "report/kernels/kernel_calls.h"
+#include "report/kernels/kernel_timeline.h"
 
 namespace slalom {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "finding/finding.h"
-#include "report/timeline.h"
+#include "report/core/timeline.h"
 #include "trace/choice.h"
 #include "trace/names.h"
 #include "trace/trace_log.h"

@@ -6,10 +6,10 @@
 #include <map>
 #include <ostream>
 
-#include "report/interleaving.h"
-#include "report/kernel_trace.h"
-#include "report/object_names.h"
-#include "report/summary.h"
+#include "report/core/interleaving.h"
+#include "report/core/object_names.h"
+#include "report/core/summary.h"
+#include "report/kernels/kernel_trace.h"
 #include "trace/memory_order.h"
 
 namespace slalom {

@@ -78,7 +78,7 @@ enum class OpKind : uint8_t {
   SyscallExit,   // the value is its result
   ThreadSwitch,  // the object is the thread that runs now
   Console,       // a line of text
-  // what threads of a team do for each other (preload/openmp.h)
+  // what threads of a team do for each other (preload/openmp/openmp.h)
   Release,  // what was before comes before the Acquire
   Acquire,  // of what was released; it waits for that
   Claim,    // takes what the next one cannot have; orders nothing

@@ -6,12 +6,12 @@
 
 #include "base/check.h"
 #include "fuzz/harness.h"
-#include "unit/vm/boot/kernel_files.h"
-#include "vm/boot/control_file.h"
-#include "vm/boot/debian_mirror.h"
+#include "kernel_store/control_file.h"
+#include "kernel_store/debian_mirror.h"
+#include "kernel_store/modules.h"
+#include "unit/kernel_store/kernel_files.h"
 #include "vm/boot/image.h"
 #include "vm/boot/linux.h"
-#include "vm/boot/modules.h"
 #include "vm/boot/multiboot.h"
 
 namespace slalom {

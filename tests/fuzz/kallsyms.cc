@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "fuzz/harness.h"
 #include "symbols/elf_symbols.h"
+#include "unit/kernel_store/kernel_files.h"
 #include "unit/symbols/kallsyms_image.h"
-#include "unit/vm/boot/kernel_files.h"
 
 namespace slalom {
 namespace {

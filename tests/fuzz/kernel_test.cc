@@ -1,11 +1,11 @@
 // Kernel tests: whatever the file, its lists of calls and their images contain, they are refused with a
 // reason or can be run; and an image that is accepted is the one that is made again.
-#include "vm/test/kernel_test.h"
+#include "vm/scenario/kernel_test.h"
 
 #include "base/check.h"
 #include "fuzz/harness.h"
 #include "inputs/image.h"
-#include "vm/test/template.h"
+#include "vm/scenario/template.h"
 
 namespace slalom {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/printable.h"
 #include "base/rng.h"
 #include "fuzz/harness.h"
-#include "trace/serialise.h"
+#include "trace/files/serialise.h"
 
 namespace slalom {
 

@@ -1,5 +1,5 @@
 #include "fuzz/payload.h"
-#include "trace/schedule_file.h"
+#include "trace/files/schedule_file.h"
 #include "unit/trace/random_values.h"
 
 namespace slalom {

@@ -2,8 +2,8 @@
 #include "campaign/job.h"
 #include "explore/explorer.h"
 #include "fuzz/harness.h"
-#include "machine/toy_builder.h"
-#include "machine/toy_machine.h"
+#include "toy/toy_builder.h"
+#include "toy/toy_machine.h"
 
 namespace slalom {
 namespace {

@@ -1,5 +1,5 @@
 // Toy programs: whatever TOML and code a file has, it is refused with a reason or compiled.
-#include "machine/toy_file.h"
+#include "toy/toy_file.h"
 
 #include <string_view>
 

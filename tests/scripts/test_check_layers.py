@@ -65,6 +65,7 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(self.offences(), ["src/explore/a.h:1"])
 
     def test_nested_folders_belong_to_their_top_folder(self):
+        self.write("scripts/rooms", "explore/strategies: explore/.\n")
         self.write("src/explore/strategies/pct.cc", '#include "explore/strategy.h"\n#include "campaign/x.h"\n')
         self.assertEqual(self.offences(), ["src/explore/strategies/pct.cc:2"])
 
@@ -83,7 +84,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_detect_and_explore_stay_apart_through_others_too(self):
         self.write("src/CMakeLists.txt", CMAKE.replace("trace LINKS base", "trace LINKS base vm") + "slalom_library(vm)\n")
-        self.assertEqual(self.offences(), ["src/CMakeLists.txt:6", "src/CMakeLists.txt:9"])
+        self.assertEqual(self.offences(), ["src/CMakeLists.txt:6", "src/CMakeLists.txt:9", "src/CMakeLists.txt:11"])
 
     def test_arrows_have_no_cycle_and_no_unknown_end(self):
         self.write("src/CMakeLists.txt", "slalom_library(base LINKS trace)\nslalom_library(trace LINKS base nowhere)\n")
@@ -91,12 +92,25 @@ class CheckLayers(unittest.TestCase):
             self.offences(), ["src/CMakeLists.txt:1", "src/CMakeLists.txt:2", "src/CMakeLists.txt:2"]
         )
 
-    def test_only_some_files_name_a_concrete_machine(self):
-        include = '#include "machine/toy_machine.h"\n'
-        allowed = ["src/machine/toy_machine.cc", "src/cli/cmd_check.cc", "src/campaign/target.cc", "tests/unit/explore/a.cc"]
-        for name in allowed + ["src/campaign/worker.cc", "src/explore/runner.cc"]:
-            self.write(name, include)
-        self.assertEqual(self.offences(), ["src/campaign/worker.cc:1", "src/explore/runner.cc:1"])
+    def test_rooms_of_a_folder_need_arrows(self):
+        self.write("scripts/rooms", "# a comment\n\npmc/low:\npmc/high: pmc/low\n")
+        for room in ("low", "high", "other"):
+            self.write(f"src/pmc/{room}/a.h", "")
+        self.write("src/pmc/high/a.cc", '#include "pmc/high/a.h"\n#include "pmc/low/a.h"\n#include "trace/x.h"\n')
+        self.write("src/pmc/beside.cc", '#include "pmc/high/a.h"\n#include "pmc/other/a.h"\n')
+        self.assertEqual(self.offences(), [])
+        self.write("src/pmc/low/a.cc", '#include "pmc/high/a.h"\n#include "pmc/beside.h"\n')
+        self.write("src/pmc/other/deep/a.cc", '#include "pmc/low/a.h"\n#include "pmc/other/a.h"\n')
+        self.assertEqual(self.offences(), ["src/pmc/low/a.cc:1", "src/pmc/low/a.cc:2", "src/pmc/other/deep/a.cc:1"])
+        self.write("scripts/rooms", "pmc/low: pmc/.\npmc/high: pmc/low\npmc/.: pmc/other\npmc/other: pmc/low\n")
+        self.assertEqual(self.offences(), ["scripts/rooms:1", "scripts/rooms:3", "scripts/rooms:4", "src/pmc/beside.cc:1",
+                                           "src/pmc/low/a.cc:1"])
+
+    def test_arrows_of_rooms_lead_to_rooms_of_the_same_folder(self):
+        self.write("src/pmc/low/a.h", "")
+        self.write("src/trace/files/a.h", "")
+        self.write("scripts/rooms", "pmc/low: trace/files\npmc/gone:\n")
+        self.assertEqual(self.offences(), ["scripts/rooms:1", "scripts/rooms:2"])
 
     def test_local_names_differ_within_a_folder(self):
         local = "\n".join((

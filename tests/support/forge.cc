@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "finding/capsule.h"
 #include "finding/signing_key.h"
-#include "trace/trace_file.h"
+#include "trace/files/trace_file.h"
 
 namespace slalom {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "explore/explorer.h"
 #include "explore/strategies/pos.h"
-#include "vm/kernel/kernel_machine.h"
+#include "vm/control/kernel_machine.h"
 
 namespace slalom::vm {
 

@@ -8,8 +8,8 @@
 #include <array>
 #include <map>
 
+#include "kernel_store/kernel_cache.h"
 #include "vm/boot/boot.h"
-#include "vm/boot/kernel_cache.h"
 #include "vm/snapshot/snapshot_file.h"
 
 namespace slalom::vm {

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "vm/boot/kernel_cache.h"
-#include "vm/guest/guest_kernel.h"
-#include "vm/kernel/kernel_machine.h"
-#include "vm/kernel/kernel_names.h"
-#include "vm/test/kernel_test.h"
-#include "vm/test/prepare.h"
+#include "kernel_store/kernel_cache.h"
+#include "vm/control/kernel_machine.h"
+#include "vm/guests/linux/guest_kernel.h"
+#include "vm/scenario/kernel_names.h"
+#include "vm/scenario/kernel_test.h"
+#include "vm/scenario/prepare.h"
 
 namespace slalom::vm {
 namespace {

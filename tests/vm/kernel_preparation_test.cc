@@ -8,10 +8,10 @@
 #include "base/file.h"
 #include "inputs/image.h"
 #include "inputs/system_calls.h"
-#include "vm/boot/kernel_cache.h"
-#include "vm/test/hypercall.h"
-#include "vm/test/kernel_test.h"
-#include "vm/test/prepare.h"
+#include "kernel_store/kernel_cache.h"
+#include "vm/control/hypercall.h"
+#include "vm/scenario/kernel_test.h"
+#include "vm/scenario/prepare.h"
 
 namespace slalom::vm {
 namespace {

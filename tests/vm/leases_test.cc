@@ -7,11 +7,11 @@
 #include <string>
 
 #include "base/file.h"
+#include "kernel_store/kernel_cache.h"
 #include "support/source_dir.h"
-#include "vm/boot/kernel_cache.h"
-#include "vm/kernel/kernel_names.h"
-#include "vm/test/kernel_test.h"
-#include "vm/test/prepare.h"
+#include "vm/scenario/kernel_names.h"
+#include "vm/scenario/kernel_test.h"
+#include "vm/scenario/prepare.h"
 
 namespace slalom::vm {
 namespace {

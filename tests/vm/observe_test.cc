@@ -5,8 +5,8 @@
 #include <array>
 
 #include "base/hash.h"
+#include "kernel_store/kernel_cache.h"
 #include "vm/boot/boot.h"
-#include "vm/boot/kernel_cache.h"
 
 namespace slalom::vm {
 namespace {

@@ -2,13 +2,13 @@
 // began to wait.
 #include <gtest/gtest.h>
 
-#include "vm/boot/kernel_cache.h"
+#include "kernel_store/kernel_cache.h"
 #include "vm/gdb/failure_place.h"
-#include "vm/gdb/scheduled_run.h"
-#include "vm/guest/guest_kernel.h"
-#include "vm/kernel/kernel_names.h"
-#include "vm/test/kernel_test.h"
-#include "vm/test/prepare.h"
+#include "vm/guests/linux/guest_kernel.h"
+#include "vm/replay/scheduled_run.h"
+#include "vm/scenario/kernel_names.h"
+#include "vm/scenario/kernel_test.h"
+#include "vm/scenario/prepare.h"
 
 namespace slalom::vm {
 namespace {

@@ -8,14 +8,14 @@
 #include <set>
 #include <sstream>
 
+#include "kernel_store/kernel_cache.h"
 #include "symbols/btf.h"
 #include "symbols/elf_symbols.h"
 #include "symbols/linux_modules.h"
 #include "vm/boot/boot.h"
 #include "vm/boot/image.h"
-#include "vm/boot/kernel_cache.h"
-#include "vm/memory/guest_memory.h"
-#include "vm/test/hypercall.h"
+#include "vm/control/hypercall.h"
+#include "vm/cpu/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
+#include "kernel_store/kernel_cache.h"
 #include "vm/boot/boot.h"
-#include "vm/boot/kernel_cache.h"
-#include "vm/guest/guest_model.h"
+#include "vm/guests/linux/guest_model.h"
 
 namespace slalom::vm {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "vm/boot/initramfs.h"
-#include "vm/pc.h"
+#include "vm/pc/pc.h"
 
 namespace slalom::vm {
 

@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/little_endian.h"
-#include "vm/boot/decompress.h"
-#include "vm/boot/elf_file.h"
+#include "kernel_store/decompress.h"
+#include "kernel_store/elf_file.h"
 #include "vm/boot/multiboot.h"
 
 namespace slalom::vm {

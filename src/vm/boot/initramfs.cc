@@ -12,14 +12,14 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "base/child.h"
 #include "base/container.h"
 #include "base/file.h"
-#include "vm/boot/cache_files.h"
-#include "vm/boot/child.h"
-#include "vm/boot/control_file.h"
+#include "kernel_store/cache_files.h"
+#include "kernel_store/control_file.h"
+#include "kernel_store/elf_file.h"
+#include "kernel_store/modules.h"
 #include "vm/boot/cpio.h"
-#include "vm/boot/elf_file.h"
-#include "vm/boot/modules.h"
 #include "vm/boot/shared_libraries.h"
 
 namespace slalom::vm {

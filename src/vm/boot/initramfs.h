@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "vm/boot/kernel_cache.h"
+#include "kernel_store/kernel_cache.h"
 
 namespace slalom::vm {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/little_endian.h"
-#include "vm/boot/elf_file.h"
+#include "kernel_store/elf_file.h"
 #include "vm/boot/placement.h"
 
 namespace slalom::vm {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "vm/boot/entry_state.h"
 #include "vm/boot/image.h"
+#include "vm/pc/entry_state.h"
 
 namespace slalom::vm {
 

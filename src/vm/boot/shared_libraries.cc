@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/little_endian.h"
-#include "vm/boot/elf_file.h"
+#include "kernel_store/elf_file.h"
 
 namespace slalom::vm {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "vm/cpu/cpu.h"
-#include "vm/cpu/hooks.h"
-#include "vm/memory/mmu.h"
+#include "vm/cpu/memory/mmu.h"
+#include "vm/cpu/observe/hooks.h"
 
 namespace slalom::vm {
 

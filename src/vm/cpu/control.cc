@@ -3,8 +3,8 @@
 
 #include "vm/cpu/cpu.h"
 #include "vm/cpu/descriptor.h"
+#include "vm/cpu/memory/mmu.h"
 #include "vm/cpu/transfer.h"
-#include "vm/memory/mmu.h"
 
 namespace slalom::vm {
 namespace {

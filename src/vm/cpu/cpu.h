@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "vm/cpu/flags.h"
+#include "vm/cpu/memory/tlb.h"
+#include "vm/cpu/observe/tap.h"
 #include "vm/cpu/op.h"
 #include "vm/cpu/registers.h"
-#include "vm/cpu/tap.h"
 #include "vm/memory/ram.h"
-#include "vm/memory/tlb.h"
 
 namespace slalom::vm {
 

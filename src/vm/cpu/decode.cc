@@ -251,7 +251,7 @@ unsigned stack_motion(const Instruction& in) {
   return 0;
 }
 
-// Of the operand that NextOperations (vm/kernel/next_operation.h) speaks of.
+// Of the operand that NextOperations (vm/control/next_operation.h) speaks of.
 Touch touch_of(const Instruction& in, const Op& operand) {
   for (unsigned i = 0; i < in.info.operand_count; ++i) {
     const ZydisDecodedOperand& one = in.operands[i];

@@ -1,7 +1,7 @@
 #include "vm/cpu/descriptor.h"
 
+#include "vm/cpu/memory/mmu.h"
 #include "vm/cpu/transfer.h"
-#include "vm/memory/mmu.h"
 
 namespace slalom::vm {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "vm/cpu/cpu.h"
-#include "vm/memory/mmu.h"
+#include "vm/cpu/memory/mmu.h"
 
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(SLALOM_NO_CHAINING)
 #define SLALOM_CHAINING 1

@@ -2,10 +2,10 @@
 #include <utility>
 
 #include "vm/cpu/descriptor.h"
-#include "vm/cpu/handlers/stack.h"
+#include "vm/cpu/handlers/integer/stack.h"
+#include "vm/cpu/memory/mmu.h"
 #include "vm/cpu/task.h"
 #include "vm/cpu/transfer.h"
-#include "vm/memory/mmu.h"
 
 namespace slalom::vm {
 namespace {

@@ -5,7 +5,7 @@
 #include "vm/cpu/blocks.h"
 #include "vm/cpu/cpu.h"
 #include "vm/cpu/handler.h"
-#include "vm/memory/mmu.h"
+#include "vm/cpu/memory/mmu.h"
 
 namespace slalom::vm {
 namespace {

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "vm/cpu/handlers/stack.h"
-#include "vm/memory/mmu.h"
+#include "vm/cpu/handlers/integer/stack.h"
+#include "vm/cpu/memory/mmu.h"
 
 namespace slalom::vm {
 namespace {

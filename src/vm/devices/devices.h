@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vm/devices/interrupts.h"
+#include "vm/devices/interrupts/interrupts.h"
 #include "vm/devices/keyboard.h"
 #include "vm/devices/pit.h"
 #include "vm/devices/rtc.h"

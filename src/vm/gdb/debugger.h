@@ -15,8 +15,8 @@
 #include <set>
 #include <vector>
 
-#include "vm/gdb/execution.h"
-#include "vm/gdb/history.h"
+#include "vm/replay/execution.h"
+#include "vm/replay/history.h"
 
 namespace slalom::vm {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <optional>
 
-#include "vm/kernel/kernel_machine.h"
-#include "vm/memory/guest_memory.h"
+#include "vm/control/kernel_machine.h"
+#include "vm/cpu/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "symbols/symbol_table.h"
 #include "trace/verdict.h"
+#include "vm/control/course.h"
 #include "vm/gdb/debugger.h"
-#include "vm/kernel/course.h"
 
 namespace slalom::vm {
 

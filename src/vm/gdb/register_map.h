@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "vm/pc.h"
+#include "vm/pc/pc.h"
 
 namespace slalom::vm {
 

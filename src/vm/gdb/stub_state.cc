@@ -1,8 +1,8 @@
 // The part of GdbStub that reads and writes the machine, and sets breakpoints.
 #include <algorithm>
 
+#include "vm/cpu/memory/guest_memory.h"
 #include "vm/gdb/stub.h"
-#include "vm/memory/guest_memory.h"
 
 namespace slalom::vm {
 namespace {

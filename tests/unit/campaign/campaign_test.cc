@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "campaign/saved_search.h"
 #include "finding/store.h"
-#include "machine/toy_file.h"
-#include "machine/toy_machine.h"
+#include "toy/toy_file.h"
+#include "toy/toy_machine.h"
 #include "unit/base/temporary_directory.h"
 
 namespace slalom {

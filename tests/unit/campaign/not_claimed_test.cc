@@ -5,8 +5,8 @@
 
 #include "base/file.h"
 #include "campaign/campaign.h"
-#include "machine/toy_file.h"
-#include "machine/toy_machine.h"
+#include "toy/toy_file.h"
+#include "toy/toy_machine.h"
 #include "unit/base/file_size_limit.h"
 #include "unit/base/temporary_directory.h"
 

@@ -1,12 +1,12 @@
 // Reports on a kernel's console: texts of real kernels, and the title that each must have.
-#include "detect/console.h"
+#include "detect/kernels/console.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "detect/console_frames.h"
-#include "detect/console_report.h"
+#include "detect/kernels/console_frames.h"
+#include "detect/kernels/console_report.h"
 #include "support/source_dir.h"
 #include "unit/detect/script.h"
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "detect/titles.h"
+#include "detect/core/titles.h"
 #include "unit/detect/script.h"
 
 namespace slalom::test {

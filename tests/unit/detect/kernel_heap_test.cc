@@ -1,5 +1,5 @@
 // A kernel's memory: streams of allocations, frees and accesses written by hand, each with its innocent twin.
-#include "detect/kernel_heap.h"
+#include "detect/kernels/kernel_heap.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Updates that lose what an interrupt wrote: streams written by hand, each with a twin in which nothing is
 // lost.
-#include "detect/kernel_interrupted.h"
+#include "detect/kernels/kernel_interrupted.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Memory of a kernel that stays: streams written by hand, with what serial orders leave at their end.
-#include "detect/kernel_leak.h"
+#include "detect/kernels/kernel_leak.h"
 
 #include <gtest/gtest.h>
 

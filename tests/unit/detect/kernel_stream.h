@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "detect/kernel_race.h"
+#include "detect/kernels/kernel_race.h"
 
 namespace slalom::test {
 

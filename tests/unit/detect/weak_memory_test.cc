@@ -1,7 +1,7 @@
 // Outcomes of store buffers: against a machine that has some. A random program is run in all interleavings
 // and on all orders of a processor with store buffers; the detector must speak in one of the former exactly
 // if the latter have an outcome that none of the former has.
-#include "detect/weak_memory.h"
+#include "detect/programs/weak_memory.h"
 
 #include <gtest/gtest.h>
 

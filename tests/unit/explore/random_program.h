@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "machine/toy_builder.h"
+#include "toy/toy_builder.h"
 
 namespace slalom {
 

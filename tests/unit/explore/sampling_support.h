@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "explore/explorer.h"
-#include "machine/toy_builder.h"
-#include "machine/toy_machine.h"
+#include "toy/toy_builder.h"
+#include "toy/toy_machine.h"
 
 namespace slalom::sampling {
 

@@ -10,10 +10,10 @@
 #include "campaign/claims.h"
 #include "detect/detector_set.h"
 #include "explore/explorer.h"
-#include "machine/toy_builder.h"
-#include "machine/toy_file.h"
-#include "machine/toy_machine.h"
 #include "support/source_dir.h"
+#include "toy/toy_builder.h"
+#include "toy/toy_file.h"
+#include "toy/toy_machine.h"
 
 namespace slalom {
 

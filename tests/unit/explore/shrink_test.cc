@@ -1,5 +1,5 @@
 // What a shrunk schedule claims is checked by means of its own: another walker, and plain depth-first search.
-#include "explore/shrink.h"
+#include "explore/shrink/shrink.h"
 
 #include "explore/strategies/replay.h"
 #include "unit/explore/under_test.h"

@@ -14,7 +14,7 @@
 #include "explore/strategies/pos.h"
 #include "explore/strategies/random.h"
 #include "explore/strategies/surw.h"
-#include "trace/serialise.h"
+#include "trace/files/serialise.h"
 #include "unit/explore/random_program.h"
 #include "unit/explore/search.h"
 

@@ -1,4 +1,4 @@
-#include "process/program.h"
+#include "process/launch/program.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

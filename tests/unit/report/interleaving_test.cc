@@ -1,8 +1,8 @@
-#include "report/interleaving.h"
+#include "report/core/interleaving.h"
 
 #include <gtest/gtest.h>
 
-#include "report/kernel_trace.h"
+#include "report/kernels/kernel_trace.h"
 #include "unit/report/scene.h"
 
 namespace slalom::test {

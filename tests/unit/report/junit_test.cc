@@ -1,4 +1,4 @@
-#include "report/junit.h"
+#include "report/core/junit.h"
 
 #include <gtest/gtest.h>
 

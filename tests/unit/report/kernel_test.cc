@@ -6,9 +6,9 @@
 #include <map>
 #include <sstream>
 
-#include "report/kernel_calls.h"
-#include "report/kernel_relevance.h"
-#include "report/kernel_timeline.h"
+#include "report/kernels/kernel_calls.h"
+#include "report/kernels/kernel_relevance.h"
+#include "report/kernels/kernel_timeline.h"
 #include "report/text.h"
 #include "report/trace_text.h"
 #include "unit/report/scene.h"

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "machine/toy_builder.h"
-#include "machine/toy_machine.h"
-#include "report/interleaving.h"
+#include "report/core/interleaving.h"
 #include "report/text.h"
+#include "toy/toy_builder.h"
+#include "toy/toy_machine.h"
 
 namespace slalom {
 namespace {

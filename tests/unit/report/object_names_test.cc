@@ -1,4 +1,4 @@
-#include "report/object_names.h"
+#include "report/core/object_names.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

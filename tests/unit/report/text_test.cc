@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/rng.h"
-#include "report/kernel_trace.h"
+#include "report/kernels/kernel_trace.h"
 #include "unit/report/scene.h"
 
 namespace slalom::test {

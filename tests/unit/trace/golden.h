@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/source_dir.h"
-#include "trace/serialise.h"
+#include "trace/files/serialise.h"
 
 namespace slalom {
 

@@ -1,9 +1,9 @@
-#include "trace/serialise.h"
+#include "trace/files/serialise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trace/schedule_file.h"
+#include "trace/files/schedule_file.h"
 #include "unit/base/temporary_directory.h"
 #include "unit/trace/golden.h"
 #include "unit/trace/random_values.h"

@@ -1,8 +1,8 @@
-#include "trace/trace_file.h"
+#include "trace/files/trace_file.h"
 
 #include <gtest/gtest.h>
 
-#include "trace/serialise.h"
+#include "trace/files/serialise.h"
 #include "unit/base/temporary_directory.h"
 #include "unit/trace/golden.h"
 #include "unit/trace/random_values.h"

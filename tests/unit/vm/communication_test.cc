@@ -1,10 +1,10 @@
 // Accesses that reach over several granules of memory, and pauses that are far apart.
-#include "vm/kernel/communication.h"
+#include "vm/control/communication.h"
 
 #include <gtest/gtest.h>
 
 #include "unit/detect/kernel_stream.h"
-#include "vm/kernel/liveness.h"
+#include "vm/control/liveness.h"
 
 namespace slalom::vm {
 namespace {

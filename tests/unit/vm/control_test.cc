@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "unit/vm/tiny_machine.h"
-#include "vm/pc.h"
+#include "vm/pc/pc.h"
 
 namespace slalom::vm {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "base/rng.h"
 #include "unit/vm/tiny_machine.h"
+#include "vm/cpu/memory/guest_memory.h"
 #include "vm/gdb/debugger.h"
-#include "vm/gdb/natural_run.h"
-#include "vm/memory/guest_memory.h"
+#include "vm/replay/natural_run.h"
 
 namespace slalom::vm {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "base/rng.h"
 #include "unit/vm/tiny_machine.h"
-#include "vm/gdb/natural_run.h"
 #include "vm/gdb/stub.h"
+#include "vm/replay/natural_run.h"
 
 namespace slalom::vm {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "vm/boot/boot.h"
-#include "vm/guest/linux_functions.h"
-#include "vm/guest/shadow_stacks.h"
-#include "vm/guest/trace_lines.h"
+#include "vm/cpu/observe/shadow_stacks.h"
+#include "vm/guests/linux/linux_functions.h"
+#include "vm/guests/linux/trace_lines.h"
 
 namespace slalom::vm {
 namespace {

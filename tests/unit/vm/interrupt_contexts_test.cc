@@ -7,7 +7,7 @@
 
 #include "unit/vm/tiny_code.h"
 #include "unit/vm/tiny_machine.h"
-#include "vm/kernel/kernel_machine.h"
+#include "vm/control/kernel_machine.h"
 
 namespace slalom::vm {
 namespace {

@@ -1,6 +1,6 @@
 // What is told at the end against what is told at once: on random executions of three CPUs and their
 // interrupts.
-#include "vm/kernel/journal.h"
+#include "vm/control/journal.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/rng.h"
-#include "detect/kernel_race.h"
+#include "detect/kernels/kernel_race.h"
 #include "explore/recorder.h"
 #include "unit/detect/kernel_stream.h"
 

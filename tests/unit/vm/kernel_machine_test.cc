@@ -1,5 +1,5 @@
 // Contexts, choice points and replays on two CPUs with a few instructions each: every interleaving is known.
-#include "vm/kernel/kernel_machine.h"
+#include "vm/control/kernel_machine.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "trace/schedule.h"
 #include "unit/vm/tiny_code.h"
 #include "unit/vm/tiny_machine.h"
-#include "vm/gdb/scheduled_run.h"
+#include "vm/replay/scheduled_run.h"
 
 namespace slalom::vm {
 namespace {

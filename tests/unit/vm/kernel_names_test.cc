@@ -1,11 +1,11 @@
 // What a kernel's report calls things: per-CPU variables by their copies, calls in the user's words.
-#include "vm/kernel/kernel_names.h"
+#include "vm/scenario/kernel_names.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "vm/kernel/kernel_machine.h"
+#include "vm/control/kernel_machine.h"
 
 namespace slalom::vm {
 namespace {

@@ -1,5 +1,5 @@
 // When a CPU is taken to wait, by each of the heuristics, how long, and how often that is counted.
-#include "vm/kernel/liveness.h"
+#include "vm/control/liveness.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What of a kernel's source marks an access, and which of its two directions.
-#include "vm/guest/marking.h"
+#include "vm/guests/linux/marking.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "unit/vm/tiny_machine.h"
 #include "vm/cpu/blocks.h"
-#include "vm/pc.h"
+#include "vm/pc/pc.h"
 
 namespace slalom::vm {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "unit/vm/tiny_machine.h"
-#include "vm/memory/guest_memory.h"
-#include "vm/pc.h"
+#include "vm/cpu/memory/guest_memory.h"
+#include "vm/pc/pc.h"
 
 namespace slalom::vm {
 namespace {

@@ -1,9 +1,9 @@
 // Which functions are a scope's, and when a CPU is inside.
-#include "vm/kernel/scope.h"
+#include "vm/control/scope.h"
 
 #include <gtest/gtest.h>
 
-#include "vm/test/kernel_test.h"
+#include "vm/scenario/kernel_test.h"
 
 namespace slalom::vm {
 namespace {

@@ -1,11 +1,11 @@
 // What serial orders of calls gave, and what is no such thing: names that differ are, results are not.
-#include "vm/kernel/serial_orders.h"
+#include "vm/scenario/serial_orders.h"
 
 #include <gtest/gtest.h>
 
 #include "base/little_endian.h"
 #include "inputs/image.h"
-#include "vm/kernel/call_facts.h"
+#include "vm/guests/linux/call_facts.h"
 
 namespace slalom::vm {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/container.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "unit/vm/boot/scratch_directory.h"
+#include "unit/kernel_store/scratch_directory.h"
 #include "unit/vm/tiny_machine.h"
 #include "vm/snapshot/snapshot_file.h"
 

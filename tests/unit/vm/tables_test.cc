@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "unit/vm/tiny_machine.h"
-#include "vm/pc.h"
+#include "vm/pc/pc.h"
 
 namespace slalom::vm {
 namespace {

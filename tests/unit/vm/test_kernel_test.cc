@@ -1,9 +1,9 @@
 // Kernel tests' files: what they mean, and how wrong ones are refused.
 #include <gtest/gtest.h>
 
-#include "vm/test/kernel_test.h"
-#include "vm/test/plan.h"
-#include "vm/test/template.h"
+#include "vm/scenario/kernel_test.h"
+#include "vm/scenario/plan.h"
+#include "vm/scenario/template.h"
 
 namespace slalom::vm {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "unit/vm/tiny_code.h"
 #include "unit/vm/tiny_machine.h"
-#include "vm/pc.h"
+#include "vm/pc/pc.h"
 
 namespace slalom::vm {
 namespace {

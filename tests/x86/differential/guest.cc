@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "vm/cpu/blocks.h"
-#include "vm/memory/mmu.h"
+#include "vm/cpu/memory/mmu.h"
 
 namespace slalom::vm::diff {
 namespace {

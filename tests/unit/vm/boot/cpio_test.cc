@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "unit/vm/boot/kernel_files.h"
+#include "unit/kernel_store/kernel_files.h"
 
 namespace slalom::vm {
 namespace {

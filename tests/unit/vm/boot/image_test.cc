@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <zstd.h>
 
-#include "unit/vm/boot/kernel_files.h"
-#include "vm/boot/kernel_cache.h"
+#include "kernel_store/kernel_cache.h"
+#include "unit/kernel_store/kernel_files.h"
 
 namespace slalom::vm {
 namespace {

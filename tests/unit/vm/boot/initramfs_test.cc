@@ -5,10 +5,10 @@
 
 #include <set>
 
-#include "unit/vm/boot/kernel_files.h"
-#include "unit/vm/boot/scratch_directory.h"
-#include "vm/boot/child.h"
-#include "vm/boot/control_file.h"
+#include "base/child.h"
+#include "kernel_store/control_file.h"
+#include "unit/kernel_store/kernel_files.h"
+#include "unit/kernel_store/scratch_directory.h"
 #include "vm/boot/shared_libraries.h"
 
 namespace slalom::vm {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "unit/vm/boot/kernel_files.h"
+#include "unit/kernel_store/kernel_files.h"
 #include "unit/vm/boot/peek.h"
 #include "vm/boot/placement.h"
 

@@ -1,4 +1,4 @@
-#include "vm/devices/io_apic.h"
+#include "vm/devices/interrupts/io_apic.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "vm/devices/local_apic.h"
+#include "vm/devices/interrupts/local_apic.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "vm/devices/pic.h"
+#include "vm/devices/interrupts/pic.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,66 @@
+// KernelInterruptedDetector: updates that lose what an interrupt wrote. Code reads some bytes, an interrupt
+// on the same CPU writes them, and the code then stores there what it made of the old value.
+//
+// To kernel-race, a CPU and the interrupts on it are one: what a single instruction does cannot be torn apart
+// by an interrupt, and much of a kernel relies on that. Two instructions can, unless interrupts are off
+// between them. So only that is reported, where it happened: a load, a store of an interrupt, a plain store,
+// with no other load by the same code in between. Of one piece of code are two places of which one lies in a
+// function that is still on the way to the other: a thread that has the CPU later is another one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "detect/core/detector.h"
+#include "detect/kernels/kernel_context.h"
+#include "detect/kernels/kernel_race.h"
+
+namespace slalom {
+
+struct KernelInterruptedState {
+  struct Moment {
+    AgentId agent;
+    Place pc;
+    Step step;
+    ObjectId address;
+    uint64_t value = 0;
+    KernelContext::Where where;
+  };
+  struct Cell {
+    uint8_t read = 0;  // bytes of eight, that `reader` has read since it last stored there;
+    uint8_t lost = 0;  // of these, those that an interrupt has written since
+    Moment reader, writer;
+  };
+  struct Update {
+    Moment read, interrupt, store;
+  };
+
+  KernelContext context;
+  FlatMap<uint32_t> cpus;   // by id of an interrupt's context: the CPU it is on + 1
+  FlatMap<uint32_t> index;  // by physical address / 8: of a cell + 1
+  std::vector<Cell> cells;
+  std::vector<Update> updates;
+
+  void clear();
+};
+
+class KernelInterruptedDetector final : public StatefulDetector<KernelInterruptedState> {
+ public:
+  explicit KernelInterruptedDetector(const Names& names)
+      : StatefulDetector(names), internals_(names, KernelRaceOptions::kernel_internals()) {}
+  bool wants_accesses() const override { return true; }
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
+  void on_event(const Event& event) override;
+  void on_end(const Outcome& outcome) override;
+
+ private:
+  using Moment = KernelInterruptedState::Moment;
+
+  void touch(uint64_t key, uint8_t bytes, const Access& access, const Moment& now);
+  bool of_one_piece(const Moment& read, const Moment& store) const;
+
+  KernelInternals internals_;
+};
+
+}  // namespace slalom

@@ -1,0 +1,121 @@
+// WeakMemoryDetector: executions that a processor with store buffers could take another way. There a thread's
+// store may reach the others after its own later loads, so that an outcome is possible that no order of all
+// operations gives: Dekker's algorithm lets both threads in.
+//
+// It watches executions that are sequentially consistent, and asks of each access whether it could instead
+// have come before a store that it follows (Burckhardt and Musuvathi, Effective Program Verification for
+// Relaxed Memory Models, CAV 2008: a program has other outcomes only if one of its sequentially consistent
+// executions is next to one). Two orders are kept as vector clocks that count stores: all that the execution
+// shows (program order and the order of conflicting accesses), and of it what such a processor keeps, which
+// is all but a store before a later load of the same thread. A store that comes before an access in the first
+// order but not in the second is what is reported.
+//
+// The model is x86's: sequentially consistent stores, read-modify-writes (a fence is told as one) and every
+// operation of the threading API empty the buffer. A program whose conflicting accesses are all locked or
+// sequentially consistent is never reported. Not for what compilers or other processors reorder besides.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "detect/core/clocks.h"
+#include "detect/core/detector.h"
+
+namespace slalom {
+
+struct WeakMemoryState {
+  static constexpr uint32_t kRecent = 4;   // that are kept of each location
+  static constexpr uint32_t kPending = 8;  // of each agent
+
+  struct Touch {
+    uint32_t agent = 0;   // index
+    uint32_t stores = 0;  // the agent's own, up to here: a store's own number
+    uint32_t fenced = 0;  // of these, how many were out of its buffer
+    OpKind op = OpKind::None;
+    Place pc;
+    Step step;
+    ObjectId object;
+  };
+
+  struct Agent {
+    AgentId id;
+    // Rows: what comes before its next operation in the first order; in the second, before its next load and
+    // before its next store.
+    uint32_t all = 0, to_load = 0, to_store = 0;
+    uint32_t stores = 0;
+    uint32_t fenced = 0;
+    std::array<Touch, kPending> pending;  // its last stores, by their number
+    std::array<uint32_t, kPending> pending_rows;
+  };
+
+  // Bytes of a cell that were always accessed together.
+  struct Location {
+    uint8_t bytes = 0;
+    uint32_t next = 0;  // in the cell's list, or in the free one; 0 ends it
+    // Rows, in both orders: its last store, and all loads.
+    uint32_t stored = 0, loaded = 0, kept_stored = 0, kept_loaded = 0;
+    std::array<Touch, kRecent> stores;  // the last one first; op None: none
+    std::array<Touch, kRecent> loads;   // that overtook stores of their agents
+  };
+
+  // What all operations on an object of the threading API have in common.
+  struct Meeting {
+    uint32_t all = 0, kept = 0;  // rows
+  };
+
+  struct Delay {
+    Touch store, load;     // of one agent: the store may be seen after the load
+    Touch before, after;   // what could then be the other way round
+    bool certain = false;  // that it is this store and this load
+  };
+
+  FlatMap<uint32_t> agent_index;  // by agent id: index + 1
+  std::vector<Agent> agents;
+  ClockTable clocks;
+  FlatMap<uint32_t> cells;  // by address / 8: the first location, or 0
+  std::vector<Location> locations = std::vector<Location>(1);
+  uint32_t free_location = 0;
+  FlatMap<Meeting> meetings;   // by object
+  FlatMap<uint8_t> looked_at;  // by places
+  std::vector<Delay> delays;
+
+  void clear();
+};
+
+class WeakMemoryDetector final : public StatefulDetector<WeakMemoryState> {
+ public:
+  using StatefulDetector::StatefulDetector;
+  bool wants_accesses() const override { return true; }
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
+  void on_event(const Event& event) override;
+  void on_end(const Outcome& outcome) override;
+
+ private:
+  using Agent = WeakMemoryState::Agent;
+  using Location = WeakMemoryState::Location;
+  using Touch = WeakMemoryState::Touch;
+  using Delay = WeakMemoryState::Delay;
+
+  uint32_t index_of(AgentId agent);
+  uint32_t add_location(uint64_t cell, uint8_t bytes);
+  void forget(ObjectId object, uint64_t size);
+
+  void access(const Access& access, Step step, uint32_t agent);
+  template <typename F>
+  void for_each_location(uint64_t address, uint64_t size, F&& f);
+  void load(uint32_t location, const Touch& touch);
+  void store(uint32_t location, const Touch& touch);
+  void note_pending(const Touch& store);
+  void fence(uint32_t agent);
+  void meet(uint32_t agent, ObjectId object);
+  void pass_on(uint32_t agent, uint32_t other);
+
+  // Could the access have come before one of the location's last stores?
+  void judge(const Location& location, const Touch& touch, uint32_t kept_row);
+  Delay explain(const Touch& before, const Touch& after) const;
+};
+
+}  // namespace slalom

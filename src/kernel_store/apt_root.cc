@@ -1,0 +1,141 @@
+#include "kernel_store/apt_root.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/child.h"
+#include "base/file.h"
+
+namespace slalom::vm {
+namespace {
+
+Result<ChildOutput> run_apt(const std::filesystem::path& root, const std::string& program,
+                            std::vector<std::string> arguments) {
+  return run_child({.program = program,
+                    .arguments = std::move(arguments),
+                    .directory = root / "debs",
+                    .environment = {{"APT_CONFIG", (root / "apt.conf").string()}, {"LC_ALL", "C.UTF-8"}}},
+                   "apt");
+}
+
+// How this machine reaches the network (proxies, retries) is taken over; hooks and everything else are not,
+// since they would work on the system's own files.
+std::string network_settings() {
+  const Result<ChildOutput> dump = run_child({.program = "apt-config", .arguments = {"dump"}}, "apt");
+  if (!dump.ok() || dump->status != 0) return {};
+  constexpr std::array<std::string_view, 6> kept = {
+      "Acquire::http::",     "Acquire::https::",    "Acquire::Retries ",
+      "Acquire::ForceIPv4 ", "Acquire::ForceIPv6 ", "Acquire::socks::"};
+  std::string settings;
+  std::string_view text = dump->output;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    for (const std::string_view prefix : kept)
+      if (line.starts_with(prefix)) settings += std::string(line) + "\n";
+  }
+  return settings;
+}
+
+// apt's own words on what went wrong: its first error, else its first warning.
+std::string reason(const ChildOutput& done) {
+  const std::string all = done.errors + done.output;
+  for (const std::string_view mark : {"E: Failed to fetch", "W: Failed to fetch", "E: ", "Err:", "W: "}) {
+    const size_t begin = all.starts_with(mark) ? 0 : all.find("\n" + std::string(mark));
+    if (begin == std::string::npos) continue;
+    const size_t start = begin + (begin == 0 && all.starts_with(mark) ? 0 : 1) + mark.size();
+    std::string line = all.substr(start, all.find('\n', start) - start);
+    while (line.starts_with(' ')) line.erase(0, 1);
+    return line;
+  }
+  return fmt::format("apt ended with status {}", done.status);
+}
+
+std::string keyring() {
+  for (const char* path :
+       {"/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"}) {
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored)) return path;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<AptRoot> AptRoot::make(const std::filesystem::path& directory) {
+  std::error_code trouble;
+  for (const char* part : {"debs", "lists/partial", "cache/archives/partial", "state", "empty"}) {
+    std::filesystem::create_directories(directory / part, trouble);
+    if (trouble)
+      return error("cannot make {}: {}; check the permissions, or set SLALOM_CACHE to another directory",
+                   (directory / part).string(), trouble.message());
+  }
+  TRY(write_file(directory / "status", std::string_view()));
+  const std::string at = directory.string();
+  if (at.find_first_of("\"\n;{}") != std::string::npos)
+    return error("apt cannot work in {}: set SLALOM_CACHE to a directory with a plainer name", at);
+  const std::string configuration = fmt::format(
+      "Dir::Etc::main \"/dev/null\";\n"
+      "Dir::Etc::parts \"{0}/empty\";\n"
+      "Dir::Etc::sourcelist \"{0}/source.list\";\n"
+      "Dir::Etc::sourceparts \"{0}/empty\";\n"
+      "Dir::Etc::preferences \"/dev/null\";\n"
+      "Dir::Etc::preferencesparts \"{0}/empty\";\n"
+      "Dir::State \"{0}/state\";\n"
+      "Dir::State::lists \"{0}/lists\";\n"
+      "Dir::State::status \"{0}/status\";\n"
+      "Dir::Cache \"{0}/cache\";\n"
+      "Dir::Log \"{0}/state\";\n"
+      "APT::Architecture \"amd64\";\n"
+      "APT::Architectures \"amd64\";\n"
+      // Else a root user's apt becomes another user for downloads, who cannot write in root's cache.
+      "APT::Sandbox::User \"root\";\n"
+      "APT::Update::Error-Mode \"any\";\n"
+      // Old releases are not signed anew: their lists expire, their signatures stay good.
+      "Acquire::Check-Valid-Until \"false\";\n"
+      "Acquire::Languages \"none\";\n"
+      "Acquire::Retries \"2\";\n"
+      "{1}",
+      at, network_settings());
+  TRY(write_file(directory / "apt.conf", configuration));
+  return AptRoot(directory);
+}
+
+Result<void> AptRoot::update(const AptSource& source) const {
+  std::string option = "trusted=yes";
+  if (!source.trusted) {
+    const std::string keys = keyring();
+    if (keys.empty())
+      return error("Debian's signatures cannot be checked: install the package debian-archive-keyring");
+    option = "signed-by=" + keys;
+  }
+  if (source.uri.find_first_of(" \t\n[]#") != std::string::npos)
+    return error("\"{}\" is no address of a mirror", source.uri);
+  TRY(write_file(directory_ / "source.list",
+                 fmt::format("deb [{}] {} {} main\n", option, source.uri, source.suite)));
+  TRY_ASSIGN(const ChildOutput done, run_apt(directory_, "apt-get", {"-q", "update"}));
+  if (done.status != 0) return Error{reason(done)};
+  return {};
+}
+
+Result<std::vector<Stanza>> AptRoot::show(const std::string& package) const {
+  TRY_ASSIGN(const ChildOutput done, run_apt(directory_, "apt-cache", {"show", package}));
+  if (done.status != 0) return std::vector<Stanza>();
+  std::vector<Stanza> stanzas = parse_control(done.output);
+  std::erase_if(stanzas, [&](const Stanza& stanza) { return stanza.field("Package") != package; });
+  return stanzas;
+}
+
+Result<std::filesystem::path> AptRoot::download(const std::string& package,
+                                                const std::string& version) const {
+  TRY_ASSIGN(const ChildOutput done,
+             run_apt(directory_, "apt-get", {"-q", "download", package + "=" + version}));
+  if (done.status != 0) return error("{} {}: {}", package, version, reason(done));
+  for (const auto& entry : std::filesystem::directory_iterator(directory_ / "debs")) {
+    if (entry.path().filename().string().starts_with(package + "_")) return entry.path();
+  }
+  return error("apt has not left the package {} where it was told to", package);
+}
+
+}  // namespace slalom::vm

@@ -1,0 +1,176 @@
+#include "kernel_store/modules.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "kernel_store/control_file.h"
+#include "kernel_store/decompress.h"
+#include "kernel_store/elf_file.h"
+
+namespace slalom::vm {
+namespace {
+
+constexpr uint64_t kMaxModule = uint64_t{256} << 20;
+
+// The kernel takes dashes and underscores for the same.
+std::string kernel_name(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// "kernel/fs/btrfs/btrfs.ko.xz" without the suffix of compression, or nothing if it is no module.
+std::optional<std::string> module_path(const std::filesystem::path& path) {
+  std::string text = path.generic_string();
+  for (const std::string_view suffix : {".xz", ".zst", ".gz"})
+    if (text.ends_with(suffix)) {
+      text.resize(text.size() - suffix.size());
+      break;
+    }
+  if (!text.ends_with(".ko")) return std::nullopt;
+  return text;
+}
+
+std::string name_of(const std::string& module_path) {
+  return kernel_name(std::filesystem::path(module_path).stem().string());
+}
+
+void split_list(std::string text, char separator, std::vector<std::string>& into) {
+  std::replace(text.begin(), text.end(), separator, ' ');
+  for (std::string& word : split_words(text)) into.push_back(std::move(word));
+}
+
+void read_softdep(const std::string& text, std::vector<std::string>& first) {
+  bool before = false;
+  for (const std::string& word : split_words(text)) {
+    if (word == "pre:" || word == "post:")
+      before = word == "pre:";
+    else if (before)
+      first.push_back(word);
+  }
+}
+
+}  // namespace
+
+Result<Module> parse_module(std::span<const uint8_t> bytes) {
+  TRY_ASSIGN(const ElfFile elf, parse_elf(bytes));
+  const auto info = std::find_if(elf.sections.begin(), elf.sections.end(),
+                                 [](const ElfSection& section) { return section.name == ".modinfo"; });
+  if (info == elf.sections.end()) return error("it is no kernel module");
+  Module module;
+  const std::string text(reinterpret_cast<const char*>(bytes.data()) + info->offset, info->size);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\0', begin), text.size());
+    const std::string entry = text.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t equals = std::min(entry.find('='), entry.size());
+    const std::string key = entry.substr(0, equals);
+    const std::string value = entry.substr(std::min(equals + 1, entry.size()));
+    if (key == "name") module.name = kernel_name(value);
+    if (key == "depends") split_list(value, ',', module.depends);
+    if (key == "alias") module.aliases.push_back(value);
+    if (key == "softdep") read_softdep(value, module.loads_first);
+  }
+  for (std::string& name : module.depends) name = kernel_name(name);
+  module.bytes.assign(bytes.begin(), bytes.end());
+  return module;
+}
+
+Result<ModuleTree> ModuleTree::open(const std::filesystem::path& directory) {
+  ModuleTree tree(directory);
+  std::error_code trouble;
+  std::filesystem::recursive_directory_iterator each(directory, trouble);
+  if (trouble) return error("cannot read the modules in {}: {}", directory.string(), trouble.message());
+  for (; each != std::filesystem::recursive_directory_iterator(); each.increment(trouble)) {
+    if (trouble) return error("cannot read the modules in {}: {}", directory.string(), trouble.message());
+    const std::filesystem::path path = each->path().lexically_relative(directory);
+    if (const auto module = module_path(path)) tree.files_.emplace(name_of(*module), path);
+  }
+  if (const Result<std::vector<uint8_t>> list = read_file(directory / "modules.builtin"); list.ok())
+    for (const std::string& path : split_words(std::string(list->begin(), list->end())))
+      tree.builtin_.insert(name_of(path));
+  return tree;
+}
+
+bool ModuleTree::is_builtin(const std::string& name) const {
+  return builtin_.contains(kernel_name(name));
+}
+
+Result<Module> ModuleTree::read(const std::string& name) const {
+  const std::filesystem::path& file = files_.at(name);
+  TRY_ASSIGN(std::vector<uint8_t> bytes, read_file(directory_ / file));
+  const auto trouble = [&](const Error& why) {
+    return error("the module {}: {}", (directory_ / file).string(), why.message);
+  };
+  if (compression_of(bytes) != Compression::None) {
+    Result<std::vector<uint8_t>> unpacked = unpack(bytes, kMaxModule);
+    if (!unpacked.ok()) return trouble(unpacked.error());
+    bytes = *std::move(unpacked);
+  }
+  Result<Module> module = parse_module(bytes);
+  if (!module.ok()) return trouble(module.error());
+  module->name = name;
+  module->path = *module_path(file);
+  return module;
+}
+
+void ModuleTree::read_aliases() {
+  aliases_.emplace();
+  // "crc32c_generic.alias=crc32c", with zeros between: what is built in has been loaded already.
+  if (const Result<std::vector<uint8_t>> info = read_file(directory_ / "modules.builtin.modinfo");
+      info.ok()) {
+    constexpr std::string_view mark = ".alias=";
+    const std::string text(info->begin(), info->end());
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\0', begin), text.size());
+      const std::string entry = text.substr(begin, end - begin);
+      begin = end + 1;
+      if (const size_t at = entry.find(mark); at != std::string::npos)
+        aliases_->emplace(entry.substr(at + mark.size()), kernel_name(entry.substr(0, at)));
+    }
+  }
+  // Of several that can do something, the one for any CPU: the guest's has no special instructions.
+  for (const bool for_one_cpu : {false, true}) {
+    for (const auto& [name, path] : files_) {
+      if (path.generic_string().starts_with("kernel/arch/") != for_one_cpu) continue;
+      const Result<Module> module = read(name);
+      if (!module.ok()) continue;
+      for (const std::string& each : module->aliases) aliases_->emplace(each, name);
+    }
+  }
+}
+
+std::optional<std::string> ModuleTree::by_alias(const std::string& alias) {
+  if (!aliases_) read_aliases();
+  const auto found = aliases_->find(alias);
+  return found == aliases_->end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<void> ModuleTree::visit(const std::string& name, const std::string& wanted_by,
+                               std::set<std::string>& visited, std::vector<Module>& ordered) {
+  if (builtin_.contains(name) || visited.contains(name)) return {};
+  if (!files_.contains(name)) {
+    if (wanted_by.empty())
+      return error("this kernel has no module called {} in {}", name, directory_.string());
+    return error("the module {} needs {}, which is not in {}", wanted_by, name, directory_.string());
+  }
+  visited.insert(name);
+  TRY_ASSIGN(Module module, read(name));
+  for (const std::string& needed : module.depends) TRY(visit(needed, name, visited, ordered));
+  for (const std::string& first : module.loads_first) {
+    const std::string plain = kernel_name(first);
+    if (builtin_.contains(plain)) continue;
+    const std::optional<std::string> found = files_.contains(plain) ? plain : by_alias(first);
+    if (found) TRY(visit(*found, name, visited, ordered));
+  }
+  ordered.push_back(std::move(module));
+  return {};
+}
+
+Result<std::vector<Module>> ModuleTree::with_dependencies(const std::vector<std::string>& names) {
+  std::set<std::string> visited;
+  std::vector<Module> ordered;
+  for (const std::string& name : names) TRY(visit(kernel_name(name), "", visited, ordered));
+  return ordered;
+}
+
+}  // namespace slalom::vm

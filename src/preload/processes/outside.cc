@@ -1,0 +1,138 @@
+// What may happen outside of the program's threads: another program at the other end of a socket, and the
+// processes that the program has started, which may write to its pipes, end, and use what it shares with
+// them. Only when no thread can go on otherwise is that waited for, and said.
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "preload/runtime/raw.h"
+#include "preload/runtime/runtime.h"
+#include "preload/signals/signals.h"
+
+namespace slalom::preload {
+namespace {
+
+constexpr uint32_t kMostPolled = 64;
+constexpr long kShort = 20;   // milliseconds
+constexpr long kLong = 2000;  // that a living child may take for what nobody knows it will do
+constexpr long kSoon = 100;   // that one takes to end, or to answer, if it is not held up
+constexpr uint32_t kMostVainWaits = 5;
+constexpr uint32_t kMostWakes = 1000;  // in an execution, a millisecond each
+
+long real_milliseconds() {
+  timespec now = {};
+  raw_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, reinterpret_cast<long>(&now));
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+}  // namespace
+
+// True: something has happened.
+bool Runtime::wait_outside(bool for_long) {
+  const bool happened = await_outside(for_long);
+  channel_->waits_outside = Outside::No;
+  return happened;
+}
+
+bool Runtime::await_outside(bool for_long) {
+  const bool children = has_children();
+  pollfd wanted[kMostPolled];
+  uint32_t count = 0;
+  bool leads_out = false, for_child = false;
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    const Agent& agent = agents_[i];
+    if (ended(i)) continue;
+    for_child = for_child || agent.need == Need::Child;
+    leads_out = leads_out || (agent.need == Need::Kernel && agent.outside && !is_held(slot(i).object));
+    if (agent.need != Need::Descriptors || (!agent.outside && !children)) continue;
+    leads_out = leads_out || agent.outside;
+    const auto* theirs = static_cast<const pollfd*>(agent.object);
+    for (uint32_t k = 0; k < agent.count && count < kMostPolled; ++k) wanted[count++] = theirs[k];
+  }
+  const bool endless = for_long && (leads_out || for_child);
+  const long limit = for_long ? kLong : kShort;
+  const long start = real_milliseconds();
+  for (bool waited = false;; waited = true) {
+    const bool live = children && children_live();  // before looking: what the dead did can be seen
+    if (came_ != 0 || children) take_outside_signals();
+    if (children) take_shared_signals();
+    for (uint32_t i = 0; i < agent_count(); ++i)
+      if (!ended(i) && satisfied(i)) return true;
+    if (waited && children && wake_shared(live)) return true;
+    if (waited && !leads_out && !live) return false;
+    if (!leads_out && !children) return false;
+    if (!endless && real_milliseconds() - start >= limit) return false;
+    if (leads_out || (live && !for_child)) note_uncontrolled(Uncontrolled::Outside);
+    channel_->waits_outside = endless ? Outside::Endless : Outside::Bounded;
+    raw_syscall(SYS_poll, reinterpret_cast<long>(wanted), count, 1);
+  }
+}
+
+void Runtime::let_child_end(const ChildWait& wanted) {
+  if (channel_->vain_waits >= kMostVainWaits) return;
+  siginfo_t info = {};
+  for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
+    if (raw_syscall(SYS_waitid, wanted.kind, wanted.id, reinterpret_cast<long>(&info),
+                    wanted.options | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid != 0)
+      return;
+    let_children_run();
+  }
+  ++channel_->vain_waits;
+}
+
+void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
+  if (!has_children() || channel_->vain_waits >= kMostVainWaits || count > kMostPolled) return;
+  pollfd asked[kMostPolled];
+  for (uint32_t i = 0; i < count; ++i) asked[i] = wanted[i];
+  for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
+    const bool live = children_live();  // before looking: what the dead did can be seen
+    if (raw_syscall(SYS_poll, reinterpret_cast<long>(asked), count, 0) != 0 || !live) return;
+    note_uncontrolled(Uncontrolled::Outside);
+    let_children_run();
+  }
+  ++channel_->vain_waits;
+}
+
+// By one of the program's threads, as far as that is known.
+bool Runtime::is_held(uint64_t object) const {
+  for (uint32_t i = 0; i < read_hold_count_; ++i)
+    if (object_id(read_holds_[i].lock) == object) return true;
+  return false;
+}
+
+bool Runtime::children_live() const {
+  const auto lives = [](idtype_t kind, int id) {  // an error: there is none
+    siginfo_t info = {};
+    return raw_syscall(SYS_waitid, kind, id, reinterpret_cast<long>(&info), WEXITED | WNOHANG | WNOWAIT) == 0
+               ? info.si_pid == 0
+               : false;
+  };
+  if (lives(P_ALL, 0)) return true;
+  // One is dead and was not waited for; others may live.
+  for (uint32_t i = 0; i < child_count_ && i < kMostChildren; ++i)
+    if (lives(P_PID, children_[i])) return true;
+  return child_count_ > kMostChildren;
+}
+
+// Where it is not known who signals a condition variable which the program shares with others
+// (preload/sync/shared_signals.cc): waking whoever waits there without a reason is allowed, and lets them
+// look at what they wait for. `again`: not only once, since a child lives.
+bool Runtime::wake_shared(bool again) {
+  constexpr unsigned kShared = 1;  // as glibc marks it
+  if (channel_->strangers.load(std::memory_order_relaxed) == 0 || shared_wakes_ >= kMostWakes) return false;
+  bool any = false;
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    const Agent& agent = agents_[i];
+    if (ended(i) || agent.need != Need::Wakeup || agent.relock == nullptr) continue;
+    const auto* condition = static_cast<const pthread_cond_t*>(agent.object);
+    if ((condition->__data.__wrefs & kShared) == 0) continue;
+    wake(i, object_id(condition));
+    any = true;
+  }
+  if (any) shared_wakes_ = again ? shared_wakes_ + 1 : kMostWakes;
+  return any;
+}
+
+}  // namespace slalom::preload

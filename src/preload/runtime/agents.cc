@@ -1,0 +1,95 @@
+// The lives of agents: they are made, enter their threads, rest and end; the last one's end, or exit(), is
+// the program's.
+#include "preload/runtime/runtime.h"
+
+namespace slalom::preload {
+namespace {
+
+constexpr Agent kNewAgent;
+
+}  // namespace
+
+AgentId Runtime::child_id() const {
+  return AgentId{channel_->slots[self()].id}.child(agents_[self()].spawned);
+}
+
+uint32_t Runtime::add_agent(uint64_t entry) {
+  const uint32_t index = channel_->agent_count;
+  if (index >= kMostAgents) return kNobody;
+  Slot& slot = channel_->slots[index];
+  const bool first = self() == kNobody;
+  slot.id = first ? AgentId::initial(0).raw : child_id().raw;
+  slot.ops = 0;
+  slot.entry = entry;
+  slot.pc = entry;
+  slot.object = 0;
+  slot.turn.store(static_cast<uint32_t>(Turn::Wait), std::memory_order_relaxed);
+  slot.op = OpKind::GoOn;
+  slot.state = Slot::State::Enabled;
+  if (!first) ++me().spawned;
+  agents_[index] = kNewAgent;
+  if (!first) agents_[index].blocked = me().blocked;
+  unseen_ = true;
+  channel_->agent_count = index + 1;
+  order_agent(index);
+  tell_agent(index);
+  return index;
+}
+
+void Runtime::enter(uint32_t index) {
+  set_self(index);
+  wait_turn(index);
+  tell(OpKind::GoOn, 0);
+  retire();
+}
+
+void Runtime::set_ended(uint32_t index, bool ended) {
+  channel_->slots[index].state = ended ? Slot::State::Ended : Slot::State::Enabled;
+  unseen_ = true;
+}
+
+void Runtime::rest() {
+  channel_->slots[self()].state = Slot::State::Ended;
+  if (alone()) end_last();
+  refresh();
+  stop(ChoiceKind::Ended, 0);
+}
+
+void Runtime::end_agent() {
+  const uint32_t index = self();
+  Slot& slot = channel_->slots[index];
+  arrive(OpKind::Exit, agent_object(slot), slot.pc);
+  tell(OpKind::Exit, agent_object(slot), 0, 0, index);
+  retire();
+  if (alone()) end_last();
+  slot.state = Slot::State::Ended;
+  end_signals();
+  refresh();
+  stop(ChoiceKind::Ended, 0);
+  for (;;) wait_turn(index);
+}
+
+// Others may go on until the process is over, even with what functions that have returned left on this stack:
+// out of the way of that, since what comes here is another thing in a replay.
+[[gnu::noinline]] void Runtime::give_way_at_end() {
+  constexpr size_t kOutOfTheWay = 4096;
+  const void* room = __builtin_alloca(kOutOfTheWay);
+  asm volatile("" ::"r"(room));
+  arrive(OpKind::GoOn, 0, channel_->slots[self()].pc);
+}
+
+void Runtime::process_ends(int status) {
+  if (!controls()) return;
+  if (!alone()) give_way_at_end();
+  channel_->ending.kind = Ending::Kind::Exit;
+  channel_->ending.agent = self();
+  channel_->ending.status = static_cast<uint32_t>(status) & 0xff;
+  tell(OpKind::Exit, 0);  // of nobody in particular: of all
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    if (i != self() && i != 0 && !ended(i) && !agents_[i].detached) {
+      note_uncontrolled(Uncontrolled::LeakedThread);
+      tell(OpKind::Note, agent_object(channel_->slots[i]), 0, 0, i, "leaked thread");
+    }
+}
+
+}  // namespace slalom::preload

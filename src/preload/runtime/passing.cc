@@ -1,0 +1,106 @@
+// Stops that are passed: where only one agent can run, or it is known whom the search will choose (its
+// Forecast), the target goes on by itself and tells slalom later. Two switches between processes are saved at
+// each.
+#include "preload/runtime/raw.h"
+#include "preload/runtime/runtime.h"
+
+namespace slalom::preload {
+namespace {
+
+bool has(uint64_t set, uint32_t index) {
+  return (set >> index & 1) != 0;
+}
+
+}  // namespace
+
+bool Runtime::passes(ChoiceKind kind) {
+  if (kind == ChoiceKind::Data || kind == ChoiceKind::Start || channel_->steps >= channel_->max_steps)
+    return false;
+  uint64_t enabled = 0;
+  const uint32_t next = who_is_next(kind, enabled);
+  if (next == kNobody) return false;
+  tell_stop(kind, next, enabled);
+  if (next != self()) pass_turn(next);
+  return true;
+}
+
+// kNobody: slalom must say. Else `enabled` is the set of those who could run, if there are others.
+uint32_t Runtime::who_is_next(ChoiceKind kind, uint64_t& enabled) {
+  uint32_t count = 0, last = kNobody;
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    if (slot(i).state != Slot::State::Enabled) continue;
+    ++count;
+    last = i;
+    if (i < kMostInMask) enabled |= uint64_t{1} << i;
+  }
+  if (count == 0) return kNobody;
+  if (agent_count() > kMostInMask) {
+    enabled = 0;
+    forget_forecast();
+    return count == 1 ? last : kNobody;
+  }
+  yielded_ = yielded_ || kind == ChoiceKind::Yielded;
+  if (foreseen_ < channel_->foreseen_count) {
+    const uint64_t id = channel_->foreseen[foreseen_++];
+    for (uint32_t i = 0; i < agent_count(); ++i)
+      if (has(enabled, i) && slot(i).id == id) return i;
+    return kNobody;  // not what was recorded
+  }
+  const bool goes_on = kind == ChoiceKind::Running;
+  // After a yield the search may be restricted to what is fair.
+  const Forecast::How how = yielded_ ? Forecast::How::Unknown : channel_->forecast.how;
+  if (how == Forecast::How::Unknown) return count == 1 ? last : kNobody;
+  return how == Forecast::How::InOrder ? in_order(enabled, goes_on) : drawn(enabled, goes_on);
+}
+
+// As next_in_order() of the search does.
+uint32_t Runtime::in_order(uint64_t enabled, bool goes_on) const {
+  if (goes_on && has(enabled, self())) return self();
+  uint32_t first = kNobody;
+  for (uint32_t i = 0; i < agent_count(); ++i) {
+    const uint32_t index = order_[i];
+    if (!has(enabled, index)) continue;
+    if (slot(index).id > slot(self()).id) return index;
+    if (first == kNobody) first = index;
+  }
+  return first;
+}
+
+uint32_t Runtime::drawn(uint64_t enabled, bool goes_on) {
+  uint8_t able[kMostInMask];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    if (has(enabled, order_[i])) able[count++] = order_[i];
+  Forecast& forecast = channel_->forecast;
+  const auto priority = [&](size_t i) -> int64_t& { return channel_->priorities[able[i]]; };
+  switch (forecast.how) {
+    case Forecast::How::Pct:
+      forecast.pct.pass(channel_->steps, [&](int64_t value) { channel_->priorities[self()] = value; });
+      return able[forecast.pct.choose(count, priority)];
+    case Forecast::How::Pos: {
+      const size_t chosen = forecast.pos.choose(
+          count, priority, [&](size_t i) { return slot(able[i]).op; },
+          [&](size_t i) { return slot(able[i]).object; });
+      priority(chosen) = kNoPriority;
+      return able[chosen];
+    }
+    default: {
+      const size_t last = forecast.uniform.chosen;
+      return able[forecast.uniform.choose(count, goes_on && last < count && able[last] == self(), enabled)];
+    }
+  }
+}
+
+void Runtime::forget_forecast() {
+  channel_->forecast.how = Forecast::How::Unknown;
+  channel_->foreseen_count = foreseen_ = 0;
+}
+
+void Runtime::order_agent(uint32_t index) {
+  if (index >= kMostInMask) return;
+  uint32_t at = index;
+  for (; at > 0 && slot(order_[at - 1]).id > slot(index).id; --at) order_[at] = order_[at - 1];
+  order_[at] = static_cast<uint8_t>(index);
+}
+
+}  // namespace slalom::preload

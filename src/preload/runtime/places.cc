@@ -1,0 +1,109 @@
+// Where in the user's own code an operation is: its caller, or that one's caller, if it comes out of the
+// system's libraries or out of the headers of the C++ library.
+#include <unwind.h>
+
+#include "preload/runtime/runtime.h"
+
+namespace slalom::preload {
+namespace {
+
+constexpr int kMostDeep = 48;
+
+FrameSize& known_frame(Channel& channel, uint64_t pc) {
+  return channel.frames[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostFrames];
+}
+
+struct Search {
+  const Runtime* runtime;
+  Channel* channel;
+  uint64_t found = 0;
+  uint64_t pc = 0, stack = 0;  // of the frame before
+  int frames = 0;
+};
+
+_Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
+  auto& search = *static_cast<Search*>(data);
+  int before = 0;
+  const uint64_t pc = _Unwind_GetIPInfo(context, &before) - (before != 0 ? 0 : 1);
+  const uint64_t stack = _Unwind_GetCFA(context);  // where it called the frame before
+  if (search.pc != 0) known_frame(*search.channel, search.pc) = {search.pc, stack - search.stack};
+  search.pc = pc;
+  search.stack = stack;
+  if (search.runtime->is_user_code(pc) && !search.runtime->is_library_code(pc)) {
+    search.found = pc;
+    return _URC_END_OF_STACK;
+  }
+  known_frame(*search.channel, pc) = {pc, 0};  // perhaps the last one
+  return ++search.frames < kMostDeep ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+bool is_among(const uint64_t* sorted, uint32_t count, uint64_t pc) {
+  uint32_t low = 0, high = count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (sorted[middle] < pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < count && sorted[low] == pc;
+}
+
+}  // namespace
+
+void Runtime::prepare_places() const {
+  Search search{.runtime = this, .channel = channel_};
+  _Unwind_Backtrace(look_at_frame, &search);
+}
+
+bool Runtime::is_user_code(uint64_t pc) const {
+  for (uint32_t i = 0; i < channel_->user_count; ++i)
+    if (pc >= channel_->user[i].begin && pc < channel_->user[i].end) return true;
+  return false;
+}
+
+bool Runtime::find_in_library(uint64_t pc) const {
+  uint32_t low = 0, high = channel_->wrapper_count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (channel_->wrappers[middle].end <= pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const bool inside = low < channel_->wrapper_count && channel_->wrappers[low].begin <= pc;
+  if (!inside) known_outside(pc) = pc;
+  return inside;
+}
+
+bool Runtime::is_place(uint64_t pc) const {
+  return is_among(channel_->places, channel_->place_count, pc);
+}
+
+bool Runtime::stops_at_atomic(uint64_t pc) const {
+  return !is_among(channel_->passed, channel_->passed_count, pc) || stops_at_access(pc) ||
+         agents_[self()].yielded || is_disturbed();
+}
+
+// Unwinding costs more than all else that an operation does. But at a given return address the library's
+// functions have always as much on the stack: what unwinding has told of them once is kept.
+uint64_t Runtime::place(void* return_address, const void* stack) {
+  uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
+  if (!controls()) return pc;
+  look_for_modules();
+  const uint64_t first = pc;
+  auto* words = static_cast<const uint64_t*>(stack);
+  for (int i = 0; i < kMostDeep; ++i) {
+    if (is_user_code(pc) && !is_library_code(pc)) return pc;
+    const FrameSize frame = known_frame(*channel_, pc);
+    if (words == nullptr || frame.pc != pc) break;
+    if (frame.size == 0) return first;
+    words += frame.size / sizeof(uint64_t);
+    pc = words[-1] - 1;
+  }
+  Search search{.runtime = this, .channel = channel_};
+  _Unwind_Backtrace(look_at_frame, &search);
+  return search.found != 0 ? search.found : first;
+}
+
+}  // namespace slalom::preload

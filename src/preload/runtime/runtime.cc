@@ -1,0 +1,374 @@
+#include "preload/runtime/runtime.h"
+
+#include "preload/runtime/debugger.h"
+#include "preload/runtime/handlers.h"
+#include "preload/runtime/raw.h"
+
+namespace slalom::preload {
+namespace {
+
+// In virtual nanoseconds. Looking at the clock is not as fast as an operation, so that loops which wait for
+// time to pass come to an end.
+constexpr uint64_t kClockReadTime = 1'000;
+constexpr uint64_t kRandomSeed = 0x9e3779b97f4a7c15u;
+constexpr uint32_t kClockReads = 64;  // in a row: a loop that waits for time to pass
+
+// Does the operation concern nothing but the program's memory? Then a forked process has its effect, too.
+bool is_private(OpKind op, uint64_t object) {
+  if (object >= kChannelObjects) return false;
+  return (op >= OpKind::Load && op <= OpKind::WriteUnlock) || op == OpKind::Signal ||
+         op == OpKind::Broadcast || op == OpKind::SemWait || op == OpKind::SemPost;
+}
+
+// What is called leaves nothing on the stack where a program might look that uses what it no longer owns: a
+// replay does not call it.
+template <typename Act>
+[[gnu::noinline]] bool out_of_the_way(Act act) {
+  constexpr size_t kOutOfTheWay = 4096;
+  const void* room = __builtin_alloca(kOutOfTheWay);
+  asm volatile("" ::"r"(room));
+  return act();
+}
+
+}  // namespace
+
+alignas(Runtime) constinit unsigned char runtime_storage[sizeof(Runtime)] = {};
+constinit thread_local uint32_t self_plus_one = 0;
+constinit thread_local uint32_t in_allocator = 0;
+
+void Runtime::set_self(uint32_t index) {
+  self_plus_one = index == kNobody ? 0 : index + 1;
+}
+
+void InAllocator::enter() {
+  ++in_allocator;
+}
+void InAllocator::leave() {
+  --in_allocator;
+}
+
+uint32_t Runtime::find(pthread_t thread) const {
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    if (agents_[i].thread == thread) return i;
+  return kNobody;
+}
+
+bool Runtime::alone() const {
+  for (uint32_t i = 0; i < agent_count(); ++i)
+    if (i != self() && !ended(i)) return false;
+  return true;
+}
+
+// Of an agent that could go on: is there nobody whom the search would rather see?
+bool Runtime::goes_unasked() {
+  if (in_set_up_) return channel_->steps < channel_->max_steps;
+  if (slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps) return false;
+  if (channel_->scoped_count != 0 && !switches_here()) return true;
+  if (channel_->skip == Channel::Skip::Nothing) return false;
+  return channel_->skip == Channel::Skip::Last ? alone() : enabled_ == 1;
+}
+
+bool Runtime::has_lease() const {
+  if (unseen_ || slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps)
+    return false;
+  return enabled_ == channel_->lease_enabled;
+}
+
+[[gnu::always_inline]] inline void Runtime::settle_stores(OpKind next) {
+  if (first_store_ == kNobody) return;
+  next_ = next;
+  call_on_own_stack([](void* runtime) { static_cast<Runtime*>(runtime)->read_settled_stores(); }, this);
+}
+
+void Runtime::drain() {
+  channel_->choice.current = self();  // who tells it: the record may be about another one
+  // A store that is not made yet waits for its value.
+  const bool waits = first_store_ == kMostRecords - 1;
+  const Record last = channel_->records[kMostRecords - 1];
+  if (waits) --channel_->record_count;
+  hand_over(Phase::Drain);
+  first_store_ = waits ? 0 : kNobody;
+  if (waits) channel_->records[channel_->record_count++] = last;
+}
+
+void Runtime::stop(ChoiceKind kind, uint32_t arity) {
+  settle_stores(OpKind::None);
+  if (in_set_up_ && kind != ChoiceKind::Start && channel_->steps < channel_->max_steps) [[unlikely]]
+    leave_set_up();
+  if (channel_->lease != 0 && kind == ChoiceKind::Running && has_lease()) {
+    --channel_->lease;
+    return;
+  }
+  if (out_of_the_way([&] { return channel_->passes_stops != 0 && passes(kind); })) return;
+  if (channel_->passes_stops != 0) forget_forecast();
+  channel_->choice = {static_cast<uint32_t>(kind), self(), arity};
+  unseen_ = false;
+  hand_over(Phase::Choice);
+}
+
+// Flat, since every call between here and where turns are passed is a return that the processor guesses
+// wrong.
+[[gnu::flatten]] void Runtime::arrive(OpKind op, uint64_t object, uint64_t pc) {
+  wait_for_turn(op, object, pc, Need::Nothing, nullptr, kNever, 0);
+  if (is_disturbed()) disturb(op, object, pc, Need::Nothing, nullptr, kNever, 0, true);
+}
+
+[[gnu::flatten]] bool Runtime::arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at,
+                                      uint64_t deadline, uint32_t count) {
+  const bool can = wait_for_turn(op, object, pc, need, at, deadline, count);
+  return is_disturbed() ? disturb(op, object, pc, need, at, deadline, count, can) : can;
+}
+
+void Runtime::tell_surroundings() {
+  if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(self())));
+  if (forks_) tell(OpKind::CpuUse, kForkObject);
+}
+
+// What arrive() does after its turn has come, then.
+bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
+                      uint32_t count, bool can) {
+  Agent& agent = me();
+  for (;;) {
+    tell_surroundings();
+    if (deliverable(agent) == 0) break;
+    const bool waited = agent.waited;
+    tell_handling(need, deadline);
+    const bool restarts = run_handlers();
+    if (need == Need::Handler) return true;
+    if (waited &&
+        (agent.on_signal == OnSignal::Ends || (agent.on_signal == OnSignal::EndsOrRestarts && !restarts))) {
+      agent.interrupted = true;
+      return false;
+    }
+    if (need == Need::Wakeup) {  // others take it for one that no longer waits: so it does not
+      agent.left = !agent.woken;
+      agent.woken = true;
+      deadline = kNever;
+      at = agent.relock;
+      need = at != nullptr ? Need::Mutex : Need::Nothing;
+      op = at != nullptr ? OpKind::Lock : OpKind::GoOn;
+      object = object_id(at);
+    }
+    can = wait_for_turn(op, object, pc, need, at, deadline, count);
+  }
+  // Not while it takes back the mutex of a condition variable: that is its own when it ends.
+  if (agent.asynchronous && agent.relock == nullptr) cancel_point(false);
+  return can;
+}
+
+[[gnu::always_inline]] inline bool Runtime::wait_for_turn(OpKind op, uint64_t object, uint64_t pc, Need need,
+                                                          const void* at, uint64_t deadline, uint32_t count) {
+  settle_stores(op);
+  const uint32_t index = self();
+  Agent& agent = agents_[index];
+  Slot& slot = channel_->slots[index];
+  if (in_set_up_ && !is_private(op, object)) [[unlikely]]
+    leave_set_up();
+  slot.op = op;
+  slot.object = object;
+  slot.pc = pc;
+  agent.need = need;
+  agent.object = at;
+  agent.count = count;
+  agent.deadline = deadline;
+  const auto is_there = [&] { return need == Need::Nothing || satisfied(index); };
+  refresh();
+  const bool ready = is_there();
+  ChoiceKind kind = ChoiceKind::Blocked;
+  if (need == Need::Nothing || slot.state == Slot::State::Enabled)
+    kind = ready && !agent.yielded ? ChoiceKind::Running : ChoiceKind::Yielded;
+  agent.yielded = false;
+  if (kind != ChoiceKind::Running || !goes_unasked()) stop(kind, 0);
+  const bool can = is_there();
+  agent.waited = need != Need::Nothing && !available(index);
+  if (!can) pass_time(deadline);
+  agent.need = Need::Nothing;
+  agent.deadline = kNever;
+  return can;
+}
+
+bool Runtime::park(OpKind op, const void* at, uint64_t pc, uint64_t deadline) {
+  Agent& agent = me();
+  agent.woken = agent.left = false;
+  // A wait with a limit may end by itself, and that is then an operation of its own.
+  arrive(deadline == kNever ? op : OpKind::TimerFire, object_id(at), pc, Need::Wakeup, at, deadline);
+  return agent.woken;
+}
+
+void Runtime::wake(uint32_t other, uint64_t object, bool told) {
+  if (told) tell(OpKind::Wake, object, 0, 0, other);
+  if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(other)));  // it might have left, with a signal
+  unseen_ = true;
+  Agent& agent = agents_[other];
+  Slot& slot = channel_->slots[other];
+  agent.woken = true;
+  agent.deadline = kNever;
+  if (agent.relock != nullptr) {
+    slot.op = OpKind::Lock;
+    slot.object = object_id(agent.relock);
+    agent.need = Need::Mutex;
+    agent.object = agent.relock;
+  } else {
+    slot.op = OpKind::GoOn;
+    slot.object = 0;
+    agent.need = Need::Nothing;
+  }
+  tell_agent(other);
+}
+
+void Runtime::move(uint32_t other, const void* to) {
+  unseen_ = true;
+  agents_[other].object = to;
+  channel_->slots[other].object = object_id(to);
+  tell_agent(other);
+}
+
+uint32_t Runtime::ask(uint32_t arity) {
+  if (arity <= 1) return 0;
+  stop(ChoiceKind::Data, arity);
+  return channel_->value < arity ? channel_->value : 0;
+}
+
+uint32_t Runtime::put_text(const char* text) {
+  if (text == nullptr) return 0;
+  const size_t length = strnlen(text, 512);
+  if (channel_->text_used + length + 1 > kTextBytes) return 0;
+  const uint32_t at = channel_->text_used;
+  memcpy(channel_->texts + at, text, length);
+  channel_->texts[at + length] = 0;
+  channel_->text_used += static_cast<uint32_t>(length) + 1;
+  return at + 1;
+}
+
+void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other) {
+  tell_event(op, object, state, value, other, 0);
+}
+void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other,
+                   const char* text) {
+  tell_event(op, object, state, value, other, put_text(text));
+}
+
+[[gnu::always_inline]] inline void Runtime::tell_event(OpKind op, uint64_t object, uint64_t state,
+                                                       int64_t value, uint32_t other, uint32_t text) {
+  const uint32_t agent = controls() ? self() : kNobody;
+  const uint64_t pc = agent == kNobody ? 0 : channel_->slots[agent].pc;
+  add({channel_->steps, pc, object, state, value, agent, other, op, 0, 0, Record::What::Happened, text});
+}
+
+void Runtime::tell_stop(ChoiceKind kind, uint32_t next, uint64_t enabled) {
+  const Slot& here = slot(self());
+  add({channel_->steps, here.pc, here.object, here.ops, static_cast<int64_t>(enabled), self(), next, here.op,
+       static_cast<uint8_t>(kind), static_cast<uint8_t>(here.state), Record::What::Stop, 0});
+}
+
+// That it was made, or waits for something else now: for stops that are passed, and looked at later.
+void Runtime::tell_agent(uint32_t index) {
+  if (channel_->passes_stops == 0) return;
+  const Slot& slot = channel_->slots[index];
+  add({channel_->steps, slot.pc, slot.object, slot.ops, 0, index, kNobody, slot.op, 0, 0, Record::What::Agent,
+       0});
+}
+
+void Runtime::tell_error(Record record) {
+  record.step = channel_->steps;
+  record.agent = self();
+  record.other = kNobody;
+  record.what = Record::What::Error;
+  add(record);
+}
+
+void Runtime::show_last_step() {
+  slalom_failed("the last step of the finding");
+}
+
+void Runtime::note_yield() {
+  // What was no choice point, a plain access after a yield, leaves it to the next one that is.
+  me().yielded = true;
+  if (has_children()) let_children_run();
+}
+
+void Runtime::pass(OpKind op, uint64_t pc, bool yielded) {
+  arrive(op, 0, pc);
+  tell(op, 0);
+  retire(yielded);
+}
+
+uint32_t Runtime::begin_execution(pthread_t first) {
+  clock_ = 0;
+  clock_reads_ = 0;
+  random_ = kRandomSeed;
+  arrived_ = came_ = 0;
+  changer_ = kNobody;
+  child_count_ = 0;
+  forget_shared_signals();
+  yielded_ = false;
+  read_hold_count_ = 0;
+  first_store_ = kNobody;
+  const uint32_t index = add_agent(0);
+  agents_[index].thread = first;
+  channel_->choice = {static_cast<uint32_t>(ChoiceKind::Start), index, 0};
+  on_ = true;
+  return index;
+}
+
+void Runtime::begin_first() {
+  tell(OpKind::GoOn, 0);
+  retire();
+}
+
+void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what, uint64_t object) {
+  const uint32_t agent = controls() ? self() : kNobody;
+  if (agent != kNobody) {
+    // The store that crashes is not made; the one before an assertion is.
+    settle_stores(kind == Ending::Kind::Crash ? OpKind::Load : OpKind::None);
+    channel_->slots[agent].pc = pc;
+    if (channel_->record_count + 1 < kMostRecords) tell(OpKind::Fail, object, 0, 0, kNobody, what);
+  }
+  channel_->ending = {kind, agent, 0, put_text(what), pc};
+  if (channel_->debugged != 0) slalom_failed(what);
+  end_process();
+}
+
+void Runtime::note_uncontrolled(Uncontrolled what) {
+  begin_executions_here();
+  channel_->uncontrolled |= static_cast<uint32_t>(what);
+}
+
+void Runtime::note_foreign_thread(uint64_t entry) {
+  note_uncontrolled(Uncontrolled::ForeignThread);
+  if (channel_->foreign_entry == 0) channel_->foreign_entry = entry;
+}
+
+void Runtime::note_missing_thread() {
+  if (channel_->foreign_entry != 0) note_uncontrolled(Uncontrolled::Missing);
+}
+
+void Runtime::cancel_point(bool begins) {
+  me().at_cancel_point = begins;
+  if (begins) return;
+  tell(OpKind::CpuUse, agent_object(slot(self())));  // it depends on those who cancel it
+  end_if_cancelled();
+}
+
+void Runtime::end_if_cancelled() {
+  Agent& agent = me();
+  if (!agent.cancelled || !agent.cancellable) return;
+  agent.cancellable = false;  // it is ending already
+  agent.result = PTHREAD_CANCELED;
+  SLALOM_REAL(pthread_exit)(PTHREAD_CANCELED);
+}
+
+uint64_t Runtime::read_clock(uint64_t pc) {
+  clock_ += kClockReadTime;
+  if (++clock_reads_ == kClockReads) pass(OpKind::Yield, pc, true);
+  return clock_;
+}
+
+uint64_t Runtime::random() {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return random_;
+}
+
+}  // namespace slalom::preload

@@ -1,0 +1,147 @@
+// Scope: does the search switch threads where the running agent is? The innermost function of those that the
+// user has named decides; they are looked for on the stack. A call of atomic code is one step of its agent:
+// before its first operation there is a choice, as before any other step.
+//
+// That a call has returned and the next one has begun is not seen, if there was no operation in between. It
+// is concluded from where the agent is: once it has passed a place, it does not come back there without a
+// loop. Where a loop is possible, the next call is taken for the same one: code that is atomic is never
+// interrupted, at the price of a choice less.
+#include <unwind.h>
+
+#include "preload/runtime/runtime.h"
+
+// Where this library's own code lies, as the linker knows it.
+extern "C" {
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
+}
+
+namespace slalom::preload {
+namespace {
+
+using Kind = ScopedCode::Kind;
+
+constexpr int kMostDeep = 512;
+
+const ScopedCode* find_scoped(const Channel& channel, uint64_t pc) {
+  uint32_t low = 0, high = channel.scoped_count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (channel.scoped[middle].end <= pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < channel.scoped_count && channel.scoped[low].begin <= pc ? &channel.scoped[low] : nullptr;
+}
+
+struct Frame {
+  uint64_t pc;
+  uint64_t stack;  // where it called the frame before
+  bool called;     // it did, rather than being interrupted by a signal
+};
+
+// From the innermost one.
+struct Stack {
+  const Runtime& runtime;
+  uint64_t end;  // what is beyond just starts threads
+  Frame frames[kMostDeep];
+  int count = 0;
+};
+
+_Unwind_Reason_Code add_frame(_Unwind_Context* context, void* data) {
+  auto& stack = *static_cast<Stack*>(data);
+  int before = 0;
+  const uint64_t pc = _Unwind_GetIPInfo(context, &before) - (before != 0 ? 0 : 1);
+  const uint64_t here = _Unwind_GetCFA(context);
+  if (here >= stack.end) return _URC_END_OF_STACK;
+  stack.frames[stack.count++] = {pc, here, before == 0};
+  return stack.count < kMostDeep ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+// A function that was called before `pc`, directly, and whose frame is gone, since it has jumped to another
+// one as its last act.
+const ScopedCode* find_called(const Channel& channel, uint64_t pc) {
+  const auto* call = reinterpret_cast<const uint8_t*>(pc + 1) - 5;
+  if (call[0] != 0xe8) return nullptr;
+  int32_t distance = 0;
+  memcpy(&distance, call + 1, sizeof distance);
+  const uint64_t target = pc + 1 + static_cast<uint64_t>(int64_t{distance});
+  const ScopedCode* code = find_scoped(channel, target);
+  return code != nullptr && code->begin == target ? code : nullptr;
+}
+
+// The outermost call of atomic code that is around the agent, and nothing of the scope in it.
+struct Around {
+  const ScopedCode* code = nullptr;
+  int frame = -1;      // of it, or of what it jumped to
+  uint64_t stack = 0;  // where it was called
+  bool in_scope = false;
+  bool closed = false;
+};
+
+Around look_around(const Channel& channel, const Stack& stack) {
+  Around around;
+  for (int i = 0; i < stack.count; ++i) {
+    const Frame& frame = stack.frames[i];
+    const bool user = stack.runtime.is_user_code(frame.pc);
+    const ScopedCode* called = i > 0 && frame.called && user ? find_called(channel, frame.pc) : nullptr;
+    const ScopedCode* here = find_scoped(channel, frame.pc);
+    around.closed = (called != nullptr && called->kind == Kind::Closed) ||
+                    (here != nullptr && here->kind == Kind::Closed);
+    if (around.closed) break;
+    if (called != nullptr && called->kind == Kind::Atomic) {
+      if (around.code != called) around.frame = i - 1;
+      around.code = called;
+      around.stack = frame.stack;
+    }
+    around.in_scope =
+        (called != nullptr && called->kind == Kind::Scope) || (here != nullptr && here->kind == Kind::Scope);
+    if (around.in_scope) break;
+    if (here != nullptr && here->kind == Kind::Atomic)
+      around = {here, i, i + 1 < stack.count ? stack.frames[i + 1].stack : 0, here->in_scope};
+    if (around.in_scope) break;
+  }
+  return around;
+}
+
+// The same call goes on, as far as that can be said. `last`: where it was.
+bool goes_on(const Channel& channel, const AtomicCall& last, const AtomicCall& now) {
+  if (last.function != now.function || last.stack != now.stack) return false;
+  for (uint32_t i = 0; i < now.frame_count; ++i) {
+    const ScopedCode* code = find_scoped(channel, now.frames[i]);
+    if (code == nullptr || code->loops) return true;
+    const ScopedCode* before = i < last.frame_count ? find_scoped(channel, last.frames[i]) : nullptr;
+    if (before == nullptr || before->function != code->function)
+      return i != 0 || code->function != now.function;  // from what it jumped to it does not come back
+    if (last.frames[i] != now.frames[i]) return last.frames[i] < now.frames[i];
+  }
+  return now.frame_count == AtomicCall::kMostFrames || last.frame_count != now.frame_count;
+}
+
+bool is_own(uint64_t pc) {
+  return pc >= reinterpret_cast<uint64_t>(__ehdr_start) && pc < reinterpret_cast<uint64_t>(etext);
+}
+
+}  // namespace
+
+bool Runtime::switches_here() {
+  Stack stack{.runtime = *this, .end = object_id(me().base)};
+  _Unwind_Backtrace(add_frame, &stack);
+  const Around around = look_around(*channel_, stack);
+  if (around.closed) return false;
+  AtomicCall now;
+  if (around.code != nullptr) {
+    now.stack = around.stack;
+    now.function = around.code->function;
+    for (int i = around.frame; i >= 0 && now.frame_count < AtomicCall::kMostFrames; --i) {
+      if (is_own(stack.frames[i].pc)) break;
+      now.frames[now.frame_count++] = stack.frames[i].pc;
+    }
+  }
+  const bool new_step = around.code == nullptr || !goes_on(*channel_, me().atomic_call, now);
+  me().atomic_call = now;
+  return new_step && (around.in_scope || channel_->switches_outside != 0);
+}
+
+}  // namespace slalom::preload

@@ -1,0 +1,69 @@
+// ToyMachine: little concurrent programs (toy_program.h), run in microseconds. Strategies are proven on it,
+// with exact counts of executions. Semantics: docs/toy-language.md.
+//
+// Every transition is one visible operation of one agent and the invisible instructions after it, so the
+// pending operation of every agent is known at every choice point. Not thread-safe; workers have a machine
+// each and share the program.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "machine/machine.h"
+#include "toy/toy_core.h"
+
+namespace slalom {
+
+class ToyMachine final : public Machine, private Snapshots, private OptionSource {
+ public:
+  enum class SnapshotMode : uint8_t { On, Off };
+  explicit ToyMachine(std::shared_ptr<const ToyProgram> program, SnapshotMode mode = SnapshotMode::On);
+  explicit ToyMachine(ToyProgram program, SnapshotMode mode = SnapshotMode::On);
+  ToyMachine(const ToyMachine&) = delete;
+  ToyMachine& operator=(const ToyMachine&) = delete;
+
+  Result<void> reset(const Inputs& inputs) override;
+  Stop start(EventSink& sink) override;
+  Stop resume(Decision decision) override;
+  std::vector<Option> blocked() const override;
+  Step step() const override { return Step{core_.state().steps}; }
+  uint64_t state_hash() const override { return core_.state().hash(*program_); }
+  Snapshots* snapshots() override { return mode_ == SnapshotMode::On ? this : nullptr; }
+  const Names& names() const override { return core_.names(); }
+
+  const ToyState& state() const { return core_.state(); }
+  PendingOp pending(uint32_t agent) const { return core_.pending(agent); }  // of any one, enabled or not
+
+ private:
+  struct Slot {
+    ToyState state;
+    bool used = false;
+  };
+
+  Id take() override;
+  Stop restore(Id id) override;
+  void drop(Id id) override;
+  std::span<const Option> options() const override;
+
+  Stop run(uint32_t self, std::optional<uint32_t> answer, uint32_t lease);
+  Stop stop(ChoiceKind kind);
+  Stop choice_point();
+  Stop finish(Outcome outcome);
+  Stop conclude();  // nobody can go on
+  LimitReached limit_reached() const;
+  uint64_t next_stop(const ToyAgent& agent) const;
+
+  std::shared_ptr<const ToyProgram> program_;
+  const SnapshotMode mode_;
+  ToyCore core_;
+  ChoicePolicy policy_;
+  std::vector<bool> is_choice_;  // by instruction: the policy makes it a choice point
+  bool running_ = false;         // stands at a choice point
+  std::vector<Slot> slots_;
+  std::vector<Id> free_slots_;
+  mutable std::vector<Option> options_;
+  mutable bool options_known_ = false;
+};
+
+}  // namespace slalom

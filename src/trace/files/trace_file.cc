@@ -1,0 +1,224 @@
+#include "trace/files/trace_file.h"
+
+#include <bit>
+
+#include "trace/files/serialise.h"
+
+namespace slalom {
+namespace {
+
+// Remembers the last number seen under a key. Keys that share a slot only make predictions worse.
+class Table {
+ public:
+  uint64_t& operator[](uint64_t key) { return slots_[mix(key) % kSlots]; }
+
+ private:
+  static constexpr size_t kSlots = 4096;
+  std::vector<uint64_t> slots_ = std::vector<uint64_t>(kSlots);
+};
+
+// What reader and writer both know about the trace so far. A number is stored as its distance from the
+// prediction, modulo 2^64; `predicted` is then set to it.
+struct Predictions {
+  uint64_t step = 0;
+  Table pc;        // by agent: its last one
+  Table address;   // by pc: code tends to touch the same object again, or the next one
+  Table value;     // by address: what was last seen there
+  Table physical;  // by virtual page: distance of its physical address
+};
+
+void encode_near(ByteWriter& out, uint64_t& predicted, uint64_t number) {
+  out.i64(static_cast<int64_t>(number - predicted));
+  predicted = number;
+}
+
+uint64_t decode_near(ByteReader& in, uint64_t& predicted) {
+  return predicted += static_cast<uint64_t>(in.i64());
+}
+
+constexpr uint64_t page_of(uint64_t address) {
+  return address >> 12;
+}
+
+// The first byte of an access: operation (3 bits), log2 of the size (2), ring (2), wrote (1). kOther
+// announces two more bytes, for an operation or size that has no short form; kModifies in the first of them
+// announces what is modified and a size of any length instead of the second.
+constexpr uint8_t kOther = 7, kModifies = 0x80;
+constexpr uint64_t kFirstShort = static_cast<uint64_t>(OpKind::Load);
+constexpr uint64_t kLastShort = static_cast<uint64_t>(OpKind::CompareExchange);
+
+void encode(ByteWriter& out, const Access& access, uint64_t agent, uint64_t& retired, Predictions& known) {
+  const uint64_t tail = access.ring << 5 | access.wrote << 7;
+  if (access.modify_bits != 0 || access.size > 255) {
+    out.u8(static_cast<uint8_t>(kOther | tail));
+    out.u8(static_cast<uint8_t>(access.op_bits | kModifies));
+    out.u8(static_cast<uint8_t>(access.modify_bits));
+    out.u64(access.size);
+  } else if (access.op_bits >= kFirstShort && access.op_bits <= kLastShort && access.size <= 8 &&
+             std::has_single_bit(uint64_t{access.size})) {
+    const auto log_size = static_cast<uint64_t>(std::countr_zero(uint64_t{access.size}));
+    out.u8(static_cast<uint8_t>((access.op_bits - kFirstShort) | log_size << 3 | tail));
+  } else {
+    out.u8(static_cast<uint8_t>(kOther | tail));
+    out.u8(static_cast<uint8_t>(access.op_bits));
+    out.u8(static_cast<uint8_t>(access.size));
+  }
+  const uint64_t pc = access.pc().raw;
+  const uint64_t address = access.address().raw;
+  encode_near(out, retired, access.retired);
+  encode_near(out, known.pc[agent], pc);
+  encode_near(out, known.address[pc], address);
+  encode_near(out, known.value[address], access.value);
+  encode_near(out, known.physical[page_of(address)], access.physical - address);
+}
+
+Access decode_access(ByteReader& in, uint64_t agent, uint64_t& retired, Predictions& known) {
+  Access access = {};
+  const uint8_t head = in.u8();
+  if ((head & 7) == kOther) {
+    const uint8_t op = in.u8();
+    access.op_bits = op & ~kModifies;
+    if (op & kModifies) {
+      access.modify_bits = in.u8();
+      const uint64_t size = in.u64();
+      if (size > 0xffff || access.modify_bits > static_cast<uint64_t>(Modify::Other)) in.fail();
+      access.size = size;
+    } else {
+      access.size = in.u8();
+    }
+  } else {
+    access.op_bits = kFirstShort + (head & 7u);
+    access.size = 1u << ((head >> 3) & 3u);
+    if (access.op_bits > kLastShort) in.fail();
+  }
+  if (access.op_bits >= kOpKinds) in.fail();
+  access.ring = (head >> 5) & 3u;
+  access.wrote = head >> 7;
+  decode_near(in, retired);
+  if (retired > 0xffff) in.fail();
+  access.retired = retired;
+  // The predictions follow what is kept of each number, as the writer's do.
+  uint64_t& pc = known.pc[agent];
+  access.pc_bits = decode_near(in, pc);
+  pc = access.pc().raw;
+  uint64_t& address = known.address[pc];
+  access.address_bits = decode_near(in, address);
+  address = access.address().raw;
+  access.value = decode_near(in, known.value[address]);
+  uint64_t& distance = known.physical[page_of(address)];
+  access.physical = decode_near(in, distance) + address;
+  distance = access.physical - address;
+  return access;
+}
+
+void encode(ByteWriter& out, const BatchHeader& header, std::span<const Access> accesses,
+            Predictions& known) {
+  encode(out, header.agent);
+  out.u64(header.thread);
+  encode_near(out, known.step, header.first_step.raw);
+  out.u64(accesses.size());
+  uint64_t retired = 0;
+  for (const Access& access : accesses) encode(out, access, header.agent.raw, retired, known);
+  known.step += retired;
+}
+
+void decode_batch(ByteReader& in, TraceLog& log, Predictions& known) {
+  BatchHeader header;
+  decode(in, header.agent);
+  header.thread = in.u64();
+  header.first_step.raw = decode_near(in, known.step);
+  std::vector<Access> accesses;
+  uint64_t retired = 0;
+  for (uint64_t left = in.count(); left > 0 && in.ok(); --left)
+    accesses.push_back(decode_access(in, header.agent.raw, retired, known));
+  known.step += retired;
+  log.on_accesses(accesses, header);
+}
+
+// Which of an event's rarer fields follow.
+enum Field : uint8_t { kObject = 1, kState = 2, kOtherAgent = 4, kValue = 8, kText = 16, kAllFields = 31 };
+
+void encode(ByteWriter& out, const Event& event, Predictions& known) {
+  encode(out, event.agent);
+  encode_near(out, known.step, event.step.raw);
+  encode_near(out, known.pc[event.agent.raw], event.pc.raw);
+  const int fields = (event.object.raw != 0 ? kObject : 0) | (event.state != 0 ? kState : 0) |
+                     (event.other ? kOtherAgent : 0) | (event.value != 0 ? kValue : 0) |
+                     (!event.text.empty() ? kText : 0);
+  out.u8(static_cast<uint8_t>(fields));
+  if ((fields & kObject) != 0) encode_near(out, known.address[event.pc.raw], event.object.raw);
+  if ((fields & kState) != 0) out.u64(event.state);
+  if ((fields & kOtherAgent) != 0) encode(out, event.other);
+  if ((fields & kValue) != 0) out.i64(event.value);
+  if ((fields & kText) != 0) out.text(event.text);
+}
+
+void decode_event(ByteReader& in, OpKind op, TraceLog& log, Predictions& known) {
+  Event event;
+  event.op = op;
+  decode(in, event.agent);
+  event.step.raw = decode_near(in, known.step);
+  event.pc.raw = decode_near(in, known.pc[event.agent.raw]);
+  const uint8_t fields = in.u8();
+  if (fields > kAllFields) in.fail();
+  if ((fields & kObject) != 0) event.object.raw = decode_near(in, known.address[event.pc.raw]);
+  if ((fields & kState) != 0) event.state = in.u64();
+  if ((fields & kOtherAgent) != 0) decode(in, event.other);
+  if ((fields & kValue) != 0) event.value = in.i64();
+  std::string text;
+  if ((fields & kText) != 0) text = in.text();
+  event.text = text;
+  log.on_event(event);
+}
+
+constexpr uint8_t kBatchTag = 0;  // an event's tag is its operation plus one
+
+}  // namespace
+
+void encode(ByteWriter& out, const TraceLog& log) {
+  encode(out, log.outcome());
+  out.u64(log.order().size());
+  Predictions known;
+  for (const TraceLog::Entry& entry : log.order()) {
+    if (entry.what == TraceLog::Entry::What::Event) {
+      const Event& event = log.events()[entry.index];
+      out.u8(static_cast<uint8_t>(static_cast<int>(event.op) + 1));
+      encode(out, event, known);
+    } else {
+      const TraceLog::Batch& batch = log.batches()[entry.index];
+      out.u8(kBatchTag);
+      encode(out, batch.header, std::span(log.accesses()).subspan(batch.first, batch.count), known);
+    }
+  }
+}
+
+void decode(ByteReader& in, TraceLog& log) {
+  log.clear();
+  Outcome outcome;
+  decode(in, outcome);
+  Predictions known;
+  for (uint64_t left = in.count(); left > 0 && in.ok(); --left) {
+    const uint8_t tag = in.u8();
+    if (tag > kOpKinds)
+      in.fail();
+    else if (tag == kBatchTag)
+      decode_batch(in, log, known);
+    else
+      decode_event(in, static_cast<OpKind>(tag - 1), log, known);
+  }
+  log.on_end(outcome);
+}
+
+Result<void> save_trace(const std::filesystem::path& path, const TraceLog& log) {
+  return save_file(path, FileKind::Trace, log);
+}
+
+Result<TraceLog> load_trace(const std::filesystem::path& path) {
+  return load_file<TraceLog>(path, FileKind::Trace);
+}
+
+Result<TraceLog> parse_trace(std::span<const uint8_t> file) {
+  return from_file<TraceLog>(FileKind::Trace, file);
+}
+
+}  // namespace slalom

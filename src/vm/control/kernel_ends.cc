@@ -1,0 +1,362 @@
+// How a KernelMachine's executions end: nothing can go on, all flows are done, the check.
+#include <algorithm>
+#include <array>
+
+#include "base/little_endian.h"
+#include "vm/control/kernel_machine.h"
+#include "vm/cpu/memory/guest_memory.h"
+#include "vm/cpu/memory/record.h"
+#include "vm/cpu/observe/backtrace.h"
+
+namespace slalom::vm {
+namespace {
+
+// So long nothing but idle CPUs: nobody will ever wake up, unless a flow sleeps for a time. In virtual
+// nanoseconds.
+constexpr uint64_t kForever = 3'000'000'000;
+constexpr uint64_t kMostRevivals = 20;
+
+// "name+0x12" of the kernel's own that is there to wait for something.
+bool is_waiting_function(std::string_view place) {
+  constexpr std::string_view kPrefixes[] = {"schedule",
+                                            "__schedule",
+                                            "__mutex_",
+                                            "mutex_",
+                                            "rwsem_",
+                                            "down_",
+                                            "__down",
+                                            "wait_",
+                                            "__wait_",
+                                            "rt_mutex_",
+                                            "prepare_to_wait",
+                                            "finish_wait",
+                                            "ww_mutex_",
+                                            "do_wait_for_common",
+                                            "io_schedule",
+                                            "usleep_",
+                                            "msleep",
+                                            "__switch_to",
+                                            "osq_",
+                                            "_raw_",
+                                            "native_queued",
+                                            "queued_",
+                                            "__pv_queued",
+                                            "0x"};
+  return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return place.starts_with(prefix); });
+}
+
+}  // namespace
+
+Stop KernelMachine::conclude() {
+  Pc& pc = *machine_.pc;
+  tap_.flush();
+  if (state_.dying) return last_words();
+  for (int tries = 0; tries < 10'000; ++tries) {
+    bool revived = false;
+    for (CpuState& state : state_.cpus)
+      if (!state.liveness.live()) {
+        state.liveness.revive();
+        revived = true;
+      }
+    if (revived && ++state_.revivals > kMostRevivals) break;
+    // Time passes for those who spin, too: their turn may be over, or a timer be what they wait for.
+    const bool passed = pc.skip_to_timer();
+    note(Course::Leg::Kind::AnyTimer, 0, 0);
+    if (!revived && (waits_for_ever() || !passed)) break;
+    options_known_ = false;
+    if (options().empty()) continue;
+    if (state_.kind == ChoiceKind::Blocked && enabled(state_.current)) state_.kind = ChoiceKind::Yielded;
+    if (state_.kind == ChoiceKind::Yielded && !enabled(state_.current)) state_.kind = ChoiceKind::Blocked;
+    return choice_point();
+  }
+  return finish(deadlock());
+}
+
+bool KernelMachine::waits_for_ever() const {
+  if (machine_.pc->time() - state_.progress <= kForever) return false;
+  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+    if (!state_.cpus[cpu].done && sleeps_for_a_time(cpu)) return false;
+  return true;
+}
+
+// Who does has a timer on its stack, which says what to call when it is over.
+bool KernelMachine::sleeps_for_a_time(unsigned cpu) const {
+  const CpuState& state = state_.cpus[cpu];
+  if (state.flow_sleeps == 0) return false;
+  const Cpu& here = machine_.pc->cpu(cpu);
+  for (uint64_t at = state.flow_sleeps & ~uint64_t{7}; at < state.flow_stack + kKernelStack; at += 8) {
+    const std::optional<uint64_t> value = read_word(here, at);
+    if (!value) break;
+    if (*value < 0xffffffff80000000) continue;
+    const std::string place = names_->place(Place{*value});
+    if (place == "process_timeout" || place == "hrtimer_wakeup") return true;
+  }
+  return false;
+}
+
+Outcome KernelMachine::deadlock() const {
+  Deadlocked deadlock;
+  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+    if (!state_.cpus[cpu].done) {
+      Deadlocked::Waiting waiting{cpu_agent(cpu), OpKind::None, {}, waits_at(cpu), {}};
+      if (const std::optional<LockWait> wait = waits_for_lock(cpu)) {
+        waiting.object = ObjectId{wait->lock};
+        waiting.pc = wait->caller;
+        for (const State::HeldLock& held : state_.locks)
+          if (held.lock == wait->lock) waiting.held_by.push_back(held.by);
+        if (waiting.held_by.empty())
+          if (const std::optional<unsigned> releasing = releases_lock(wait->lock))
+            waiting.held_by = {cpu_agent(*releasing)};
+      }
+      deadlock.waiting.push_back(std::move(waiting));
+    }
+  return deadlock;
+}
+
+Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink) {
+  inputs_ = {.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = max_steps, .at_end = true};
+  places_set_ = false;
+  begin_anew(sink);
+  Pc& pc = *machine_.pc;
+  Pc::Rest rest = pc.rest();
+  rest.turns.current = how.first;
+  rest.turns.quantum = how.instructions;
+  const Result<void> set = pc.set_rest(rest);
+  CHECK(set.ok(), "a turn of CPU {}", how.first);
+  const auto all_done = [&] {
+    return std::ranges::all_of(state_.cpus.begin(), state_.cpus.begin() + options_.flows,
+                               [](const CpuState& one) { return one.done; });
+  };
+  Stop stop = Outcome(Exited{});
+  while (true) {
+    const PcStop why = pc.run(kSlice);
+    read_console();
+    if (state_.dying && state_.dying_since == 0) state_.dying_since = instructions();
+    if (why == PcStop::Unknown)
+      stop = finish(ToolError{pc.trouble()});
+    else if (why == PcStop::Shutdown)
+      stop = finish(triple_fault());
+    else if (state_.failure)
+      stop = fail();
+    else if (notes_too_much())
+      stop = finish(limit_reached(LimitReached::Limit::Notes));
+    else if (state_.reported || (state_.dying && instructions() - state_.dying_since > kLastWords) ||
+             why == PcStop::PowerOff || why == PcStop::Reset || why == PcStop::Exit)
+      stop = finish(Exited{});
+    else if (all_done())
+      stop = end_of_test();
+    else if (why == PcStop::Idle || waits_for_ever())
+      stop = finish(deadlock());
+    else if (instructions() >= max_steps)
+      stop = finish(limit_reached());
+    else
+      continue;
+    return std::get<Outcome>(std::move(stop));
+  }
+}
+
+// The CPUs take turns by themselves, nothing is decided, and what they do is not told.
+PcStop KernelMachine::run_naturally(const std::function<bool()>& goes_on) {
+  Pc& pc = *machine_.pc;
+  tap_.flush();  // what was under control is told as such
+  natural_ = true;
+  tap_.watches.clear();
+  const uint8_t rings = std::exchange(tap_.filter.rings, uint8_t{0});
+  look_again();
+  PcStop why = PcStop::Budget;
+  while ((why == PcStop::Budget || why == PcStop::Hypercall) && goes_on()) {
+    why = pc.run(kSlice);
+    read_console();
+  }
+  note(Course::Leg::Kind::Natural, 0, pc.executed());
+  tap_.filter.rings = rings;
+  look_again();
+  return why;
+}
+
+// A kernel that dies may keep what it has to say for later: for an interrupt that it sends itself, for its
+// next tick (printk, where it must not wait for the console), or, when it has lost count of what disables
+// these, for whoever prints next. So it is left to itself until where it died is on the console.
+Stop KernelMachine::last_words() {
+  if (!state_.reported && !state_.traced) {
+    const uint64_t start = machine_.pc->executed();
+    const PcStop why = run_naturally(
+        [&] { return !state_.reported && machine_.pc->executed() - start < kLastWords && !stops(); });
+    if (why == PcStop::Unknown) return finish(ToolError{machine_.pc->trouble()});
+    if (stops()) return finish(Abandoned{"the search is over"});
+  }
+  // A search that wants all orders must know that something did not happen.
+  return finish(scoped() ? Outcome(Faulted{Faulted::Kind::Crash, {}, {}, {}}) : Exited{});
+}
+
+// The lock that the innermost function was called for which takes one and has not returned, on the stack
+// that its flow waits on.
+std::optional<KernelMachine::LockWait> KernelMachine::waits_for_lock(unsigned cpu) const {
+  if (model_ == nullptr) return std::nullopt;
+  const CpuState& state = state_.cpus[cpu];
+  const uint64_t pointer = machine_.pc->cpu(cpu).regs.gpr[kRsp];
+  const uint64_t stack = pointer & ~(kKernelStack - 1);
+  const bool here = stack == state.flow_stack || !state.interrupts.empty();
+  const uint64_t top = here ? pointer : state.flow_sleeps;
+  const uint64_t end = (here ? stack : state.flow_stack) + kKernelStack;
+  const FunctionWatch::Open& open = tap_.functions.open();
+  for (auto at = open.lower_bound(top); at != open.end() && at->first < end; ++at)
+    for (const FunctionWatch::Frame& frame : at->second) {
+      const LinuxFunction* function = model_->functions().at(frame.function);
+      using Role = LinuxFunction::Role;
+      if (function != nullptr && function->object != LinuxFunction::kNone &&
+          (function->role == Role::Acquire || function->role == Role::AcquireIf0))
+        return LockWait{frame.arguments[function->object], Place{frame.return_address}};
+    }
+  return std::nullopt;
+}
+
+// Who has begun to give a lock back, and was interrupted before it could: then it still holds it.
+std::optional<unsigned> KernelMachine::releases_lock(uint64_t lock) const {
+  for (const auto& [stack, frames] : tap_.functions.open())
+    for (const FunctionWatch::Frame& frame : frames) {
+      const LinuxFunction* function = model_->functions().at(frame.function);
+      if (function == nullptr || function->role != LinuxFunction::Role::Release ||
+          function->object == LinuxFunction::kNone || frame.arguments[function->object] != lock)
+        continue;
+      for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+        if ((stack & ~(kKernelStack - 1)) == state_.cpus[cpu].flow_stack) return cpu;
+    }
+  return std::nullopt;
+}
+
+// A flow that sleeps, or an interrupt that has come in its way and does not end: the innermost function on
+// its stack that is not there to wait. Found by return addresses, as nothing else is known of a stack.
+Place KernelMachine::waits_at(unsigned cpu) const {
+  const CpuState& state = state_.cpus[cpu];
+  const Cpu& here = machine_.pc->cpu(cpu);
+  Place found{here.regs.gpr[kRip]};
+  const uint64_t stack = here.regs.gpr[kRsp] & ~(kKernelStack - 1);
+  const bool spins = stack == state.flow_stack || !state.interrupts.empty();
+  if (state.flow_stack == 0 || (spins && !is_waiting_function(names_->place(found)))) return found;
+  if (!spins && state.flow_sleeps == 0) return found;
+  const uint64_t top = spins ? here.regs.gpr[kRsp] : state.flow_sleeps;
+  const uint64_t end = (spins ? stack : state.flow_stack) + kKernelStack;
+  for (uint64_t at = top & ~uint64_t{7}; at < end; at += 8) {
+    const std::optional<uint64_t> value = read_word(here, at);
+    if (!value) break;
+    std::array<uint8_t, 1> before{};  // what is behind a direct call
+    if (*value < 0xffffffff80000000 || !read_all(here, *value - 5, before) || before[0] != 0xe8) continue;
+    found = Place{*value};
+    if (!is_waiting_function(names_->place(found))) return found;
+  }
+  return found;
+}
+
+// The filter has changed: what is cached was made for the old one.
+void KernelMachine::look_again() {
+  for (unsigned cpu = 0; cpu < machine_.pc->cpu_count(); ++cpu) {
+    machine_.pc->cpu(cpu).choose_tlb();
+    machine_.pc->cpu(cpu).forget_translations();
+  }
+}
+
+// All flows are done: the guest looks at what they left, if it was asked to.
+Stop KernelMachine::end_of_test() {
+  const std::map<Place, uint64_t>* stays = options_.stays ? options_.stays() : nullptr;
+  if (stays != nullptr)
+    for (const auto& [place, count] : *stays)
+      sink_->on_event({.step = slalom::Step{instructions()},
+                       .agent = agent(state_.current),
+                       .op = OpKind::Alloc,
+                       .pc = place,
+                       .state = 2,
+                       .value = static_cast<int64_t>(count),
+                       .text = {},
+                       .recognised = true});
+  if (options_.judge)
+    if (std::string wrong = options_.judge(state_.results); !wrong.empty())
+      return finish(Faulted{Faulted::Kind::Assertion, {}, {}, std::move(wrong)});
+  // What serial orders give is known before the check, which may fail after any of them.
+  if (!options_.has_check || !explores_) return finish(Exited{});
+  Pc& pc = *machine_.pc;
+  const uint64_t start = pc.executed(), start_time = pc.time();
+  const PcStop why = run_naturally([&] {
+    const uint64_t done = pc.executed() - start;
+    const uint64_t waited = pc.time() - start_time - done * kNanosecondsPerInstruction;
+    return !state_.checked && !state_.failure && !notes_too_much() && !stops() &&
+           done < options_.check_limit && waited < longest_wait(options_.check_limit);
+  });
+  if (why == PcStop::Unknown) return finish(ToolError{pc.trouble()});
+  if (stops()) return finish(Abandoned{"the search is over"});
+  if (state_.failure) return fail();
+  if (notes_too_much()) return finish(limit_reached(LimitReached::Limit::Notes));
+  if (state_.checked == 0) return finish(Exited{});
+  const bool hangs =
+      !state_.checked && (why == PcStop::Budget || why == PcStop::Hypercall || why == PcStop::Idle);
+  const std::string end = state_.checked ? fmt::format("ended with status {}", *state_.checked)
+                          : hangs        ? "has not ended"
+                                         : "has ended the machine";
+  note_part(options_.parts.size(), end);
+  if (hangs) return finish(LimitReached{instructions(), {}, LimitReached::Limit::Check});
+  return finish(Faulted{Faulted::Kind::Assertion,
+                        {},
+                        {},
+                        state_.checked ? check_failed(*state_.checked) : "the check has ended the machine"});
+}
+
+// Some kernels restart so after a panic; then the console says more.
+Outcome KernelMachine::triple_fault() const {
+  if (state_.dying) return Exited{};
+  const Cpu& cpu = *machine_.pc->gave_up();
+  std::string faults;
+  for (const RaisedFault& raised : cpu.last_faults) {
+    faults += fmt::format("{}{}", faults.empty() ? "" : ", then ", exception_name(raised.fault.vector));
+    if (raised.fault.vector == kPageFault) faults += fmt::format(" (cr2 {:#x})", raised.cr2);
+  }
+  return Faulted{Faulted::Kind::Crash, agent(cpu.id), Place{cpu.regs.gpr[kRip]}, "triple fault: " + faults};
+}
+
+LimitReached KernelMachine::limit_reached(LimitReached::Limit limit) const {
+  LimitReached reached{instructions(), {}, limit};
+  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+    if (!state_.cpus[cpu].done) reached.enabled.push_back(cpu_agent(cpu));
+  return reached;
+}
+
+// What the agent says is about a part of the plan, and not of the place where the agent is.
+Stop KernelMachine::fail() {
+  const uint64_t part = state_.failed_part;
+  const unsigned cpu = state_.current;
+  if (part == 0 || part > options_.parts.size()) {
+    const bool by_flow = part == 0 && !natural_;
+    return finish(Faulted{Faulted::Kind::Assertion, by_flow ? agent(cpu) : AgentId{},
+                          by_flow ? Place{machine_.pc->cpu(cpu).gpr(kRip)} : Place{}, *state_.failure});
+  }
+  note_part(part, *state_.failure);
+  return finish(Faulted{Faulted::Kind::Assertion,
+                        {},
+                        {},
+                        fmt::format("{} {}", options_.parts[part - 1].what, *state_.failure)});
+}
+
+// For the report: where it stands in the user's file. Without its folder, which may be longer than a column.
+void KernelMachine::note_part(uint64_t part, std::string_view end) {
+  if (part == 0 || part > options_.parts.size()) return;
+  const PlanPart& one = options_.parts[part - 1];
+  const std::string where = one.where.substr(one.where.rfind('/') + 1);
+  tell(machine_.pc->executed(), state_.current, OpKind::Note, machine_.pc->cpu(state_.current).gpr(kRip), {},
+       0, fmt::format("{}: {} {}", where, one.what, end));
+}
+
+Stop KernelMachine::finish(Outcome outcome) {
+  open_ = false;
+  tap_.flush();
+  if (course_ != nullptr) {
+    course_->end = machine_.pc->executed();
+    course_->end_hash = machine_.pc->state_hash();
+  }
+  if (!state_.line.empty()) console_line(std::exchange(state_.line, {}));
+  sink_->on_end(outcome);
+  std::vector<Place> found = communication_.points();
+  remove_places_in(options_.no_choices, found);
+  std::ranges::set_difference(found, inputs_.policy.places, std::back_inserter(feedback_.places));
+  return outcome;
+}
+
+}  // namespace slalom::vm

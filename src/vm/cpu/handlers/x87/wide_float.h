@@ -1,0 +1,40 @@
+// WideFloat: numbers with 128 bits of significand, for functions that x87 must round to 64.
+//
+// Only integer arithmetic, so the same on every host. Results are truncated, with an error below a few units
+// in the last of 128 bits; a term too small to be seen still moves that last bit, so that an inexact result
+// never looks exact. Exponents are far from any limit.
+#pragma once
+
+#include <cstdint>
+
+#include "vm/cpu/handlers/x87/x87_host.h"
+
+namespace slalom::vm {
+
+struct WideFloat {
+  using Significand = unsigned __int128;
+
+  bool negative = false;
+  int exponent = 0;             // of a significand in [1, 2)
+  Significand significand = 0;  // its highest bit is set, or the number is zero
+
+  static WideFloat of(const X87Register& finite);
+  static WideFloat of(int64_t integer);
+  static WideFloat constant(int exponent, uint64_t high, uint64_t low) {
+    return {false, exponent, Significand{high} << 64 | low};
+  }
+
+  bool is_zero() const { return significand == 0; }
+  WideFloat operator-() const { return {!negative, exponent, significand}; }
+  WideFloat operator+(const WideFloat& other) const;
+  WideFloat operator-(const WideFloat& other) const { return *this + -other; }
+  WideFloat operator*(const WideFloat& other) const;
+  WideFloat operator/(const WideFloat& other) const;
+  WideFloat operator/(uint64_t small) const;
+  WideFloat times_power_of_two(int power) const { return {negative, exponent + power, significand}; }
+
+  // Rounded as the control word wants it, with what that raises.
+  X87Answer round(uint16_t control) const;
+};
+
+}  // namespace slalom::vm

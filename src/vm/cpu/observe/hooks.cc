@@ -1,0 +1,154 @@
+#include "vm/cpu/observe/hooks.h"
+
+#include <utility>
+
+#include "vm/cpu/handler.h"
+#include "vm/cpu/memory/record.h"
+
+namespace slalom::vm {
+namespace {
+
+// After a call or return: an entry of the batch, and perhaps another stack.
+void arrive(Cpu& cpu, const Op* op) {
+  Tap& tap = *cpu.tap;
+  const uint64_t stack = cpu.gpr(kRsp);
+  const uint8_t transfer = std::exchange(cpu.transfer, uint8_t{0});
+  if (cpu.cpl == 0) {
+    if (cpu.last_stack != 0 && (stack ^ cpu.last_stack) >= kKernelStack)
+      tap.event(
+          cpu, {.kind = CpuEvent::Kind::Stack, .pc = cpu.gpr(kRip), .number = cpu.last_stack, .value = stack},
+          cpu.executed_before(op));
+    cpu.last_stack = stack;
+  }
+  if (!tap.filter.calls) return;
+  const uint64_t step = tap.base_step + cpu.executed_before(op) - 1;  // made by the instruction before
+  if (tap.next == tap.end || tap.owner != &cpu || step - tap.first_step > 0xffff) tap.make_room(cpu, step);
+  *tap.next++ = {.pc_bits = cpu.transfer_from,
+                 .op_bits = transfer,
+                 .modify_bits = 0,
+                 .address_bits = cpu.gpr(kRip),
+                 .retired = step - tap.first_step,
+                 .value = cpu.gpr(kRsp),
+                 .physical = 0,
+                 .size = 0,
+                 .ring = cpu.cpl,
+                 .wrote = 0,
+                 .aside = 0,
+                 .unused = 0};
+}
+
+[[gnu::noinline]] const Op* enter_block(Cpu& cpu, const Op* op) {
+  Tap& tap = *cpu.tap;
+  const uint64_t rip = cpu.gpr(kRip);
+  if (tap.filter.edges) {
+    const uint64_t from = std::exchange(cpu.came_from, rip);
+    const Block::Edge edge{from, rip, tap.coverage.round()};
+    if (from != 0 && cpu.block->edge() != edge) {
+      cpu.block->edge() = edge;
+      tap.coverage.add(from, rip);
+    }
+  }
+  const uint8_t transfer = cpu.transfer;
+  if (transfer != 0) arrive(cpu, op);
+  const bool returned = transfer == static_cast<uint8_t>(OpKind::Return);
+  if (tap.functions.may_begin(rip) || (returned && tap.functions.may_end(cpu.gpr(kRsp))))
+    tap.functions.at_block(cpu, tap, rip, transfer, cpu.executed_before(op));
+  NEXT;
+}
+
+// Most blocks were reached by a jump and begin no function.
+const Op* at_block(Cpu& cpu, const Op* op) {
+  const Tap& tap = *cpu.tap;
+  // What comes next is somewhere else in memory, and more than the host's caches can hold.
+  const Block& block = *cpu.block;
+  const auto fetch = [&](const Block* next) {
+    // That nothing lies at null would be found out at great length.
+    if (next == nullptr) next = &block;
+    __builtin_prefetch(next);
+    __builtin_prefetch(next->ops);
+  };
+  fetch(block.taken);
+  fetch(block.fallthrough);
+  cpu.look_at_stack();
+  if (tap.filter.edges || cpu.transfer != 0 || tap.functions.may_begin(cpu.gpr(kRip)))
+    SLALOM_JUMP return enter_block(cpu, op);
+  NEXT;
+}
+
+template <OpKind kind>
+const Op* at_transfer(Cpu& cpu, const Op* op) {
+  cpu.transfer = static_cast<uint8_t>(kind);
+  cpu.transfer_from = cpu.gpr(kRip) + op->offset;
+  NEXT;
+}
+
+// Is it about to touch what somebody else is about to touch, or may somebody else come in here? Else it is
+// noted what it touches.
+bool meets_others(Cpu& cpu, const Op* op) {
+  const Others& others = *cpu.others;
+  if (cpu.others_changed || (others.may_come_in && (cpu.regs.rflags & flag::kInterrupt) != 0)) return true;
+  const auto touch = static_cast<Touch>(op->extra);
+  if (touch == Touch::Somewhere) return true;
+  uint64_t address = offset_of(cpu, op);
+  if (op->segment < kLegacySegments) {
+    address += cpu.segment_base[op->segment];
+  } else {
+    const unsigned segment = op->segment - kLegacySegments;
+    if (segment == kFs || segment == kGs) address += cpu.regs.segments[segment].base;
+    address = static_cast<uint32_t>(address);
+  }
+  if (touch != Touch::Nothing)
+    for (unsigned i = 0; i < others.count; ++i)
+      if (others.all[i].address == address &&
+          (touch == Touch::Writes || others.all[i].touch == Touch::Writes))
+        return true;
+  cpu.passed = {address, touch};
+  return false;
+}
+
+const Op* at_place(Cpu& cpu, const Op* op) {
+  if (cpu.leaves_place && cpu.executed_before(op) == 0) NEXT;
+  if (cpu.passes == 0 || (cpu.others != nullptr && meets_others(cpu, op))) {
+    cpu.leave = Leave::Place;
+    return stop(cpu, op);
+  }
+  --cpu.passes;
+  NEXT;
+}
+
+Handler handler_of(Hook hook) {
+  switch (hook) {
+    case Hook::Block:
+      return at_block;
+    case Hook::Call:
+      return at_transfer<OpKind::Call>;
+    case Hook::Return:
+      return at_transfer<OpKind::Return>;
+    case Hook::Place:
+      return at_place;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Op make_hook(Hook hook, unsigned offset, unsigned number) {
+  return {.handler = handler_of(hook),
+          .base = kZero,
+          .index = kZero,
+          .number = static_cast<uint8_t>(number),
+          .offset = static_cast<uint16_t>(offset)};
+}
+
+Op make_place_hook(const Decoded& one, unsigned offset, unsigned number) {
+  Op op = make_hook(Hook::Place, offset, number);
+  op.base = one.operand.base;
+  op.index = one.operand.index;
+  op.scale = one.operand.scale;
+  op.segment = one.operand.segment;
+  op.displacement = one.operand.displacement;
+  op.extra = static_cast<uint8_t>(one.touch);
+  return op;
+}
+
+}  // namespace slalom::vm

@@ -1,0 +1,44 @@
+#include "vm/cpu/observe/shadow_stacks.h"
+
+#include "vm/cpu/memory/record.h"
+
+namespace slalom::vm {
+namespace {
+
+constexpr size_t kMostFrames = 512;  // a recursion that never returns is not kept
+
+uint64_t region(uint64_t stack_pointer) {
+  return stack_pointer & ~(kKernelStack - 1);
+}
+
+}  // namespace
+
+void ShadowStacks::on_transfer(const Access& transfer) {
+  const uint64_t stack = transfer.value;
+  if (transfer.op() == OpKind::Call) {
+    std::vector<Frame>& frames = stacks_[region(stack)];
+    while (!frames.empty() && frames.back().stack <= stack) frames.pop_back();
+    if (frames.size() < kMostFrames)
+      frames.push_back({.stack = stack, .call = transfer.pc().raw, .function = transfer.address().raw});
+    return;
+  }
+  const auto found = stacks_.find(region(stack - 8));  // where the return address lay
+  if (found == stacks_.end()) return;
+  std::vector<Frame>& frames = found->second;
+  while (!frames.empty() && frames.back().stack < stack) frames.pop_back();
+}
+
+std::vector<ShadowStacks::Frame> ShadowStacks::frames(uint64_t stack_pointer) const {
+  const auto found = stacks_.find(region(stack_pointer));
+  if (found == stacks_.end()) return {};
+  std::vector<Frame> alive;
+  for (auto frame = found->second.rbegin(); frame != found->second.rend(); ++frame)
+    if (frame->stack >= stack_pointer) alive.push_back(*frame);
+  return alive;
+}
+
+size_t ShadowStacks::depth(uint64_t stack_pointer) const {
+  return frames(stack_pointer).size();
+}
+
+}  // namespace slalom::vm

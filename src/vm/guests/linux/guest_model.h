@@ -1,0 +1,144 @@
+// GuestModel: a Linux kernel's own events, from what its CPUs tell: locks, allocations, system calls,
+// interrupts, tasks, panics; and who called whom.
+//
+// It stands between a tap and whoever wants to know. It changes nothing of the machine, and what it says is a
+// function of what the tap told. It sees what the kernel does in functions of its own (LinuxFunctions): what
+// is inlined it cannot see, and missing() names it. Explanations depend on it; control never does.
+//
+// Events are told when they have happened: a lock when it is held, memory when it is returned.
+// Whoever restores another state of the machine must restore the model's state and what its tap's functions
+// have open, too: both remember what began.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trace/event.h"
+#include "vm/cpu/observe/shadow_stacks.h"
+#include "vm/cpu/observe/tap.h"
+#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/linux_functions.h"
+#include "vm/guests/linux/linux_slabs.h"
+#include "vm/guests/linux/linux_tasks.h"
+
+namespace slalom::vm {
+
+struct GuestEvent {
+  // As detectors and files take it. `pc` is where the kernel's function was called, `text` what people want
+  // to read besides: the function or cache, the call with its arguments, the task that runs now.
+  //   locks         the object is the lock; of RCU's read sections the task
+  //   Alloc, Free   the object is the memory, `value` its size (0: not known), `text` its cache, else the
+  //                 function; an Alloc's `state` is 1 where it is pages, for slabs too; a Free's where
+  //                 readers may still look at the memory (SLAB_TYPESAFE_BY_RCU)
+  //   SyscallEnter  `value` is the number;    SyscallExit  the result, the object the number
+  //   IrqEnter      `value` is the vector, exceptions included; the object is the CPU
+  //   ThreadSwitch  the object is the task, `value` its pid
+  //   Call, Return  the object is the function, `value` its first argument or its result
+  //   Fail, Note    a panic or oops, a warning
+  Event event;
+  unsigned cpu = 0;
+  const GuestTask& task;                  // who does it
+  std::string_view function;              // by which function of the kernel, where that is known
+  std::span<const uint64_t> arguments{};  // of the system call or function
+  uint64_t stack = 0;                     // the stack pointer, for GuestModel::backtrace
+};
+
+class GuestSink {
+ public:
+  virtual ~GuestSink() = default;
+  virtual void on_guest_event(const Cpu& cpu, const GuestEvent& event) = 0;
+  virtual void on_guest_accesses(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step,
+                                 const GuestTask& task) = 0;
+};
+
+struct GuestModelOptions {
+  bool locks = false;
+  bool memory = false;
+  bool pages = false;  // allocations of the page allocator, as those of memory
+  bool system_calls = false;
+  bool interrupts = false;
+  bool tasks = false;
+  bool panics = false;
+  bool backtraces = false;          // costs a record for each call and return
+  std::vector<uint64_t> functions;  // entries whose calls and returns are told
+  // Accesses to these addresses, each first .. last. Every access of the machine then takes the slow way.
+  struct Range {
+    uint64_t first = 0, last = 0;
+  };
+  std::vector<Range> accesses;
+};
+
+class GuestModel final : public TapSink {
+ public:
+  // The sink must outlive it; the kernel need not.
+  GuestModel(const GuestKernel& kernel, const GuestModelOptions& options, GuestSink& sink);
+
+  TapFilter filter() const;    // for its tap
+  void watch(Tap& tap) const;  // the functions it needs
+  const std::vector<std::string>& missing() const { return functions_.missing(); }
+  bool knows_tasks() const { return tasks_.known(); }
+  // Innermost first, during a call of the sink, if backtraces are asked for: how GuestEvent::stack was
+  // reached, or the accesses that are told.
+  std::vector<ShadowStacks::Frame> backtrace(uint64_t stack) const { return state_.stacks.frames(stack); }
+  std::vector<ShadowStacks::Frame> backtrace(const Cpu& cpu) const;
+
+  void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) override;
+  void on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) override;
+
+  // What a task has begun and not ended.
+  struct Open {
+    bool system_call = false;
+    uint64_t number = 0;
+    std::vector<uint8_t> vectors;  // interrupts and exceptions, innermost last
+  };
+  struct Block {
+    int64_t size = 0;
+    uint64_t step = 0;
+    bool live = false;
+  };
+  struct State {
+    ShadowStacks stacks;
+    std::vector<GuestTask> current;    // by CPU
+    std::map<uint64_t, Open> open;     // by task
+    FlatMap<uint64_t> stack_pointers;  // at the last call or return, by CPU
+    FlatMap<Block> blocks;             // by address
+  };
+  const State& state() const { return state_; }
+  void set_state(State state) { state_ = std::move(state); }
+  const LinuxFunctions& functions() const { return functions_; }
+
+ private:
+  const GuestTask& refresh(const Cpu& cpu, uint64_t step);
+  void tell_accesses(const Cpu& cpu, uint64_t first_step);
+  void entered(const Cpu& cpu, const CpuEvent& event, uint64_t step);
+  void returned(const Cpu& cpu, const CpuEvent& event, uint64_t step);
+  void allocated(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, uint64_t address,
+                 uint64_t step);
+  void freed(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, uint64_t address,
+             uint64_t step);
+  void lock(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, OpKind op, uint64_t step);
+  void system_call_ends(const Cpu& cpu, const CpuEvent& event, int64_t result, uint64_t step);
+  void interrupt_ends(const Cpu& cpu, const CpuEvent& event, uint64_t step);
+  void allocated_pages(const Cpu& cpu, const CpuEvent& event, uint64_t step);
+  std::optional<LinuxSlabs::Cache> cache_of(const Cpu& cpu, const CpuEvent& event,
+                                            const LinuxFunction& function, uint64_t address) const;
+  void tell(const Cpu& cpu, const Event& event, std::string_view function = {},
+            std::span<const uint64_t> arguments = {}, uint64_t stack = 0);
+
+  const GuestModelOptions options_;
+  GuestSink& sink_;
+  LinuxFunctions functions_;
+  LinuxTasks tasks_;
+  LinuxSlabs slabs_;
+  FlatMap<bool> chosen_;  // options_.functions
+  State state_;
+  std::vector<Access> chosen_accesses_;
+};
+
+}  // namespace slalom::vm

@@ -1,0 +1,44 @@
+// NaturalRun: a machine left to its natural turns, with its console, as `slalom boot` runs it.
+//
+// What the user types is the one input that does not follow from the machine's state: it is kept with its
+// place, so that going over the same stretch again meets it again. What the guest prints is shown once.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "vm/replay/execution.h"
+
+namespace slalom::vm {
+
+class NaturalRun final : public Execution {
+ public:
+  explicit NaturalRun(Pc& pc) : pc_(pc), furthest_(pc.executed()) {}
+
+  Pc& pc() override { return pc_; }
+  PcStop forward(uint64_t instructions) override;
+  Pc::Checkpoint take() override;
+  void restore(Pc::Checkpoint id) override;
+  void drop(Pc::Checkpoint id) override;
+  void fork() override;
+
+  // Input can come only where the future is still open.
+  bool at_furthest() const { return pc_.executed() >= furthest_; }
+  void type(const std::string& text);  // takes effect when the machine goes on
+  std::string take_output();           // what was printed for the first time
+
+ private:
+  struct Typed {
+    uint64_t at;  // as Pc::executed()
+    std::string text;
+  };
+  Pc& pc_;
+  uint64_t furthest_;  // as Pc::executed()
+  std::vector<Typed> typed_;
+  size_t next_typed_ = 0;                           // of typed_, not yet given to the machine
+  std::map<Pc::Checkpoint, size_t> next_typed_at_;  // of each checkpoint
+  std::string output_;
+};
+
+}  // namespace slalom::vm

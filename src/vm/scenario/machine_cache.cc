@@ -1,0 +1,106 @@
+#include "vm/scenario/machine_cache.h"
+
+#include <xxhash.h>
+
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/container.h"
+#include "base/file.h"
+#include "kernel_store/cache_files.h"
+#include "kernel_store/kernel_cache.h"
+#include "vm/snapshot/snapshot_file.h"
+
+namespace slalom::vm {
+namespace {
+
+constexpr const char* kMachine = ".machine";
+constexpr const char* kNotes = ".notes";
+constexpr uint64_t kNotesForm = 1;
+
+}  // namespace
+
+Result<std::string> content_name(const BootOptions& boot, const std::string& plan) {
+  TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
+  TRY_ASSIGN(const Kernel kernel, find_kernel(kernels, boot.kernel));
+  TRY_ASSIGN(const std::filesystem::path cache, cache_directory());
+  TRY_ASSIGN(const std::vector<uint8_t> files,
+             cached_initramfs(
+                 cache / "initramfs",
+                 {.kernel = kernel, .modules = boot.modules, .files = boot.files, .agent = agent_program()}));
+  ByteWriter form;
+  form.text("prepared test 1");  // changes when prepare() does
+  form.text(kernel.name);
+  for (const KernelPackage& package : kernel.packages) form.text(package.sha256);
+  if (kernel.packages.empty()) {
+    TRY_ASSIGN(const std::vector<uint8_t> image, read_file(kernel.vmlinuz));
+    form.fixed64(checksum(image));
+  }
+  form.text(boot.append);
+  form.u64(boot.seed);
+  form.u64(boot.pc.cpus);
+  form.u64(boot.pc.memory);
+  form.u64(boot.pc.start_seconds);
+  form.text(plan);
+  const XXH128_hash_t contents = XXH3_128bits(files.data(), files.size());
+  form.fixed64(contents.high64);
+  form.fixed64(contents.low64);
+  const XXH128_hash_t hash = XXH3_128bits(form.bytes().data(), form.bytes().size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Result<MachineCache> MachineCache::open() {
+  TRY_ASSIGN(const std::filesystem::path cache, cache_directory());
+  return MachineCache(cache / "snapshots");
+}
+
+std::optional<KeptMachine> MachineCache::find(const std::string& content) const {
+  std::error_code trouble;
+  if (!std::filesystem::exists(path_of(content, kMachine), trouble)) return std::nullopt;
+  const Result<std::vector<uint8_t>> notes = read_file(path_of(content, kNotes));
+  if (!notes.ok() || notes->size() < 8) return std::nullopt;
+  ByteReader in(*notes);
+  const uint64_t sum = in.fixed64();
+  if (sum != checksum(std::span(*notes).subspan(8)) || in.u64() != kNotesForm) return std::nullopt;
+  KeptMachine kept;
+  kept.console = in.text();
+  kept.threads = in.text();
+  if (!in.ok() || !in.at_end()) return std::nullopt;
+  Result<Booted> machine = load_snapshot(path_of(content, kMachine));
+  if (!machine.ok()) return std::nullopt;
+  kept.machine = *std::move(machine);
+  mark_used(path_of(content, kMachine));
+  return kept;
+}
+
+Result<void> MachineCache::keep(const std::string& content, KeptMachine& kept) const {
+  std::error_code trouble;
+  std::filesystem::create_directories(directory_, trouble);
+  if (trouble)
+    return error("cannot make {}: {}; set SLALOM_CACHE to another directory", directory_.string(),
+                 trouble.message());
+  ByteWriter body;
+  body.u64(kNotesForm);
+  body.text(kept.console);
+  body.text(kept.threads);
+  ByteWriter notes;
+  notes.fixed64(checksum(body.bytes()));
+  std::vector<uint8_t> bytes = notes.take();
+  bytes.insert(bytes.end(), body.bytes().begin(), body.bytes().end());
+  Result<void> written = write_file(path_of(content, kNotes), bytes);
+  if (written.ok()) written = save_snapshot(path_of(content, kMachine), kept.machine);
+  if (!written.ok())
+    return error("{}; set SLALOM_CACHE to a directory that can be written", written.error().message);
+  remove_oldest();
+  return {};
+}
+
+void MachineCache::remove_oldest() const {
+  std::error_code ignored;
+  for (std::filesystem::path& machine : files_to_forget(directory_, kMachine, kMost)) {
+    std::filesystem::remove(machine, ignored);
+    std::filesystem::remove(machine.replace_extension(kNotes), ignored);
+  }
+}
+
+}  // namespace slalom::vm

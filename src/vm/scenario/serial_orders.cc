@@ -1,0 +1,186 @@
+#include "vm/scenario/serial_orders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "vm/guests/linux/call_facts.h"
+
+namespace slalom::vm {
+namespace {
+
+// What is allocated, by where that was.
+class Allocated : public EventSink {
+ public:
+  void on_accesses(std::span<const Access>, const BatchHeader&) override {}
+  void on_event(const Event& event) override {
+    if (event.op == OpKind::Alloc && event.state == 0) places_[event.object] = event.pc;
+    if (event.op == OpKind::Free) places_.erase(event.object);
+  }
+  void on_end(const Outcome&) override {}
+  std::map<Place, uint64_t> counts() const {
+    std::map<Place, uint64_t> counts;
+    for (const auto& [object, place] : places_) ++counts[place];
+    return counts;
+  }
+
+ private:
+  std::map<ObjectId, Place> places_;
+};
+
+// Of all orders together; where flows wait for long, few of them are enough.
+constexpr uint64_t kMostInstructions = 200'000'000;
+
+bool at_entry(const ChoicePoint& point, Place entry) {
+  return point.kind == ChoiceKind::Running && std::ranges::any_of(point.options(), [&](const Option& option) {
+           return option.agent == point.current && option.op.pc == entry;
+         });
+}
+
+// What wakes a thread of the kernel on a CPU that has no flow. Its work is one more whole thing, which may
+// come before a call or after it.
+bool wakes_thread(const Option& option, size_t flows) {
+  const auto cpu = static_cast<unsigned>(option.op.object.raw);
+  if (cpu < flows) return false;
+  for (unsigned vector = Contexts::kFirstIpi; vector <= 0xff; ++vector)
+    if (option.agent == KernelMachine::interrupt_agent(cpu, static_cast<uint8_t>(vector))) return true;
+  return false;
+}
+
+}  // namespace
+
+// How many orders there are, if no call waits for another one.
+double SerialOrders::count_orders() const {
+  double orders = 1;
+  size_t before = 0;
+  for (const CallProgram& flow : results_.flows())
+    for (size_t i = 1; i <= flow.calls(); ++i)
+      orders *= static_cast<double>(++before) / static_cast<double>(i);
+  return orders;
+}
+
+void SerialOrders::find(KernelMachine& machine, Place system_call_entry, uint64_t max_steps,
+                        const std::function<bool()>& stop) {
+  for (size_t flow = 0; flow < results_.flows().size(); ++flow) {
+    const CallProgram& program = results_.flows()[flow];
+    size_t call = 0;
+    for (const CallStep& step : program.steps) {
+      if (step.kind != CallStep::Kind::Call) continue;
+      if (depends_on_time(program, step)) {
+        why_not_ = fmt::format("{} depends on time", results_.call_text(flow, call));
+        return;
+      }
+      ++call;
+    }
+  }
+  // Far more orders than are tried, even if some calls wait for others: not worth a beginning.
+  if (const double orders = count_orders(); orders > kMostExpected) {
+    why_not_ = fmt::format("{:.6g} orders, at most {}", orders, kMostExpected);
+    return;
+  }
+  machine.set_explores(false);
+  search(machine, system_call_entry,
+         {.policy = {.where = ChoicePolicy::Where::Nowhere, .places = {system_call_entry}},
+          .max_steps = max_steps,
+          .stop = stop});
+  machine.set_explores(true);
+}
+
+std::vector<std::string> SerialOrders::not_compared() const {
+  if (!complete_) return {fmt::format("results with serial orders ({})", why_not_)};
+  if (const std::string teller = results_.time_teller(); !teller.empty())
+    return {fmt::format("data that calls wrote with serial orders ({} tells the time)", teller)};
+  return {};
+}
+
+void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Inputs inputs) {
+  std::vector<size_t> path;  // which of the flows was taken at each choice
+  uint64_t instructions = 0;
+  while (orders_ < kMost && instructions < kMostInstructions) {
+    if (const Result<void> ready = machine.reset(inputs); !ready.ok()) {
+      why_not_ = ready.error().message;
+      return;
+    }
+    std::vector<size_t> counts;
+    std::set<AgentId> begun;
+    AgentId taken;  // when there was a choice
+    Allocated sink;
+    Stop stop = machine.start(sink);
+    size_t depth = 0;
+    while (std::holds_alternative<ChoicePoint>(stop)) {
+      const ChoicePoint& point = std::get<ChoicePoint>(stop);
+      std::vector<AgentId> flows;
+      AgentId interrupt;
+      for (const Option& option : point.options()) {
+        if (option.op.kind == OpKind::IrqEnter && !wakes_thread(option, results_.flows().size()))
+          interrupt = option.agent;
+        else
+          flows.push_back(option.agent);
+      }
+      // Other interrupts come as soon as they can.
+      if (point.kind == ChoiceKind::Data || interrupt) {
+        stop = machine.resume({.next = interrupt ? interrupt : point.current});
+        continue;
+      }
+      // A flow that was taken to begin does its first call: on the way there it has done nothing yet. One
+      // that was the only one then is one of several now, perhaps.
+      const bool entering = at_entry(point, system_call_entry);
+      if (entering && begun.insert(point.current).second && taken == point.current) {
+        stop = machine.resume({.next = point.current});
+        continue;
+      }
+      // Elsewhere than between calls there is nothing to choose.
+      const bool was_interrupt = static_cast<bool>(point.current.parent());
+      const bool between = point.kind == ChoiceKind::Start ||
+                           (point.kind == ChoiceKind::Ended && !was_interrupt) ||
+                           point.kind == ChoiceKind::Blocked || entering;
+      size_t pick = 0;
+      if (between && flows.size() > 1) {
+        if (depth == path.size()) path.push_back(0);
+        counts.push_back(flows.size());
+        pick = path[depth++];
+        taken = flows[pick];
+      } else {
+        // Whoever runs goes on, or was interrupted, unless it seems to wait for another one.
+        const bool returned = point.kind == ChoiceKind::Ended && was_interrupt;
+        const auto current = std::ranges::find(flows, returned ? point.current.parent() : point.current);
+        if (current != flows.end() && (returned || point.kind == ChoiceKind::Running))
+          pick = static_cast<size_t>(current - flows.begin());
+        else if (flows.size() > 1 && flows[0] == point.current)
+          pick = 1;
+      }
+      stop = machine.resume({.next = flows[pick]});
+    }
+    if (inputs.stop && inputs.stop()) {
+      why_not_ = fmt::format("interrupted after {} of them", orders_);
+      return;
+    }
+    ++orders_;
+    instructions += machine.instructions();
+    if (std::holds_alternative<Exited>(std::get<Outcome>(stop))) {
+      results_.add(machine.results());
+      for (const auto& [place, count] : sink.counts()) {
+        uint64_t& most = stays_[place];
+        most = std::max(most, count);
+      }
+    }
+    path.resize(depth);
+    while (!path.empty() && path.back() + 1 == counts[path.size() - 1]) path.pop_back();
+    if (path.empty()) {
+      complete_ = true;
+      stays_[Place{}] = 0;  // so that there is something to tell
+      return;
+    }
+    ++path.back();
+  }
+  why_not_ = orders_ < kMost ? fmt::format("the first {} took more than {} million instructions", orders_,
+                                           kMostInstructions / 1'000'000)
+                             : fmt::format("more than {} orders", kMost);
+}
+
+std::string SerialOrders::judge(const SerialResults::Bytes& results) const {
+  return complete_ ? results_.judge(results) : std::string();
+}
+
+}  // namespace slalom::vm
