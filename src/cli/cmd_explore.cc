@@ -67,7 +67,7 @@ void add_explore(CLI::App& app, Run& run) {
   verb->callback([a, verb, &run] {
     run = [a, verb]() -> Result<Exit> {
       watch_interrupt("stopping; keeping what was found");
-      Result<Target> opened = open_target(a->file, a->settings, a->scope);
+      Result<Target> opened = open_target(a->file, a->settings, a->scope, open_options());
       if (!opened.ok() && interrupted()) {  // no execution reached its end
         std::cerr << fmt::format("slalom: {}; nothing was explored\n",
                                  printable_lines(opened.error().message));

@@ -10,13 +10,13 @@
 #include "cli/command.h"
 #include "cli/consent.h"
 #include "cli/kernel_debug.h"
-#include "cli/kernel_target.h"
-#include "cli/program_target.h"
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
 #include "process/launch/surroundings.h"
 #include "report/text.h"
 #include "report/trace_text.h"
+#include "targets/kernel_test.h"
+#include "targets/program.h"
 #include "trace/files/trace_file.h"
 #include "vm/replay/instruction_trace.h"
 
@@ -64,7 +64,7 @@ Result<Exit> debug(const ReplayArguments& arguments, const Finding& finding) {
 
 // Every instruction of a kernel's execution, on standard output: what may be millions of lines is all of it.
 Result<Exit> trace_kernel(const Finding& finding, const ChoicePolicy& policy, bool with_check) {
-  TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay, replay_kernel(finding, policy));
+  TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay, replay_kernel(finding, policy, open_options()));
   vm::ScheduledRun run(*replay->machine, replay->course);
   if (!run.leads_to_the_same_end())
     return error("going through the schedule once more led to another state: please report this");
@@ -90,7 +90,7 @@ std::string state_in_words(uint64_t hash, bool compared) {
 }
 
 Result<Target> open(const TargetId& id, const std::string& program) {
-  return program.empty() ? open_target(id) : open_program(id, program, nullptr);
+  return program.empty() ? open_target(id, open_options()) : open_program(id, program, nullptr);
 }
 
 Result<Exit> replay(const ReplayArguments& arguments) {

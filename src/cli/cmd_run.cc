@@ -2,11 +2,11 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/program_target.h"
 #include "cli/search.h"
 #include "process/judge.h"
 #include "process/program_scope.h"
 #include "process/uncontrolled.h"
+#include "targets/program.h"
 
 namespace slalom {
 namespace {

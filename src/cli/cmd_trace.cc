@@ -59,7 +59,7 @@ Result<Exit> print(const TraceArguments& arguments) {
   }
   TRY_ASSIGN(const Capsule opened, open_capsule(capsule));
   TRY(check_consent(opened, {.trust = trust}));  // names come from the target, which is started for them
-  TRY_ASSIGN(const Target target, open_target(opened.finding.target));
+  TRY_ASSIGN(const Target target, open_target(opened.finding.target, open_options()));
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   print_trace(std::cout, log, machine->names());
   return Exit::Clean;

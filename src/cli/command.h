@@ -13,6 +13,7 @@
 #include "campaign/target.h"
 #include "finding/finding.h"
 #include "report/core/summary.h"
+#include "targets/open.h"
 
 namespace slalom {
 
@@ -32,18 +33,6 @@ void add_boot(CLI::App& app, Run& run);
 void add_kernel(CLI::App& app, Run& run);
 void add_new(CLI::App& app, Run& run);
 void add_doctor(CLI::App& app, Run& run);
-
-// Targets: from what the user names, or from what a capsule holds.
-// `scope`: of a kernel test, beyond what its file says.
-Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings,
-                           const std::vector<std::string>& scope = {});
-Result<Target> open_toy(const std::string& path, const std::vector<std::string>& settings);
-Result<Target> open_toy(const TargetId& id);
-Result<Target> open_program(const TargetId& id);
-Result<Target> open_kernel_test(const std::string& path, const std::string& text,
-                                const std::vector<std::string>& scope);
-Result<Target> open_kernel_test(const TargetId& id);
-Result<Target> open_target(const TargetId& id);  // of any kind
 
 // Values of options. Sizes and counts are checked by the parser, so that every wrong one is refused alike.
 CLI::Validator whole_number(uint64_t least, uint64_t most = UINT64_MAX);
@@ -65,5 +54,8 @@ Style output_style();  // colours if standard output is a terminal and NO_COLOR 
 // Ctrl-C asks a search to end and is acknowledged at once; a second one ends the process.
 void watch_interrupt(const char* what_follows = "stopping");
 bool interrupted();
+
+// Opens a target with its progress on the terminal, until Ctrl-C.
+OpenOptions open_options();
 
 }  // namespace slalom

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <utility>
 
-#include "cli/kernel_target.h"
 #include "finding/signing_key.h"
 #include "process/launch/program.h"
+#include "targets/kernel_test.h"
 
 namespace slalom {
 namespace {

@@ -12,8 +12,8 @@
 #include <set>
 
 #include "base/file.h"
-#include "cli/kernel_target.h"
 #include "symbols/symbol_file.h"
+#include "targets/kernel_test.h"
 #include "vm/cpu/memory/guest_memory.h"
 #include "vm/gdb/failure_place.h"
 #include "vm/gdb/server.h"
@@ -188,7 +188,8 @@ class DebugSession {
 }  // namespace
 
 Result<Exit> debug_kernel(const Finding& finding, const KernelDebugOptions& options) {
-  TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay, replay_kernel(finding, finding.policy));
+  TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay,
+             replay_kernel(finding, finding.policy, open_options()));
   TRY_ASSIGN(Folder folder, Folder::make());
   DebugSession session(*replay, options, std::move(folder));
   TRY(session.run(replay->replay.verdict.value_or(finding.verdict)));

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 
 #include "cli/command.h"
 
@@ -62,6 +63,18 @@ void watch_interrupt(const char* what_follows) {
 
 bool interrupted() {
   return interrupt_seen.load();
+}
+
+OpenOptions open_options() {
+  OpenOptions options;
+  options.stop = interrupted;
+  if (is_terminal(STDERR_FILENO))
+    options.progress = [](const std::string& line) {
+      std::cerr << "\r\033[K";
+      if (!line.empty()) std::cerr << "  " << fit(printable(line), terminal_width(STDERR_FILENO) - 3);
+      std::cerr << std::flush;
+    };
+  return options;
 }
 
 }  // namespace slalom

@@ -1,10 +1,10 @@
-// Targets that are toy programs: a TOML file, or the text of one inside a capsule.
+#include "targets/toy.h"
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 
 #include "base/file.h"
-#include "cli/command.h"
 #include "toy/toy_file.h"
 #include "toy/toy_machine.h"
 

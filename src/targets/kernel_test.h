@@ -1,4 +1,4 @@
-// A kernel test that is open: its target, and what debuggers and traces need besides.
+// Targets that are kernel tests: a TOML file that names a kernel, flows of system calls, and what to look at.
 #pragma once
 
 #include <memory>
@@ -6,12 +6,14 @@
 
 #include "campaign/campaign.h"
 #include "symbols/dwarf.h"
+#include "targets/open.h"
 #include "vm/control/course.h"
 #include "vm/control/kernel_machine.h"
 #include "vm/scenario/kernel_names.h"
 
 namespace slalom {
 
+// A kernel test that is open: its target, and what debuggers and traces need besides.
 struct OpenKernelTest {
   Target target;
   std::shared_ptr<const vm::KernelNames> names;
@@ -22,7 +24,10 @@ struct OpenKernelTest {
   // A machine of the target's own; `target` has others.
   std::function<Result<std::unique_ptr<vm::KernelMachine>>()> make_kernel_machine;
 };
-Result<OpenKernelTest> open_kernel_test_for_replay(const TargetId& id);
+Result<OpenKernelTest> open_kernel_test_for_replay(const TargetId& id, const OpenOptions& options);
+Result<Target> open_kernel_test(const std::string& path, const std::string& text,
+                                const std::vector<std::string>& scope, const OpenOptions& options);
+Result<Target> open_kernel_test(const TargetId& id, const OpenOptions& options);
 
 // The C sources that the host's compiler makes the flows of a capsule's kernel test from; absolute paths.
 Result<std::vector<std::string>> sources_to_compile(const TargetId& id);
@@ -34,6 +39,7 @@ struct KernelReplay {
   vm::Course course;
   Replay replay;
 };
-Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, const ChoicePolicy& policy);
+Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, const ChoicePolicy& policy,
+                                                    const OpenOptions& options);
 
 }  // namespace slalom

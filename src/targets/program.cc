@@ -1,11 +1,10 @@
-#include "cli/program_target.h"
+#include "targets/program.h"
 
 #include <fmt/ranges.h>
 #include <sched.h>
 
 #include <filesystem>
 
-#include "cli/command.h"
 #include "process/launch/surroundings.h"
 #include "process/program_machine.h"
 
@@ -75,10 +74,6 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
     target.standing.push_back({Caveat::Kind::IdleTimeouts,
                                "time limits that run out while something else can happen (--timeouts idle)"});
   return target;
-}
-
-Result<Target> open_program(const TargetId& id) {
-  return open_program(id, "", nullptr);
 }
 
 Result<Target> open_program(const TargetId& id, const std::string& path, std::shared_ptr<Debugger> debugger) {

@@ -1,0 +1,271 @@
+#include "targets/kernel_test.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "report/core/summary.h"
+#include "targets/kernel_content.h"
+#include "targets/machine_pool.h"
+#include "vm/control/kernel_machine.h"
+#include "vm/cpu/memory/guest_memory.h"
+#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/guest_lines.h"
+#include "vm/scenario/kernel_names.h"
+#include "vm/scenario/prepare.h"
+#include "vm/scenario/serial_orders.h"
+
+namespace slalom {
+namespace {
+
+// The scopes that a test's search has: its own, or those of the command line.
+Result<std::vector<std::string>> scope_of(const vm::KernelTest& test, const std::vector<std::string>& given) {
+  std::vector<std::string> wanted = given;
+  for (const vm::KernelTest::Entry& one : test.scope) {
+    if (!given.empty())
+      return error("{}:{}: the test has a scope of its own: leave out --scope, or change it there", test.file,
+                   one.line);
+    wanted.push_back(one.text);
+  }
+  for (const std::string& one : given)
+    if (!vm::is_scope(one)) return error("--scope {}: {}", one, vm::kScopeAdvice);
+  return wanted;
+}
+
+// Within a scope interrupts are not explored, unless they are asked for.
+vm::Contexts contexts_of(const vm::KernelTest& test, bool scoped) {
+  vm::Contexts contexts;
+  const bool all = test.contexts.empty();
+  if (all && !scoped) return contexts;
+  const auto has = [&](const std::string& name) {
+    return std::ranges::any_of(test.contexts, [&](const auto& one) { return one.text == name; });
+  };
+  contexts.timers = has("timer");
+  contexts.ipis = has("ipi");
+  contexts.devices = has("device");
+  for (unsigned cpu = 0; cpu < test.cpus; ++cpu)
+    if (!all && !has(fmt::format("cpu{}", cpu))) contexts.cpus &= ~(1u << cpu);
+  return contexts;
+}
+
+void add_left_out_contexts(const vm::Contexts& contexts, unsigned cpus, std::vector<Caveat>& caveats) {
+  std::vector<std::string> all;
+  const auto add = [&](bool left_out, std::string what) {
+    if (left_out) all.push_back(std::move(what));
+  };
+  for (unsigned cpu = 0; cpu < cpus; ++cpu) add((contexts.cpus >> cpu & 1) == 0, fmt::format("CPU {}", cpu));
+  add(!contexts.timers, "timer interrupts");
+  add(!contexts.ipis, "interrupts between CPUs");
+  add(!contexts.devices, "device interrupts");
+  if (!all.empty())
+    caveats.push_back(
+        {Caveat::Kind::Contexts, fmt::format("other moments for {} (contexts)", fmt::join(all, ", "))});
+  if (contexts.timers)
+    caveats.push_back(
+        {Caveat::Kind::Contexts, fmt::format("timers of a CPU that come early more than {} times",
+                                             vm::KernelMachineOptions().early_timers)});
+}
+
+std::string where_scope_fails(const vm::KernelTest& test, const SymbolTable& symbols) {
+  for (const vm::KernelTest::Entry& one : test.scope)
+    if (!vm::find_scope(symbols, std::span(&one.text, 1)).ok())
+      return fmt::format("{}:{}", test.file, one.line);
+  return "--scope";
+}
+
+// What to change in the file, if all executions end so.
+std::string input_trouble(const vm::KernelTest& test, const Outcome& outcome) {
+  const std::string check = fmt::format("{}:{}: the check `{}`", test.file, test.check.line, test.check.text);
+  if (const auto* fault = std::get_if<Faulted>(&outcome))
+    for (const int status : {126, 127})
+      if (fault->what == vm::KernelMachine::check_failed(status))
+        return fmt::format(
+            "{} cannot be run in the guest: its shell ends with status {}; give the program with "
+            "files = [\"HOST:GUEST\"]",
+            check, status);
+  const auto* limit = std::get_if<LimitReached>(&outcome);
+  if (limit == nullptr) return {};
+  if (limit->limit == LimitReached::Limit::Notes)
+    return fmt::format(
+        "{}: an execution may note {} bytes (slalom_note), and this one notes more; note less, or only where "
+        "it "
+        "matters",
+        test.file, human_number(vm::KernelMachine::kMostNoteBytes));
+  if (limit->enabled.empty())
+    return fmt::format(
+        "{} does not end: not within {} instructions, nor {} seconds of waiting; let it end, or "
+        "set check = ... in [limits] to more",
+        check, human_number(test.limits.check), vm::longest_wait(test.limits.check) / 1'000'000'000);
+  std::string lines;
+  for (unsigned flow = 0; flow < test.flows.size(); ++flow)
+    if (std::ranges::find(limit->enabled, vm::KernelMachine::cpu_agent(flow)) != limit->enabled.end())
+      lines += fmt::format(
+          "{}{}:{}: {} does not end: not within {} instructions of all flows; let it end, or "
+          "set execution = ... in [limits] to more",
+          lines.empty() ? "" : "\n", test.file, test.flows[flow].line, test.flows[flow].name,
+          human_number(limit->steps));
+  return lines;
+}
+
+// A content without a machine is not yet a capsule's.
+Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const OpenOptions& options) {
+  const std::string &origin = content.origin, &expected_machine = content.machine;
+  if (content.version != vm::kMachineVersion)
+    return error(
+        "{}: the capsule was made with version {} of slalom's virtual machine, and this is version {}, which "
+        "boots another way, so that the schedule would lead elsewhere; explore {} again",
+        origin, content.version, vm::kMachineVersion, origin);
+  TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(content.text, origin));
+  TRY_ASSIGN(const std::vector<std::string> wanted, scope_of(test, content.scope));
+  Result<vm::PreparedTest> made = vm::prepare(test, {.progress = options.progress, .stop = options.stop});
+  options.progress({});
+  TRY_ASSIGN(vm::PreparedTest prepared, std::move(made));
+  if (!expected_machine.empty() && expected_machine != prepared.content)
+    return error(
+        "{}: the kernel, its modules or its set-up are not those that the capsule was made with: bring these "
+        "back, or explore again",
+        origin);
+  std::vector<std::string> flows;
+  for (const vm::KernelTest::Flow& flow : test.flows) flows.push_back(flow.name);
+  std::shared_ptr<const vm::GuestKernel> kernel;
+  if (Result<vm::GuestKernel> known = vm::load_guest_kernel(prepared.machine.kernel); known.ok())
+    kernel = std::make_shared<vm::GuestKernel>(*std::move(known));
+  auto names = std::make_shared<vm::KernelNames>(
+      kernel != nullptr ? vm::with_loaded_modules(*kernel, *prepared.machine.pc) : SymbolTable(), flows,
+      test.cpus);
+  OpenKernelTest opened;
+  opened.folder = test.directory();
+  opened.kernel = kernel;
+  if (kernel != nullptr) {
+    const std::string& given = test.debug_info.text;
+    Result<vm::GuestLines> lines =
+        vm::GuestLines::open(*kernel,
+                             {.vmlinux = given.empty() ? std::filesystem::path() : test.directory() / given,
+                              .modules = prepared.modules,
+                              .folder = test.directory()},
+                             *prepared.machine.pc);
+    if (!lines.ok()) return error("{}:{}: {}", test.file, test.debug_info.line, lines.error().message);
+    opened.debug_files = lines->files();
+    names->set_lines(*std::move(lines));
+  }
+  vm::CpuMemory memory(prepared.machine.pc->cpu(0));
+  names->read_per_cpu(memory, test.cpus);
+  vm::KernelMachineOptions machine{.flows = static_cast<unsigned>(test.flows.size()),
+                                   .programs = prepared.images,
+                                   .has_check = !test.check.text.empty(),
+                                   .check_limit = test.limits.check,
+                                   .parts = prepared.parts,
+                                   .guest = std::move(kernel),
+                                   .contexts = contexts_of(test, !wanted.empty())};
+  Result<vm::Scope> scope = vm::find_scope(names->symbols(), wanted);
+  if (!scope.ok()) return error("{}: {}", where_scope_fails(test, names->symbols()), scope.error().message);
+  machine.scope = *std::move(scope);
+  if (wanted.empty() && !test.scheduler) machine.no_choices = vm::scheduling_code(names->symbols());
+  machine.interruptible = vm::module_code(names->symbols());
+  Target& target = opened.target;
+  std::vector<CallProgram> calls;
+  for (unsigned cpu = 0; cpu < test.flows.size(); ++cpu) {
+    if (test.flows[cpu].kind != vm::KernelTest::Flow::Kind::Calls) {
+      target.not_compared = {fmt::format("results with serial orders ({} is a program)", flows[cpu])};
+      continue;
+    }
+    calls.push_back(test.flows[cpu].calls);
+    names->set_calls(cpu, test.flows[cpu].calls);
+  }
+  const std::optional<uint64_t> entry = names->symbols().address_of("entry_SYSCALL_64");
+  if (!entry) target.not_compared = {"results with serial orders (the kernel's symbols are not known)"};
+  std::shared_ptr<vm::SerialOrders> serial;
+  if (calls.size() == test.flows.size() && entry) {
+    serial = std::make_shared<vm::SerialOrders>(std::move(calls), flows);
+    machine.judge = [serial](const auto& results) { return serial->judge(results); };
+    machine.stays = [serial] { return serial->complete() ? &serial->stays() : nullptr; };
+  }
+  opened.names = names;
+  auto pool =
+      std::make_shared<MachinePool>(std::move(prepared.machine), std::move(machine), std::move(names));
+  if (serial != nullptr) {
+    TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, pool->take());
+    serial->find(*one, Place{*entry}, test.limits.execution, options.stop);
+    if (serial->complete()) target.serial_orders = serial->orders();
+    target.not_compared = serial->not_compared();
+    pool->give_back(std::move(one));
+  }
+  opened.make_kernel_machine = [pool] { return pool->take(); };
+  target.id = make_target(
+      "kernel", test.name,
+      to_text({.origin = origin, .machine = prepared.content, .scope = content.scope, .text = content.text}));
+  target.make_machine = [pool](const MachineUse& use) { return borrow(pool, use); };
+  for (const vm::KernelThread& thread : prepared.threads)
+    if (thread.where == vm::KernelThread::Where::Free) target.unpinned_threads.push_back(thread.name);
+  target.statistics = [pool] { return pool->figures.take(); };
+  target.stress = [pool, flows = static_cast<unsigned>(test.flows.size()), most = test.limits.execution](
+                      uint64_t runs, uint64_t seed, const std::string& list) {
+    return stress(*pool, flows, most, runs, seed, list);
+  };
+  target.strategy = "pos";
+  target.scope = fmt::format("{}", fmt::join(wanted, ", "));
+  add_left_out_contexts(contexts_of(test, !wanted.empty()), test.cpus, target.standing);
+  // Else wherever the flows are seen to communicate.
+  target.choices = wanted.empty() ? "nowhere" : "everywhere";
+  target.detectors = "kernel";
+  target.all_detectors = "kernel,kernel-leak,kernel-race-simultaneous";
+  target.max_steps = test.limits.execution;
+  target.learns = wanted.empty();
+  target.keeps_states = true;
+  target.races_count = false;
+  target.input_trouble = [test](const Outcome& outcome) { return input_trouble(test, outcome); };
+  if (test.expect.given) target.expected = {test.expect.kinds, test.expect.titles};
+  return opened;
+}
+
+}  // namespace
+
+Result<Target> open_kernel_test(const std::string& path, const std::string& text,
+                                const std::vector<std::string>& scope, const OpenOptions& options) {
+  std::error_code ignored;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, ignored);
+  TRY_ASSIGN(OpenKernelTest opened,
+             make_kernel_target({.origin = absolute.string(), .scope = scope, .text = text}, options));
+  return std::move(opened.target);
+}
+
+Result<Target> open_kernel_test(const TargetId& id, const OpenOptions& options) {
+  TRY_ASSIGN(OpenKernelTest opened, open_kernel_test_for_replay(id, options));
+  return std::move(opened.target);
+}
+
+Result<OpenKernelTest> open_kernel_test_for_replay(const TargetId& id, const OpenOptions& options) {
+  TRY_ASSIGN(const KernelContent content, parse_kernel_content(id.content));
+  return make_kernel_target(content, options);
+}
+
+Result<std::vector<std::string>> sources_to_compile(const TargetId& id) {
+  TRY_ASSIGN(const KernelContent content, parse_kernel_content(id.content));
+  TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(content.text, content.origin));
+  std::vector<std::string> sources;
+  for (const vm::KernelTest::Flow& flow : test.flows)
+    if (flow.kind == vm::KernelTest::Flow::Kind::Source)
+      sources.push_back(std::filesystem::absolute(flow.path).string());
+  return sources;
+}
+
+Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, const ChoicePolicy& policy,
+                                                    const OpenOptions& options) {
+  auto done = std::make_unique<KernelReplay>();
+  TRY_ASSIGN(done->test, open_kernel_test_for_replay(finding.target, options));
+  TRY_ASSIGN(done->machine, done->test.make_kernel_machine());
+  done->machine->write_down(&done->course);
+  Target target = done->test.target;
+  target.make_machine = [&done](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
+    auto give_back = [&done](std::unique_ptr<vm::KernelMachine> back) { done->machine = std::move(back); };
+    return Result<std::unique_ptr<Machine>>(
+        borrow(std::move(done->machine), std::move(give_back), nullptr, use.checkpoints));
+  };
+  TRY_ASSIGN(done->replay, replay_finding(target, finding, policy, nullptr));
+  done->machine->write_down(nullptr);
+  return done;
+}
+
+}  // namespace slalom

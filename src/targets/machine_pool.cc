@@ -1,0 +1,137 @@
+#include "targets/machine_pool.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/rng.h"
+#include "detect/detector_set.h"
+#include "vm/snapshot/copy.h"
+
+namespace slalom {
+namespace {
+
+class BorrowedMachine final : public Machine {
+ public:
+  using GiveBack = std::function<void(std::unique_ptr<vm::KernelMachine>)>;
+  BorrowedMachine(std::unique_ptr<vm::KernelMachine> machine, GiveBack give_back, ExecutionFigures* figures,
+                  bool checkpoints)
+      : machine_(std::move(machine)),
+        give_back_(std::move(give_back)),
+        figures_(figures),
+        checkpoints_(checkpoints) {}
+  ~BorrowedMachine() override { give_back_(std::move(machine_)); }
+
+  Result<void> reset(const Inputs& inputs) override { return machine_->reset(inputs); }
+  Stop start(EventSink& sink) override { return machine_->start(sink); }
+  Stop resume(Decision decision) override {
+    Stop stop = machine_->resume(decision);
+    if (figures_ != nullptr && std::holds_alternative<Outcome>(stop)) figures_->add(*machine_);
+    return stop;
+  }
+  Step step() const override { return machine_->step(); }
+  std::vector<Option> blocked() const override { return machine_->blocked(); }
+  uint64_t state_hash() const override { return machine_->state_hash(); }
+  uint64_t digest() const override { return machine_->digest(); }
+  bool hashes_cheaply() const override { return machine_->hashes_cheaply(); }
+  Snapshots* snapshots() override { return checkpoints_ ? machine_->snapshots() : nullptr; }
+  const Names& names() const override { return machine_->names(); }
+  const Feedback* feedback() const override { return machine_->feedback(); }
+
+ private:
+  std::unique_ptr<vm::KernelMachine> machine_;
+  GiveBack give_back_;
+  ExecutionFigures* figures_;  // null: nobody wants them
+  bool checkpoints_;
+};
+
+}  // namespace
+
+void ExecutionFigures::add(const vm::KernelMachine& machine) {
+  const std::lock_guard lock(mutex_);
+  instructions_.push_back(machine.instructions());
+  const auto waits = machine.liveness_counts();
+  bool any = false;
+  for (unsigned why = 1; why < waits.size(); ++why) {
+    executions_[why] += waits[why] > 0;
+    times_[why] += waits[why];
+    any = any || waits[why] > 0;
+  }
+  executions_[0] += any;
+}
+
+std::vector<std::pair<std::string, double>> ExecutionFigures::take() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, double>> figures;
+  std::vector<uint64_t> all = std::exchange(instructions_, {});
+  const auto executions = std::exchange(executions_, {});
+  const auto times = std::exchange(times_, {});
+  if (all.empty()) return figures;
+  std::ranges::sort(all);
+  const auto count = static_cast<double>(all.size());
+  uint64_t sum = 0;
+  for (const uint64_t one : all) sum += one;
+  figures.emplace_back("instructions_median", static_cast<double>(all[all.size() / 2]));
+  figures.emplace_back("instructions_mean", static_cast<double>(sum) / count);
+  for (unsigned why = 1; why < executions.size(); ++why) {
+    figures.emplace_back(fmt::format("h{}_share", why), static_cast<double>(executions[why]) / count);
+    figures.emplace_back(fmt::format("h{}_mean", why), static_cast<double>(times[why]) / count);
+  }
+  figures.emplace_back("h_share", static_cast<double>(executions[0]) / count);
+  return figures;
+}
+
+Result<std::unique_ptr<vm::KernelMachine>> MachinePool::take() {
+  const std::lock_guard lock(mutex_);
+  if (!idle_.empty()) {
+    std::unique_ptr<vm::KernelMachine> machine = std::move(idle_.back());
+    idle_.pop_back();
+    return machine;
+  }
+  TRY_ASSIGN(vm::Booted copy, vm::copy_of(first_));
+  return std::make_unique<vm::KernelMachine>(std::move(copy), options_, names_);
+}
+
+void MachinePool::give_back(std::unique_ptr<vm::KernelMachine> machine) {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(machine));
+}
+
+std::unique_ptr<Machine> borrow(std::unique_ptr<vm::KernelMachine> machine,
+                                std::function<void(std::unique_ptr<vm::KernelMachine>)> give_back,
+                                ExecutionFigures* figures, bool checkpoints) {
+  return std::make_unique<BorrowedMachine>(std::move(machine), std::move(give_back), figures, checkpoints);
+}
+
+Result<std::unique_ptr<Machine>> borrow(const std::shared_ptr<MachinePool>& pool, const MachineUse& use) {
+  TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, pool->take());
+  one->recognise({.locks = use.locks, .memory = use.memory});
+  auto give_back = [pool](std::unique_ptr<vm::KernelMachine> done) { pool->give_back(std::move(done)); };
+  return borrow(std::move(one), std::move(give_back), &pool->figures, use.checkpoints);
+}
+
+Result<Target::Stress> stress(MachinePool& pool, unsigned flows, uint64_t most, uint64_t runs, uint64_t seed,
+                              const std::string& list) {
+  TRY_ASSIGN(const Needs needs, needs_of(list));
+  TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> machine, pool.take());
+  machine->recognise({.locks = needs.locks, .memory = needs.memory});
+  TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors, select_detectors(machine->names(), list));
+  Target::Stress all;
+  for (; all.runs < runs; ++all.runs) {
+    Rng rng(seed, all.runs);
+    const vm::KernelMachine::FreeRun how{
+        .first = static_cast<unsigned>(rng.below(flows)),
+        .instructions = 1 + static_cast<uint32_t>(rng.below(vm::KernelMachine::FreeRun::kTurn))};
+    detectors->reset();
+    const Outcome outcome = machine->run_freely(how, most, *detectors);
+    if (const auto* tool = std::get_if<ToolError>(&outcome)) return error("{}", tool->message);
+    std::vector<Verdict> verdicts;
+    detectors->harvest(verdicts);
+    std::erase_if(verdicts, [](const Verdict& one) { return one.severity != Severity::Failure; });
+    for (const Verdict& verdict : verdicts) ++all.titles[verdict.title];
+    all.failures += !verdicts.empty() || std::holds_alternative<LimitReached>(outcome);
+  }
+  pool.give_back(std::move(machine));
+  return all;
+}
+
+}  // namespace slalom
