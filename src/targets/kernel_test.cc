@@ -180,7 +180,7 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
   if (calls.size() == test.flows.size() && entry) {
     serial = std::make_shared<vm::SerialOrders>(std::move(calls), flows);
     machine.judge = [serial](const auto& results) { return serial->judge(results); };
-    machine.stays = [serial] { return serial->complete() ? &serial->stays() : nullptr; };
+    machine.serial_leftovers = [serial] { return serial->complete() ? &serial->leftovers() : nullptr; };
   }
   opened.names = names;
   auto pool =
@@ -256,7 +256,7 @@ Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, cons
   auto done = std::make_unique<KernelReplay>();
   TRY_ASSIGN(done->test, open_kernel_test_for_replay(finding.target, options));
   TRY_ASSIGN(done->machine, done->test.make_kernel_machine());
-  done->machine->write_down(&done->course);
+  done->machine->record_into(&done->course);
   Target target = done->test.target;
   target.make_machine = [&done](const MachineUse& use) -> Result<std::unique_ptr<Machine>> {
     auto give_back = [&done](std::unique_ptr<vm::KernelMachine> back) { done->machine = std::move(back); };
@@ -264,7 +264,7 @@ Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, cons
         borrow(std::move(done->machine), std::move(give_back), nullptr, use.checkpoints));
   };
   TRY_ASSIGN(done->replay, replay_finding(target, finding, policy, nullptr));
-  done->machine->write_down(nullptr);
+  done->machine->record_into(nullptr);
   return done;
 }
 

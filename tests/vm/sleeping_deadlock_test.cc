@@ -102,10 +102,10 @@ TEST_P(SleepingDeadlock, TheDebuggerStandsWhereTheLastFlowBeginsToWait) {
   EXPECT_TRUE(std::holds_alternative<Exited>(run(machine, last, std::nullopt, alone)));
   ASSERT_GT(alone.steps.size(), kCallsBefore);
   Course course;
-  machine.write_down(&course);
+  machine.record_into(&course);
   Calls both;
   const Outcome outcome = run(machine, last, alone.steps[kCallsBefore], both);
-  machine.write_down(nullptr);
+  machine.record_into(nullptr);
   const auto* deadlock = std::get_if<Deadlocked>(&outcome);
   ASSERT_NE(deadlock, nullptr);
   ASSERT_EQ(deadlock->waiting.size(), 2u);

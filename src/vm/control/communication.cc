@@ -8,7 +8,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr uint32_t kReaders = 0xffff;  // the writers are above them
+constexpr uint32_t kReaders = 0xffff;  // bits of readers; those of writers are above
 
 uint32_t contexts(uint32_t users) {
   return (users | users >> 16) & kReaders;
@@ -19,7 +19,7 @@ bool is_one_bit(uint32_t bits) {
 bool is_shared(uint32_t users) {
   return users > kReaders && !is_one_bit(contexts(users));
 }
-// Among CPUs, their interrupts included.
+// True if different CPUs communicate; interrupts count as their CPU.
 bool communicates(uint32_t users) {
   const uint32_t all = contexts(users);
   return users > kReaders && !is_one_bit((all | all >> kMostCpus) & ((1u << kMostCpus) - 1));
@@ -59,7 +59,7 @@ void Communication::begin_use(Cell& cell, uint64_t granule, Cell bit) {
 }
 
 void Communication::add(unsigned context, std::span<const Access> accesses) {
-  // What is known of memory is far away: that of several accesses is fetched at once.
+  // The cells of memory are rarely in the cache, so the cells of several accesses are fetched at once.
   std::array<Cell*, 32> cells;
   const Cell reads = Cell{1} << context, writes = reads << kContexts;
   while (!accesses.empty()) {
@@ -87,7 +87,7 @@ void Communication::add_instructions(std::span<const Access> accesses) {
   for (const Access& access : accesses) {
     if (access.size == 0) continue;
     for (uint64_t granule = first_granule(access); granule <= last_granule(access); ++granule) {
-      // Two that meet under one hash would hide one point of an execution from a search that sees thousands.
+      // A hash collision would hide one point of one execution. A search makes thousands of executions.
       const uint64_t what = fold(granule, access.pc_bits);
       uint32_t& noted = noted_[what % noted_.size()];
       const auto mark = static_cast<uint32_t>(what >> 32);

@@ -1,9 +1,9 @@
-// Course: all that a KernelMachine did to its PC in one execution, in order.
+// Course: everything that a KernelMachine did to its PC in one execution, in order.
 //
-// With the answers to hypercalls, which depend on nothing else, it is enough to take the same machine through
-// the same states again without deciding, observing or guessing anything: that is what a debugger needs,
-// which wants to observe for itself (gdb/scheduled_run.h). Valid for the machine that it was written down
-// from, in this process only: schedules are what is kept.
+// A course and its hypercall answers take the same machine through the same states again, without decisions,
+// observation or guesses. A debugger needs that, because it attaches its own tap (vm/replay/scheduled_run.h).
+// A course is valid only for the machine that recorded it, in the same process. To keep an execution, save
+// its schedule instead.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace slalom::vm {
 struct Course {
   struct Leg {
     enum class Kind : uint8_t {
-      Run,       // CPU `cpu` until it has retired `value` instructions in all
-      Deliver,   // interrupt `value` to CPU `cpu`
-      Timer,     // time passes up to the timer of CPU `cpu`
-      AnyTimer,  // time passes up to the next timer
-      Answer,    // RAX of CPU `cpu` is `value`: what a hypercall was answered
-      Natural,   // all CPUs in turns, until `value` instructions have been executed in all: the check
+      Run,       // run CPU `cpu` until it has retired `value` instructions in total
+      Deliver,   // deliver interrupt `value` to CPU `cpu`
+      Timer,     // advance time to the timer of CPU `cpu`
+      AnyTimer,  // advance time to the next timer
+      Answer,    // set RAX of CPU `cpu` to `value`, the answer of a hypercall
+      Natural,   // let all CPUs take turns until `value` instructions are executed in total (the check)
     };
     Kind kind = Kind::Run;
     unsigned cpu = 0;
@@ -32,7 +32,7 @@ struct Course {
   uint64_t end_hash = 0;        // of the PC alone
 
   void add(const Leg& leg) {
-    // Where a run stopped for a moment only is of no interest.
+    // Merge consecutive runs of one CPU: the stop between them did not matter.
     if (leg.kind == Leg::Kind::Run && !legs.empty() && legs.back().kind == leg.kind &&
         legs.back().cpu == leg.cpu)
       legs.back() = leg;

@@ -12,8 +12,8 @@ struct PlanPart {
   std::string where, what;
 };
 
-// How long a guest may wait without doing anything, in nanoseconds of its time, if it may execute so many
-// instructions: a minute for each billion of them.
+// How long a guest may idle, in nanoseconds of its own time, if it may execute this many instructions: one
+// minute per billion instructions.
 constexpr uint64_t longest_wait(uint64_t instructions) {
   return 60 * instructions;
 }

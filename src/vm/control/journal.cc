@@ -25,7 +25,7 @@ void Journal::on_accesses(std::span<const Access> accesses, const BatchHeader& h
     communication_.add_instructions(accesses);
     return reader_->on_accesses(accesses, header);
   }
-  // Where a CPU only stopped for a moment they go on from the last ones.
+  // If the CPU stopped only for a moment, these accesses continue the last part.
   uint64_t later = 0;
   const auto goes_on = [&](const Part& last) {
     later = header.first_step.raw - last.header.first_step.raw;
@@ -43,8 +43,8 @@ void Journal::on_accesses(std::span<const Access> accesses, const BatchHeader& h
   }
 }
 
-// Calls and returns do not count: a CPU may tell one twice, where it stops. Mostly there are few enough with
-// them, and nobody counts.
+// Calls and returns do not count, because a CPU may emit one twice where it stops. Usually there are few
+// enough entries even with them, and no counting is needed.
 bool Journal::has_too_many(std::span<const Access> more) {
   if (accesses_.size() + more.size() <= most_) return false;
   const auto count = [](std::span<const Access> all) {
@@ -67,7 +67,7 @@ void Journal::on_event(const Event& event) {
 
 void Journal::on_end(const Outcome& outcome) {
   if (is_open_) {
-    look_at_shared();
+    index_shared();
     read_out(true);
     noted_.fill({});
   }
@@ -78,7 +78,7 @@ void Journal::read_out(bool marks) {
   is_open_ = false;
   size_t begin = 0;
   for (Part& part : parts_) {
-    // In pieces, so that all who look at one find it in the host's nearest cache.
+    // In pieces, so that each piece stays in the host's nearest cache for all readers.
     while (part.end != begin) {
       const std::span<Access> piece(accesses_.data() + begin, std::min(part.end - begin, kPiece));
       if (marks) mark(piece);
@@ -97,7 +97,7 @@ void Journal::read_out(bool marks) {
   return found == nullptr ? Use::Alone : *found;
 }
 
-void Journal::look_at_shared() {
+void Journal::index_shared() {
   shared_.clear();
   sieve_.fill(0);
   for (const uint64_t granule : communication_.shared()) {
@@ -117,7 +117,7 @@ void Journal::mark(std::span<Access> accesses) {
     if (most == Use::Alone) access.alone = 1;
     if (most != Use::ByCpus && !(most == Use::ByContexts && communication_.is_interruptible(access.pc())))
       continue;
-    // Mostly the same instructions come again soon.
+    // The same instructions usually come again soon.
     Place& noted = noted_[access.pc_bits % noted_.size()];
     if (std::exchange(noted, access.pc()) != access.pc()) communication_.add_point(access.pc());
   }

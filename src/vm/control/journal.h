@@ -1,9 +1,10 @@
-// Journal: keeps what an execution tells until it has ended. Then it is known which memory its contexts
-// shared, so that every access can say whether it is alone (Access::alone): nine of ten are, and whoever only
-// cares for the order of accesses need not look at them.
+// Journal: holds back the accesses and events of an execution until its end. By then it is known which memory
+// the contexts shared, so the journal can mark every unshared access as alone (Access::alone). Nine of ten
+// accesses are. Readers that only need the order of accesses can skip those.
 //
-// An execution of more than kMost of them is told as it goes from then on, and none of it is alone. So what
-// is told is a function of the execution, wherever the machine is stopped.
+// If an execution makes more than kMost accesses, the journal emits everything so far, passes on the rest at
+// once, and marks no access as alone. This way the output depends only on the execution, not on where the
+// machine was stopped.
 #pragma once
 
 #include <array>
@@ -21,26 +22,26 @@ class Journal final : public EventSink {
  public:
   static constexpr size_t kMost = size_t{1} << 18;
 
-  // Knows what was shared, and is told the instructions that may be points.
+  // Asks `communication` which memory was shared, and adds the instructions that may be points to it.
   explicit Journal(Communication& communication, size_t most = kMost)
       : communication_(communication), most_(most) {}
 
-  Journal& begin(EventSink& reader);  // a new one
+  Journal& begin(EventSink& reader);  // starts a new execution
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
   void on_event(const Event& event) override;
-  void on_end(const Outcome& outcome) override;  // now the reader is told everything
+  void on_end(const Outcome& outcome) override;  // passes everything to the reader
 
  private:
-  struct Part {  // accesses, then an event
+  struct Part {  // accesses, followed by an event
     BatchHeader header;
-    size_t end = 0;   // of its accesses
-    Event event;      // op None: there is none
-    size_t text = 0;  // where it begins
+    size_t end = 0;   // index behind its last access
+    Event event;      // op None: no event
+    size_t text = 0;  // where its text begins in texts_
   };
   enum class Use : uint8_t { Alone, ByContexts, ByCpus };
   static constexpr size_t kPiece = 256;
   bool has_too_many(std::span<const Access> more);
-  void look_at_shared();
+  void index_shared();
   void mark(std::span<Access> accesses);
   void read_out(bool marks);
   Use use_of(uint64_t granule) const;
@@ -49,16 +50,17 @@ class Journal final : public EventSink {
   size_t most_;
   EventSink* reader_ = nullptr;
   bool is_open_ = false;
-  size_t made_ = 0;     // accesses, as far as they were counted
-  size_t counted_ = 0;  // of accesses_
+  size_t made_ = 0;     // accesses counted so far, without calls and returns
+  size_t counted_ = 0;  // how many of accesses_ were counted
   std::vector<Access> accesses_;
   std::vector<Part> parts_;
-  std::string texts_;  // of the events
+  std::string texts_;  // of all events
   FlatMap<Use> shared_;
-  // A bit for those of shared_, and so for some others: few, since of these there may be thousands.
+  // A Bloom filter with one hash for shared_: few other granules have their bit set, since shared_ has only
+  // some thousand entries.
   static constexpr uint64_t kSieve = uint64_t{1} << 16;
   std::array<uint64_t, kSieve / 64> sieve_{};
-  std::array<Place, 512> noted_{};  // points
+  std::array<Place, 512> noted_{};  // points that were added recently
 };
 
 }  // namespace slalom::vm

@@ -1,4 +1,4 @@
-// Who can run on a KernelMachine: CPUs, the interrupts on them, and what of it a search may choose from.
+// KernelMachine: which contexts (CPUs and interrupts) can run, and which of them the search may choose.
 #include <algorithm>
 
 #include "vm/control/kernel_machine.h"
@@ -6,8 +6,9 @@
 namespace slalom::vm {
 namespace {
 
-// Perhaps it is chosen to go on: its block is far away. Nothing happens where there is none.
-void expect_to_run(const Cpu& cpu) {
+// Prefetches the CPU's next block, since the CPU may be chosen to run. Prefetching an invalid address does no
+// harm.
+void prefetch_code(const Cpu& cpu) {
   const Block* block = cpu.jumps->at(cpu.regs.gpr[kRip]).block;
   __builtin_prefetch(block);
   __builtin_prefetch(reinterpret_cast<const char*>(block) + sizeof(Block));
@@ -16,15 +17,15 @@ void expect_to_run(const Cpu& cpu) {
 }  // namespace
 
 AgentId KernelMachine::interrupt_agent(unsigned cpu, uint8_t vector, unsigned nested) {
-  // Linux's own vectors are at the top: these have readable ids.
+  // Vectors of Linux are at the top of the range; these get short, readable ids.
   const uint32_t line = vector >= 0xd0 ? vector - 0xd0u : 0x100u + vector;
   AgentId agent = cpu_agent(cpu).interrupt(line);
   for (; nested > 0; --nested) agent = agent.interrupt(line);
   return agent;
 }
 
-// Another context than those of the same interrupt which it would interrupt.
-AgentId KernelMachine::arriving(unsigned cpu, uint8_t vector) const {
+// Skips the agents of running contexts of the same interrupt, which the new context would interrupt.
+AgentId KernelMachine::arriving_agent(unsigned cpu, uint8_t vector) const {
   const std::vector<Interrupt>& interrupted = state_.cpus[cpu].interrupts;
   for (unsigned nested = 0;; ++nested) {
     const AgentId agent = interrupt_agent(cpu, vector, nested);
@@ -36,11 +37,11 @@ bool KernelMachine::can_run(unsigned cpu) const {
   return !state_.cpus[cpu].parked && machine_.pc->cpu(cpu).regs.activity == Activity::Running;
 }
 bool KernelMachine::enabled(unsigned cpu) const {
-  // Whoever spins waits for what it reads to change: an interrupt does not end that.
-  return can_run(cpu) ? state_.cpus[cpu].liveness.live() : unlisted(cpu).has_value();
+  // A spinning CPU waits until the memory that it reads changes. An interrupt does not end that wait.
+  return can_run(cpu) ? state_.cpus[cpu].liveness.live() : automatic_interrupt(cpu).has_value();
 }
 
-// Whoever spins is live again when what it reads is written.
+// A spinning CPU becomes live again when another CPU writes the memory that it reads.
 void KernelMachine::watch_for_writes() {
   tap_.watches.clear();
   for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu)
@@ -49,28 +50,28 @@ void KernelMachine::watch_for_writes() {
         tap_.watches.push_back({.first = address, .last = address + 7, .reads = false, .after = true});
 }
 
-// As the options of the choice point say, which were found just now.
-bool KernelMachine::heed_others(unsigned cpu) {
-  others_.count = 0;
+// Uses the options of the current choice point, which have just been computed.
+bool KernelMachine::collect_pending_accesses(unsigned cpu) {
+  pending_accesses_.count = 0;
   for (const Option& option : options()) {
     if (option.agent == agent(cpu) || !is_memory(option.op.kind)) continue;
-    if (others_.count == Others::kMost) return false;
-    others_.all[others_.count++] = {option.op.object.raw,
-                                    effect(option.op.kind) == Effect::Write ? Touch::Writes : Touch::Reads};
+    if (pending_accesses_.count == PendingAccesses::kMost) return false;
+    pending_accesses_.all[pending_accesses_.count++] = {
+        option.op.object.raw, effect(option.op.kind) == Effect::Write ? Touch::Writes : Touch::Reads};
   }
-  // What could come to this CPU where it lets interrupts in is among the options if it does so now; but a
-  // timer may have to be set first.
+  // If the CPU accepts interrupts now, the options include those that could arrive. An early timer is only
+  // among them if its timer is already set.
   Pc& pc = *machine_.pc;
   const Registers& r = pc.cpu(cpu).regs;
   const bool is_open = (r.rflags & flag::kInterrupt) != 0 && !r.interrupt_shadow;
   const bool has_timers = options_.contexts.timers && state_.cpus[cpu].early_timers < options_.early_timers;
   const bool knows_timer = !has_timers || pc.early_timer(cpu) || pc.timer_requested(cpu);
-  others_.may_come_in = !is_open || !knows_timer;
-  pc.cpu(cpu).others_changed = false;
-  return heeds_others_ = true;
+  pending_accesses_.stop_if_interruptible = !is_open || !knows_timer;
+  pc.cpu(cpu).pending_changed = false;
+  return stops_at_conflicts_ = true;
 }
 
-std::optional<uint8_t> KernelMachine::unlisted(unsigned cpu) const {
+std::optional<uint8_t> KernelMachine::automatic_interrupt(unsigned cpu) const {
   const Contexts& contexts = options_.contexts;
   if (!explores_ || (contexts.timers && contexts.ipis && contexts.devices)) return std::nullopt;
   for (const uint8_t vector : vectors(cpu))
@@ -99,8 +100,8 @@ std::optional<uint8_t> KernelMachine::early_timer(unsigned cpu) const {
 void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector, AgentId as) {
   Pc& pc = *machine_.pc;
   CpuState& state = state_.cpus[cpu];
-  tap_.flush();  // that was another context
-  // Whatever has just returned has done so before the interrupt comes.
+  tap_.flush();  // these accesses belong to the interrupted context
+  // A function that has just returned did so before the interrupt arrives.
   tap_.base_step = pc.executed();
   tap_.functions.at_block(pc.cpu(cpu), tap_, pc.cpu(cpu).gpr(kRip), static_cast<uint8_t>(OpKind::Return), 0);
   const Interrupt context{as, pc.cpu(cpu).gpr(kRip), pc.cpu(cpu).gpr(kRsp)};
@@ -113,22 +114,22 @@ void KernelMachine::enter_interrupt(unsigned cpu, uint8_t vector, AgentId as) {
     note(Course::Leg::Kind::Timer, cpu, 0);
     ++state.early_timers;
   }
-  state.inside = false;  // what the CPU itself reads to get there is nobody's
+  state.inside = false;  // the CPU's own reads during delivery are outside of the scope
   const bool delivered = pc.deliver(cpu, vector);
   note(Course::Leg::Kind::Deliver, cpu, vector);
   CHECK(delivered, "interrupt {} could not be delivered to CPU {}", vector, cpu);
-  look_at_scope(cpu);
+  update_scope(cpu);
 }
 
-// Handlers whose return has been seen; `all`: a switch to another thread, the idle loop or the program has
-// left them for good.
+// Ends contexts whose handler has returned. `all`: the CPU has left all handlers for good, by a switch to
+// another thread, to the idle loop or to the program.
 void KernelMachine::leave_interrupts(unsigned cpu, bool all) {
   std::vector<Interrupt>& nested = state_.cpus[cpu].interrupts;
   const Cpu& at = machine_.pc->cpu(cpu);
   while (!nested.empty() && (all || (nested.back().return_rip == at.regs.gpr[kRip] &&
                                      nested.back().return_rsp == at.regs.gpr[kRsp]))) {
     nested.pop_back();
-    machine_.pc->cpu(cpu).others_changed = true;  // who runs there has another name now
+    machine_.pc->cpu(cpu).pending_changed = true;  // the agent that runs on this CPU has changed
     if (!all) break;
   }
 }
@@ -137,27 +138,27 @@ std::span<const Option> KernelMachine::options() const {
   if (!options_known_) {
     options_found_.clear();
     const Contexts contexts = explores_ ? options_.contexts : Contexts{};
-    std::vector<Option> others;  // CPUs that are not the search's
+    std::vector<Option> others;  // CPUs that the search does not decide about
     for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) {
       const Place here{machine_.pc->cpu(cpu).regs.gpr[kRip]};
       if (enabled(cpu)) {
-        expect_to_run(machine_.pc->cpu(cpu));
+        prefetch_code(machine_.pc->cpu(cpu));
         ((contexts.cpus >> cpu & 1) != 0 ? options_found_ : others)
             .push_back({agent(cpu), next_operations_.of(machine_.pc->cpu(cpu))});
       }
       if (!machine_.pc->can_deliver(cpu)) continue;
       for (const uint8_t vector : vectors(cpu))
         if (contexts.has(vector))
-          options_found_.push_back({arriving(cpu, vector), {OpKind::IrqEnter, ObjectId{cpu}, here}});
+          options_found_.push_back({arriving_agent(cpu, vector), {OpKind::IrqEnter, ObjectId{cpu}, here}});
     }
     if (options_found_.empty()) options_found_ = std::move(others);
-    // A timer that is not due only comes where it interrupts somebody, or where nothing else can happen.
+    // A timer fires early only if it interrupts a running context, or if nothing else can happen.
     const bool interrupts = state_.kind == ChoiceKind::Running || options_found_.empty();
     for (unsigned cpu = 0; interrupts && cpu < state_.cpus.size(); ++cpu)
       if (const std::optional<uint8_t> vector = early_timer(cpu))
-        options_found_.push_back({arriving(cpu, *vector),
+        options_found_.push_back({arriving_agent(cpu, *vector),
                                   {OpKind::IrqEnter, ObjectId{cpu}, Place{machine_.pc->cpu(cpu).gpr(kRip)}}});
-    // They are few, and mostly in order already.
+    // Options are few, and usually in order already.
     bool is_sorted = true;
     for (size_t i = 1; i < options_found_.size(); ++i)
       is_sorted = is_sorted && options_found_[i - 1].agent < options_found_[i].agent;

@@ -1,4 +1,5 @@
-// How a KernelMachine's executions end: nothing can go on, all flows are done, the check.
+// How the executions of a KernelMachine end: no context can run, all flows are done, the check is over, or
+// the kernel has died.
 #include <algorithm>
 #include <array>
 
@@ -11,12 +12,12 @@
 namespace slalom::vm {
 namespace {
 
-// So long nothing but idle CPUs: nobody will ever wake up, unless a flow sleeps for a time. In virtual
-// nanoseconds.
+// After this much virtual time (in nanoseconds) with idle CPUs only, no CPU will wake up, unless a flow waits
+// for a timer.
 constexpr uint64_t kForever = 3'000'000'000;
 constexpr uint64_t kMostRevivals = 20;
 
-// "name+0x12" of the kernel's own that is there to wait for something.
+// `place`: "name+0x12". Returns true if it is in a kernel function that implements waiting.
 bool is_waiting_function(std::string_view place) {
   constexpr std::string_view kPrefixes[] = {"schedule",
                                             "__schedule",
@@ -59,7 +60,7 @@ Stop KernelMachine::conclude() {
         revived = true;
       }
     if (revived && ++state_.revivals > kMostRevivals) break;
-    // Time passes for those who spin, too: their turn may be over, or a timer be what they wait for.
+    // Time also advances for spinning CPUs: their time slice may be over, or they may wait for a timer.
     const bool passed = pc.skip_to_timer();
     note(Course::Leg::Kind::AnyTimer, 0, 0);
     if (!revived && (waits_for_ever() || !passed)) break;
@@ -79,7 +80,7 @@ bool KernelMachine::waits_for_ever() const {
   return true;
 }
 
-// Who does has a timer on its stack, which says what to call when it is over.
+// A flow that waits for a timer has the timer on its stack, with the function to call when it expires.
 bool KernelMachine::sleeps_for_a_time(unsigned cpu) const {
   const CpuState& state = state_.cpus[cpu];
   if (state.flow_sleeps == 0) return false;
@@ -155,14 +156,14 @@ Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventS
   }
 }
 
-// The CPUs take turns by themselves, nothing is decided, and what they do is not told.
+// The CPUs take turns by themselves. No decisions are made, and no accesses are emitted.
 PcStop KernelMachine::run_naturally(const std::function<bool()>& goes_on) {
   Pc& pc = *machine_.pc;
-  tap_.flush();  // what was under control is told as such
+  tap_.flush();  // emits what happened under control
   natural_ = true;
   tap_.watches.clear();
   const uint8_t rings = std::exchange(tap_.filter.rings, uint8_t{0});
-  look_again();
+  apply_filter();
   PcStop why = PcStop::Budget;
   while ((why == PcStop::Budget || why == PcStop::Hypercall) && goes_on()) {
     why = pc.run(kSlice);
@@ -170,13 +171,13 @@ PcStop KernelMachine::run_naturally(const std::function<bool()>& goes_on) {
   }
   note(Course::Leg::Kind::Natural, 0, pc.executed());
   tap_.filter.rings = rings;
-  look_again();
+  apply_filter();
   return why;
 }
 
-// A kernel that dies may keep what it has to say for later: for an interrupt that it sends itself, for its
-// next tick (printk, where it must not wait for the console), or, when it has lost count of what disables
-// these, for whoever prints next. So it is left to itself until where it died is on the console.
+// A dying kernel may postpone its messages: to an interrupt that it sends itself, to its next tick (printk,
+// if it must not wait for the console), or, if its preemption count is corrupted, to the next call of printk.
+// So it runs uncontrolled until the console shows where it died.
 Stop KernelMachine::last_words() {
   if (!state_.reported && !state_.traced) {
     const uint64_t start = machine_.pc->executed();
@@ -185,12 +186,11 @@ Stop KernelMachine::last_words() {
     if (why == PcStop::Unknown) return finish(ToolError{machine_.pc->trouble()});
     if (stops()) return finish(Abandoned{"the search is over"});
   }
-  // A search that wants all orders must know that something did not happen.
+  // A search for all orders must learn that the rest of the test did not happen.
   return finish(scoped() ? Outcome(Faulted{Faulted::Kind::Crash, {}, {}, {}}) : Exited{});
 }
 
-// The lock that the innermost function was called for which takes one and has not returned, on the stack
-// that its flow waits on.
+// Returns the lock of the innermost call on the flow's waiting stack that takes a lock and has not returned.
 std::optional<KernelMachine::LockWait> KernelMachine::waits_for_lock(unsigned cpu) const {
   if (model_ == nullptr) return std::nullopt;
   const CpuState& state = state_.cpus[cpu];
@@ -211,7 +211,8 @@ std::optional<KernelMachine::LockWait> KernelMachine::waits_for_lock(unsigned cp
   return std::nullopt;
 }
 
-// Who has begun to give a lock back, and was interrupted before it could: then it still holds it.
+// Returns the CPU that has begun to release the lock and was interrupted before it could. It still holds the
+// lock.
 std::optional<unsigned> KernelMachine::releases_lock(uint64_t lock) const {
   for (const auto& [stack, frames] : tap_.functions.open())
     for (const FunctionWatch::Frame& frame : frames) {
@@ -225,8 +226,9 @@ std::optional<unsigned> KernelMachine::releases_lock(uint64_t lock) const {
   return std::nullopt;
 }
 
-// A flow that sleeps, or an interrupt that has come in its way and does not end: the innermost function on
-// its stack that is not there to wait. Found by return addresses, as nothing else is known of a stack.
+// Returns a place in the innermost function on the flow's stack that does not itself implement waiting. The
+// flow sleeps, or an interrupt that has interrupted it does not end. Return addresses identify the functions,
+// since nothing else is known of the stack.
 Place KernelMachine::waits_at(unsigned cpu) const {
   const CpuState& state = state_.cpus[cpu];
   const Cpu& here = machine_.pc->cpu(cpu);
@@ -240,7 +242,7 @@ Place KernelMachine::waits_at(unsigned cpu) const {
   for (uint64_t at = top & ~uint64_t{7}; at < end; at += 8) {
     const std::optional<uint64_t> value = read_word(here, at);
     if (!value) break;
-    std::array<uint8_t, 1> before{};  // what is behind a direct call
+    std::array<uint8_t, 1> before{};  // the opcode of a direct call, five bytes before the return address
     if (*value < 0xffffffff80000000 || !read_all(here, *value - 5, before) || before[0] != 0xe8) continue;
     found = Place{*value};
     if (!is_waiting_function(names_->place(found))) return found;
@@ -248,19 +250,20 @@ Place KernelMachine::waits_at(unsigned cpu) const {
   return found;
 }
 
-// The filter has changed: what is cached was made for the old one.
-void KernelMachine::look_again() {
+// The filter has changed, and the cached translations were made for the old one.
+void KernelMachine::apply_filter() {
   for (unsigned cpu = 0; cpu < machine_.pc->cpu_count(); ++cpu) {
     machine_.pc->cpu(cpu).choose_tlb();
     machine_.pc->cpu(cpu).forget_translations();
   }
 }
 
-// All flows are done: the guest looks at what they left, if it was asked to.
+// All flows are done. Runs the guest's check, if there is one.
 Stop KernelMachine::end_of_test() {
-  const std::map<Place, uint64_t>* stays = options_.stays ? options_.stays() : nullptr;
-  if (stays != nullptr)
-    for (const auto& [place, count] : *stays)
+  const std::map<Place, uint64_t>* leftovers =
+      options_.serial_leftovers ? options_.serial_leftovers() : nullptr;
+  if (leftovers != nullptr)
+    for (const auto& [place, count] : *leftovers)
       sink_->on_event({.step = slalom::Step{instructions()},
                        .agent = agent(state_.current),
                        .op = OpKind::Alloc,
@@ -272,7 +275,7 @@ Stop KernelMachine::end_of_test() {
   if (options_.judge)
     if (std::string wrong = options_.judge(state_.results); !wrong.empty())
       return finish(Faulted{Faulted::Kind::Assertion, {}, {}, std::move(wrong)});
-  // What serial orders give is known before the check, which may fail after any of them.
+  // SerialOrders collects the results of serial orders without the check, which may fail after any of them.
   if (!options_.has_check || !explores_) return finish(Exited{});
   Pc& pc = *machine_.pc;
   const uint64_t start = pc.executed(), start_time = pc.time();
@@ -300,7 +303,7 @@ Stop KernelMachine::end_of_test() {
                         state_.checked ? check_failed(*state_.checked) : "the check has ended the machine"});
 }
 
-// Some kernels restart so after a panic; then the console says more.
+// Some kernels reset the machine by a triple fault after a panic. Then the console says more.
 Outcome KernelMachine::triple_fault() const {
   if (state_.dying) return Exited{};
   const Cpu& cpu = *machine_.pc->gave_up();
@@ -319,7 +322,7 @@ LimitReached KernelMachine::limit_reached(LimitReached::Limit limit) const {
   return reached;
 }
 
-// What the agent says is about a part of the plan, and not of the place where the agent is.
+// A failure that the agent reports is about a part of the plan, not about the place in the agent's code.
 Stop KernelMachine::fail() {
   const uint64_t part = state_.failed_part;
   const unsigned cpu = state_.current;
@@ -335,12 +338,13 @@ Stop KernelMachine::fail() {
                         fmt::format("{} {}", options_.parts[part - 1].what, *state_.failure)});
 }
 
-// For the report: where it stands in the user's file. Without its folder, which may be longer than a column.
+// A note for the report: where the part stands in the user's file. Without the folder, which may be wider
+// than a column of the report.
 void KernelMachine::note_part(uint64_t part, std::string_view end) {
   if (part == 0 || part > options_.parts.size()) return;
   const PlanPart& one = options_.parts[part - 1];
   const std::string where = one.where.substr(one.where.rfind('/') + 1);
-  tell(machine_.pc->executed(), state_.current, OpKind::Note, machine_.pc->cpu(state_.current).gpr(kRip), {},
+  emit(machine_.pc->executed(), state_.current, OpKind::Note, machine_.pc->cpu(state_.current).gpr(kRip), {},
        0, fmt::format("{}: {} {}", where, one.what, end));
 }
 

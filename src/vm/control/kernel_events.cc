@@ -1,4 +1,4 @@
-// What a KernelMachine hears from its CPUs, its console and its guest while it runs.
+// What a KernelMachine does with events of its CPUs, its console and its guest while it runs.
 #include <algorithm>
 #include <iterator>
 
@@ -12,18 +12,18 @@
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMostConsoleLine = 4096;  // in a line of the console
+constexpr size_t kMostConsoleLine = 4096;  // bytes; the rest of a longer line is dropped
 constexpr uint64_t kMostResults = uint64_t{1} << 20;
-constexpr uint64_t kMostValues = 1024;  // of a choice
+constexpr uint64_t kMostValues = 1024;  // of one SLALOM_CHOOSE
 constexpr uint64_t kKernelAddresses = 0xffff'8000'0000'0000;
 
-// Linux's entry stacks and those of exceptions, the same for all threads of a CPU.
+// Linux's entry stacks and exception stacks, which all threads of a CPU share.
 bool is_entry_area(uint64_t stack) {
   return stack >= 0xffff'fe00'0000'0000 && stack < 0xffff'fe80'0000'0000;
 }
 
-// Has the CPU gone on to another thread, and not only to a stack on which the same one goes on for a while?
-// That of interrupts has at its top, where it is entered and left, the place to go back to.
+// Returns true if the CPU has switched to another thread, and not just to another stack of the same thread.
+// The top of an interrupt stack holds the stack pointer to return to.
 bool is_other_thread(const Cpu& cpu, uint64_t from, uint64_t to) {
   if (is_entry_area(from) || is_entry_area(to)) return false;
   const auto leads_to = [&](uint64_t top, uint64_t stack) {
@@ -51,7 +51,7 @@ bool is_fatal(std::string_view line) {
 
 }  // namespace
 
-void KernelMachine::tell(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, ObjectId object, int64_t value,
+void KernelMachine::emit(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, ObjectId object, int64_t value,
                          std::string_view text) {
   if (sink_ == nullptr) return;
   sink_->on_event({.step = slalom::Step{step - begin_executed_},
@@ -61,12 +61,12 @@ void KernelMachine::tell(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, Ob
                    .object = object,
                    .value = value,
                    .text = text,
-                   .recognised = scoped()});  // nor is it a part of what is ordered
+                   .recognised = scoped()});  // with a scope these events are no part of the order
 }
 
 void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) {
   if (sink_ == nullptr || natural_) return;
-  // Each CPU has an APIC of its own at the same address: that is no memory they share.
+  // Each CPU has its own APIC at the same address, so that is no shared memory.
   const auto is_device = [](const Access& access) { return Devices::is_mmio(access.physical); };
   std::vector<Access> memory;
   bool any_device = false, any_memory = false;
@@ -85,7 +85,7 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
   CpuState& state = state_.cpus[cpu.id];
   if (scoped()) {
     if (memory.empty()) memory.assign(accesses.begin(), accesses.end());
-    // Programs have memory of their own at the same addresses.
+    // Addresses below the kernel's are private memory of different programs, and may be equal.
     for (Access& access : memory) access.aside = !state.inside || access.address().raw < kKernelAddresses;
     accesses = memory;
   }
@@ -97,12 +97,12 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
   if (accesses.empty()) return;
   const slalom::Step first{first_step - begin_executed_};
   if (!any_memory) {
-    state.told.push_back({.event = {.step = first, .agent = agent(cpu.id)},
-                          .calls = {accesses.begin(), accesses.end()},
-                          .thread = stack});
+    state.deferred.push_back({.event = {.step = first, .agent = agent(cpu.id)},
+                              .calls = {accesses.begin(), accesses.end()},
+                              .thread = stack});
     return;
   }
-  pass_on(cpu.id);
+  emit_deferred(cpu.id);
   if (!scoped() || state.inside) {
     communication_.add(context_of(cpu.id, !state.interrupts.empty()), accesses);
     if (sink_ != &journal_) communication_.add_instructions(accesses);
@@ -115,33 +115,33 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
   if (sink_ == nullptr || natural_) return;
   switch (event.kind) {
     case CpuEvent::Kind::Interrupt:
-      tell(step, cpu.id, OpKind::IrqEnter, event.pc, ObjectId{cpu.id}, static_cast<int64_t>(event.number));
+      emit(step, cpu.id, OpKind::IrqEnter, event.pc, ObjectId{cpu.id}, static_cast<int64_t>(event.number));
       break;
     case CpuEvent::Kind::InterruptReturn:
       if (cpu.cpl == 3) leave_interrupts(cpu.id, true);
-      look_at_scope(cpu.id);
+      update_scope(cpu.id);
       break;
     case CpuEvent::Kind::SystemCall:
       state_.progress = machine_.pc->time();
       state_.cpus[cpu.id].entered = true;
-      tell(step, cpu.id, OpKind::SyscallEnter, event.pc, {}, static_cast<int64_t>(event.number));
+      emit(step, cpu.id, OpKind::SyscallEnter, event.pc, {}, static_cast<int64_t>(event.number));
       break;
     case CpuEvent::Kind::SystemReturn:
       state_.progress = machine_.pc->time();
       leave_interrupts(cpu.id, true);
-      tell(step, cpu.id, OpKind::SyscallExit, event.pc, {}, static_cast<int64_t>(event.value));
+      emit(step, cpu.id, OpKind::SyscallExit, event.pc, {}, static_cast<int64_t>(event.value));
       break;
     case CpuEvent::Kind::Stack: {
       CpuState& state = state_.cpus[cpu.id];
       if ((event.number & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = event.number;
       if ((event.value & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = 0;
-      // What is left of the handlers belongs to a thread that does not run: its return ends no context.
+      // The remaining handlers belong to a thread that no longer runs. Their return will end no context here.
       if (!state.interrupts.empty() && is_other_thread(cpu, event.number, event.value)) {
-        pass_on(cpu.id);
+        emit_deferred(cpu.id);
         leave_interrupts(cpu.id, true);
       }
-      tell(step, cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{event.value & ~(kKernelStack - 1)});
-      look_at_scope(cpu.id);
+      emit(step, cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{event.value & ~(kKernelStack - 1)});
+      update_scope(cpu.id);
       break;
     }
     case CpuEvent::Kind::Exception:
@@ -151,7 +151,7 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
       break;
     case CpuEvent::Kind::FunctionEntry:
     case CpuEvent::Kind::FunctionReturn:
-      if (scoped()) look_at_scope(cpu.id);
+      if (scoped()) update_scope(cpu.id);
       if (model_ != nullptr) model_->on_event(cpu, event, step);
       break;
   }
@@ -162,9 +162,9 @@ void KernelMachine::on_guest_event(const Cpu& cpu, const GuestEvent& guest) {
   event.step.raw -= begin_executed_;
   event.agent = agent(cpu.id);
   event.recognised = true;
-  if (event.op == OpKind::TryLock) event.value = 1;  // told only when it was taken
+  if (event.op == OpKind::TryLock) event.value = 1;  // emitted only if the lock was taken
   note_lock(cpu.id, event);
-  state_.cpus[cpu.id].told.push_back({event, std::string(event.text), {}, 0});
+  state_.cpus[cpu.id].deferred.push_back({event, std::string(event.text), {}, 0});
 }
 
 void KernelMachine::note_lock(unsigned cpu, const Event& event) {
@@ -188,11 +188,11 @@ void KernelMachine::note_lock(unsigned cpu, const Event& event) {
   }
 }
 
-void KernelMachine::pass_on(unsigned cpu) {
-  std::vector<Told>& told = state_.cpus[cpu].told;
-  if (told.empty()) return;
-  const AgentId running = agent(cpu);  // an interrupt on it comes before what it stands at
-  for (Told& one : told) {
+void KernelMachine::emit_deferred(unsigned cpu) {
+  std::vector<DeferredEvent>& deferred = state_.cpus[cpu].deferred;
+  if (deferred.empty()) return;
+  const AgentId running = agent(cpu);  // an interrupt comes before the instruction at which it arrives
+  for (DeferredEvent& one : deferred) {
     if (one.event.agent != running) continue;
     one.event.text = one.text;
     if (one.calls.empty())
@@ -200,7 +200,7 @@ void KernelMachine::pass_on(unsigned cpu) {
     else
       sink_->on_accesses(one.calls, {running, one.thread, one.event.step});
   }
-  std::erase_if(told, [&](const Told& one) { return one.event.agent == running; });
+  std::erase_if(deferred, [&](const DeferredEvent& one) { return one.event.agent == running; });
 }
 
 void KernelMachine::read_console() {
@@ -216,8 +216,8 @@ void KernelMachine::read_console() {
 }
 
 void KernelMachine::console_line(const std::string& line) {
-  if (natural_ && state_.reported) return;  // what comes of it
-  tell(machine_.pc->executed(), state_.speaker, OpKind::Console, machine_.pc->cpu(state_.speaker).gpr(kRip),
+  if (natural_ && state_.reported) return;  // consequences of the reported failure
+  emit(machine_.pc->executed(), state_.speaker, OpKind::Console, machine_.pc->cpu(state_.speaker).gpr(kRip),
        {}, 0, line);
   state_.dying = state_.dying || is_fatal(line);
   if (!state_.dying) return;
@@ -231,13 +231,13 @@ bool KernelMachine::leave_note(Cpu& cpu, const std::string& text) {
   state_.note_bytes += text.size() + sizeof(Event);
   if (notes_too_much()) return false;
   tap_.flush();
-  tell(machine_.pc->executed(), cpu.id, OpKind::Note, cpu.gpr(kRip), {}, 0, text);
+  emit(machine_.pc->executed(), cpu.id, OpKind::Note, cpu.gpr(kRip), {}, 0, text);
   return true;
 }
 
 bool KernelMachine::on_hypercall(Cpu& cpu) {
   const Hypercall call = hypercall_of(cpu);
-  // A flow that is done says so again after each interrupt: nobody gets anywhere by that.
+  // A CPU whose flow is done repeats SLALOM_DONE after each interrupt. That is no progress.
   const bool again = call.number == SLALOM_DONE && cpu.id < options_.flows && state_.cpus[cpu.id].done;
   if (!again) state_.progress = machine_.pc->time();
   switch (call.number) {
@@ -280,7 +280,7 @@ bool KernelMachine::on_hypercall(Cpu& cpu) {
     case SLALOM_INPUT:
       give_bytes(cpu, std::nullopt, call.b, call.c);
       return true;
-    default:  // SLALOM_FLOWS, SLALOM_OUTPUT, and what other versions know
+    default:  // SLALOM_FLOWS, SLALOM_OUTPUT, and calls of other versions
       return true;
   }
 }

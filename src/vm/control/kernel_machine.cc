@@ -10,7 +10,8 @@ namespace slalom::vm {
 namespace {
 
 TapFilter test_filter() {
-  // Ring 0 without its own stacks: what flows can share. Calls, so that everybody knows who called whom.
+  // Record accesses of ring 0 except those to its own stacks: only these can be shared by flows. Record
+  // calls, so that every access has its callers.
   return {.rings = 1, .own_stack = false, .calls = true};
 }
 
@@ -49,8 +50,8 @@ void KernelMachine::recognise(Recognised what) {
   model_.reset();
   if (options_.guest != nullptr && (what.locks || what.memory)) {
     const GuestModelOptions wanted{.locks = what.locks, .memory = what.memory, .pages = what.memory};
-    GuestSink& told = *this;
-    model_ = std::make_unique<GuestModel>(*options_.guest, wanted, told);
+    GuestSink& sink = *this;
+    model_ = std::make_unique<GuestModel>(*options_.guest, wanted, sink);
     model_->watch(tap_);
   }
   options_.scope.watch(tap_.functions);
@@ -77,7 +78,7 @@ Stop KernelMachine::start(EventSink& sink) {
 void KernelMachine::begin_anew(EventSink& sink) {
   Pc& pc = *machine_.pc;
   sink_ = nullptr;
-  tap_.flush();  // of an execution that was abandoned: nobody is told
+  tap_.flush();  // drops what an abandoned execution has left
   pc.restore(begin_);
   pc.devices().take_console_output();
   if (!places_set_) {
@@ -93,7 +94,8 @@ void KernelMachine::begin_anew(EventSink& sink) {
     places_set_ = true;
   }
   sink_ = &sink;
-  // A scope has communication of its own, which says nothing about the rest.
+  // Executions with a scope do not use the journal: communication inside the scope says nothing about memory
+  // outside.
   if (inputs_.at_end && !scoped()) sink_ = &journal_.begin(sink);
   if (course_ != nullptr) *course_ = {.legs = {}, .begin = begin_executed_, .end = 0, .end_hash = 0};
   state_ = State{};
@@ -103,7 +105,7 @@ void KernelMachine::begin_anew(EventSink& sink) {
   communication_.clear();
   if (model_ != nullptr) model_->set_state({});
   tap_.functions.set_open({});
-  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) look_at_scope(cpu);
+  for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) update_scope(cpu);
   feedback_.places.clear();
   natural_ = false;
   unasked_ = 0;
@@ -113,7 +115,7 @@ Stop KernelMachine::resume(Decision decision) {
   if (!open_) return Outcome(ToolError{"resume() without a choice point: call reset() and start() first"});
   open_ = false;
   unasked_ = 0;
-  heeds_others_ = false;
+  stops_at_conflicts_ = false;
   if (state_.arity != 0) {
     if (decision.value >= state_.arity)
       return finish(ToolError{fmt::format("value {} of {}", decision.value, state_.arity)});
@@ -123,28 +125,31 @@ Stop KernelMachine::resume(Decision decision) {
     return run(decision.lease);
   }
   Pc& pc = *machine_.pc;
-  // Mostly whoever ran goes on.
+  // Common case: the CPU that ran last goes on.
   if (const unsigned cpu = state_.current; state_.running && decision.next == agent(cpu) && can_run(cpu)) {
-    if (!state_.cpus[cpu].liveness.live()) state_.cpus[cpu].liveness.revive();  // a replay knows better
+    // A replay knows that it can go on.
+    if (!state_.cpus[cpu].liveness.live()) state_.cpus[cpu].liveness.revive();
     state_.chosen_at = ops(cpu);
-    if (decision.until_conflict && !heed_others(cpu)) decision.lease = 0;
+    if (decision.until_conflict && !collect_pending_accesses(cpu)) decision.lease = 0;
     return run(decision.lease);
   }
-  if (decision.until_conflict) decision.lease = 0;  // who comes in is asked first
+  if (decision.until_conflict) decision.lease = 0;  // a new context asks at its first choice point
   tap_.flush();
   for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) {
-    const std::optional<uint8_t> by_itself = decision.next == agent(cpu) ? unlisted(cpu) : std::nullopt;
+    const std::optional<uint8_t> by_itself =
+        decision.next == agent(cpu) ? automatic_interrupt(cpu) : std::nullopt;
     const bool comes_in = state_.current != cpu || !state_.running;
     if (by_itself && (comes_in || !can_run(cpu))) {
       enter_interrupt(cpu, *by_itself, agent(cpu));
     } else if (decision.next == agent(cpu) && can_run(cpu)) {
-      if (!state_.cpus[cpu].liveness.live()) state_.cpus[cpu].liveness.revive();  // a replay knows better
+      // A replay knows that it can go on.
+      if (!state_.cpus[cpu].liveness.live()) state_.cpus[cpu].liveness.revive();
     } else {
       bool delivered = false;
       std::vector<uint8_t> possible = vectors(cpu);
       if (const std::optional<uint8_t> timer = early_timer(cpu)) possible.push_back(*timer);
       for (const uint8_t vector : possible) {
-        if (decision.next != arriving(cpu, vector)) continue;
+        if (decision.next != arriving_agent(cpu, vector)) continue;
         enter_interrupt(cpu, vector, decision.next);
         delivered = true;
         break;
@@ -167,7 +172,7 @@ uint64_t KernelMachine::instructions() const {
 uint64_t KernelMachine::ops(unsigned cpu) const {
   return machine_.pc->cpu(cpu).regs.retired - begin_retired_[cpu];
 }
-// The CPU's own count of instructions at which a schedule wants it stopped next.
+// Returns the CPU's own instruction count at which the schedule stops it next.
 uint64_t KernelMachine::next_stop(unsigned cpu) const {
   const ChoicePolicy::Position after{agent(cpu), ops(cpu) + 1};
   const auto& stops = inputs_.policy.stops;
@@ -175,8 +180,8 @@ uint64_t KernelMachine::next_stop(unsigned cpu) const {
   return found != stops.end() && found->agent == after.agent ? found->ops : ~uint64_t{0};
 }
 
-// What is below an interrupt's frame belongs to whoever was interrupted.
-void KernelMachine::look_at_scope(unsigned cpu) {
+// Stack beyond an interrupt's frame belongs to the interrupted context.
+void KernelMachine::update_scope(unsigned cpu) {
   Cpu& here = machine_.pc->cpu(cpu);
   CpuState& state = state_.cpus[cpu];
   state.inside = false;
@@ -186,7 +191,8 @@ void KernelMachine::look_at_scope(unsigned cpu) {
   if (!state.interrupts.empty() && state.interrupts.back().return_rsp >= pointer)
     end = std::min(end, state.interrupts.back().return_rsp);
   state.inside = options_.scope.is_inside(tap_.functions.open(), pointer, end);
-  // Places outside are passed; inside each one stops, and the lease is counted here.
+  // Outside of the scope the CPU passes all places. Inside, it stops at each place, and run() counts the
+  // lease.
   here.passes = state.inside ? 0 : kAllPlaces;
 }
 
@@ -197,23 +203,25 @@ Stop KernelMachine::run(uint32_t lease) {
     CpuState& state = state_.cpus[cpu];
     const uint64_t before = ops(cpu);
     const bool stood = pc.cpu(cpu).at_place;
-    // The place of its next instruction was asked about, even if the CPU did not stop for it.
-    const bool looks = heeds_others_ && !stood && before == state_.chosen_at;
-    RunOptions options{.instructions = std::min(next_stop(cpu) - before, kLook - before % kLook),
-                       .passes = state_.dying || (scoped() && !state.inside) ? kAllPlaces
-                                 : scoped() || looks                         ? 0
-                                                                             : lease,
-                       .others = heeds_others_ && lease > 0 && !state_.dying ? &others_ : nullptr,
-                       .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
-                       .stop_at_window = true,
-                       .offered = state.offered,
-                       .keeps_batch = sink_ == &journal_};
+    // The search has already decided about the place of the next instruction, even if the CPU did not stop
+    // there.
+    const bool decided = stops_at_conflicts_ && !stood && before == state_.chosen_at;
+    RunOptions options{
+        .instructions = std::min(next_stop(cpu) - before, kExamine - before % kExamine),
+        .passes = state_.dying || (scoped() && !state.inside) ? kAllPlaces
+                  : scoped() || decided                       ? 0
+                                                              : lease,
+        .pending = stops_at_conflicts_ && lease > 0 && !state_.dying ? &pending_accesses_ : nullptr,
+        .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
+        .stop_at_window = true,
+        .offered = state.offered,
+        .keeps_batch = sink_ == &journal_};
     watch_for_writes();
     const bool silent = !pc.devices().has_console_output();
     const PcStop why = pc.run_cpu(cpu, options);
-    if (heeds_others_ && pc.cpu(cpu).others_changed) lease = 0;
+    if (stops_at_conflicts_ && pc.cpu(cpu).pending_changed) lease = 0;
     if (silent && pc.devices().has_console_output()) state_.speaker = cpu;
-    if (why == PcStop::Place) next_operations_.expect(pc.cpu(cpu));
+    if (why == PcStop::Place) next_operations_.prefetch(pc.cpu(cpu));
     note(Course::Leg::Kind::Run, cpu, pc.cpu(cpu).regs.retired);
     const uint64_t done = ops(cpu) - before;
     const uint64_t passed = scoped() ? (why == PcStop::Place ? 1 : 0) : pc.passed();
@@ -222,26 +230,26 @@ Stop KernelMachine::run(uint32_t lease) {
     const uint32_t leased = lease;
     lease -= static_cast<uint32_t>(std::min<uint64_t>(lease, passed));
     state.in_a_row += done;
-    // Whatever changes the course of an execution is noticed at fixed counts of instructions, or where the
-    // CPU itself stops; never where only a policy or a replay stops it.
+    // Whatever changes the course of an execution is noticed at fixed instruction counts, or where the CPU
+    // itself stops. It must not be noticed where only a policy or a replay stops the CPU.
     const bool budget = why == PcStop::Budget;
-    const bool look = (budget || why == PcStop::Paused) && ops(cpu) % kLook == 0;
+    const bool examines = (budget || why == PcStop::Paused) && ops(cpu) % kExamine == 0;
     for (unsigned other = 0; other < state_.cpus.size(); ++other) {
       if (other == cpu) continue;
-      state_.cpus[other].liveness.on_others(done);
-      if (look && state_.cpus[other].liveness.look_at_others()) lease = 0;  // it can run again
+      state_.cpus[other].liveness.on_others_ran(done);
+      if (examines && state_.cpus[other].liveness.end_starvation()) lease = 0;  // the other CPU can run again
     }
-    if (look) state.liveness.look(state.in_a_row);
+    if (examines) state.liveness.examine(state.in_a_row);
     const bool was_dying = state_.dying;
-    if (look || (why != PcStop::Place && !budget)) read_console();
-    // Whoever has begun to report the kernel's end goes on with it, though it was preempted there.
+    if (examines || (why != PcStop::Place && !budget)) read_console();
+    // The CPU that has begun to report the kernel's death finishes the report, even if it was preempted.
     if (state_.dying && !was_dying && state_.speaker != cpu && can_run(state_.speaker)) {
       state_.current = state_.speaker;
       continue;
     }
     if (scoped() && why == PcStop::Place && passed > 0 && leased > 0) continue;
     if (std::optional<Stop> stop = after(why)) return std::move(*stop);
-    // A schedule may switch where the CPU stopped for another reason, too.
+    // A schedule may also switch where the CPU stopped for another reason.
     if (!state_.dying && ops(cpu) != state_.chosen_at && next_stop_is(cpu))
       return choice(ChoiceKind::Running);
   }
@@ -257,8 +265,8 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
   }
   if (state_.failure) return fail();
   if (notes_too_much()) return finish(limit_reached(LimitReached::Limit::Notes));
-  // Ends that are noticed late come at fixed counts of instructions, so that they are the same whatever else
-  // the machine is stopped for.
+  // Ends that are found by polling are found at fixed instruction counts, so that they do not depend on where
+  // else the machine stops.
   if (ops(cpu) % kSlice == 0) {
     if (stops()) return finish(Abandoned{"the search is over"});
     if (state_.dying && state_.dying_since == 0) state_.dying_since = instructions();
@@ -282,26 +290,26 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
       if (!state.liveness.live()) return choice(ChoiceKind::Yielded);
       return std::nullopt;
     case PcStop::Place:
-      // Whoever was chosen makes at least one step.
+      // The chosen context executes at least one step.
       if (state_.dying || ops(cpu) == state_.chosen_at) return std::nullopt;
       return choice(ChoiceKind::Running);
     case PcStop::Window:
-      // An interrupt that is kept waiting could come wherever the CPU enables interrupts again. That it
-      // can, at every choice point, is enough: as choice points of their own these would be most of all.
+      // A pending interrupt could arrive wherever the CPU enables interrupts again. It is enough that every
+      // choice point offers it: choice points for each of these places would outnumber all others.
       if (pc.can_deliver(cpu)) state.offered = pc.next_vector(cpu);
       if (state_.dying) return std::nullopt;
-      if (const std::optional<uint8_t> vector = unlisted(cpu)) {
+      if (const std::optional<uint8_t> vector = automatic_interrupt(cpu)) {
         enter_interrupt(cpu, *vector, agent(cpu));
         return std::nullopt;
       }
       if (scoped()) return std::nullopt;
       return choice(ChoiceKind::Running);
     case PcStop::Access: {
-      // What is written outside of a scope makes no difference within: not when somebody goes on, either.
-      // Where nobody else can, conclude() lets them.
+      // A write outside of the scope makes no difference inside, so it does not wake a waiting CPU either. If
+      // no other CPU can run, conclude() revives those that wait.
       if (scoped() && !state.inside) return std::nullopt;
       const AccessHit& hit = pc.cpu(cpu).hit;
-      // Another CPU that spins for the same lock ends no wait.
+      // A CPU that spins for the same lock does not end another CPU's wait.
       if (state.liveness.changed_nothing(hit.pc, hit.address)) return std::nullopt;
       for (CpuState& other : state_.cpus)
         for (const uint64_t address : other.liveness.waits_for())
@@ -309,7 +317,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
             other.liveness.revive();
             break;
           }
-      // Within a scope only accesses are choice points: the next one is.
+      // Within a scope only accesses are choice points. The CPU stops at the next one.
       if (scoped()) return std::nullopt;
       return choice(ChoiceKind::Running);
     }
@@ -325,7 +333,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
     case PcStop::Event: {
       const AgentId ended = agent(cpu);
       leave_interrupts(cpu, false);
-      look_at_scope(cpu);
+      update_scope(cpu);
       if (agent(cpu) == ended || state_.dying) return std::nullopt;
       return choice(ChoiceKind::Ended, ended);
     }
@@ -354,7 +362,7 @@ Stop KernelMachine::choice(ChoiceKind kind, AgentId current) {
   state_.last = current;
   options_known_ = false;
   if (kind != ChoiceKind::Data && options().empty()) return conclude();
-  // Whoever seems to wait may still be the one that goes on: a replay knows better.
+  // A CPU that seems to wait may still be able to go on. A replay may choose it.
   if (kind == ChoiceKind::Yielded && !enabled(state_.current) && !scoped()) {
     options_found_.push_back({current, next_operations_.of(machine_.pc->cpu(state_.current))});
     std::ranges::sort(options_found_, {}, &Option::agent);
@@ -372,8 +380,8 @@ Stop KernelMachine::choice_point() {
   point.current_ops = state_.running ? ops(state_.current) : 0;
   point.arity = state_.arity;
   point.unasked = unasked_;
-  if (unasked_ > 0 && heeds_others_) {
-    const Others::One& passed = machine_.pc->cpu(state_.current).passed;
+  if (unasked_ > 0 && stops_at_conflicts_) {
+    const PendingAccess& passed = machine_.pc->cpu(state_.current).passed;
     point.passed = {passed.touch == Touch::Nothing  ? OpKind::None
                     : passed.touch == Touch::Writes ? OpKind::Store
                                                     : OpKind::Load,
@@ -403,7 +411,7 @@ std::array<uint64_t, Liveness::kReasons> KernelMachine::liveness_counts() const 
   return all;
 }
 
-// A CPU that halts is known to wait; the other reasons are guesses.
+// A halted CPU certainly waits. The other reasons are guesses.
 const Feedback* KernelMachine::feedback() const {
   const auto waits = liveness_counts();
   const auto times = [&](Liveness::Why why) { return waits[static_cast<size_t>(why)]; };
@@ -431,7 +439,7 @@ Stop KernelMachine::restore(Id id) {
   communication_.restore(saved_[id]->communication);
   if (model_ != nullptr) model_->set_state(saved_[id]->model);
   tap_.functions.set_open(saved_[id]->open);
-  for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) look_at_scope(cpu);
+  for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) update_scope(cpu);
   feedback_.places.clear();
   options_known_ = false;
   unasked_ = 0;

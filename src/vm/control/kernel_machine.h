@@ -1,14 +1,14 @@
-// KernelMachine: a kernel under test behind the Machine interface. Its agents are contexts: each CPU, and
-// each interrupt that waits for one or runs on one (SKI, sections 3.4 and 5.2).
+// KernelMachine: implements the Machine interface for a kernel under test. Its agents are contexts: each CPU,
+// and each interrupt that is pending for a CPU or runs on one (SKI, sections 3.4 and 5.2).
 //
-// An execution starts where all flows of a test are about to begin, and ends when all of them are done, when
-// the kernel has died, or when nothing can go on. In between CPUs run one at a time, as decided; an interrupt
-// comes only by a decision, and only when the CPU's flag and the priorities let it in. A timer that is due
-// becomes pending; when nothing else can run, time passes up to the next one.
+// An execution starts just before the flows of a test begin. It ends when all flows are done, when the kernel
+// has died, or when no context can run. In between, decisions pick the one CPU that runs. An interrupt
+// arrives only by a decision, and only if the CPU's interrupt flag and the priorities allow it. A timer that
+// is due becomes pending. If nothing else can run, time advances to the next timer.
 //
-// An agent's operations are the instructions its CPU has retired since the start. Steps are choice points
-// that the policy allows: instructions of communication, or, as long as none are known, all that share
-// memory.
+// An agent's operations are the instructions that its CPU has retired since the start. Steps are choice
+// points that the policy allows: instructions that communicate, or, while none are known, all instructions
+// that access shared memory.
 #pragma once
 
 #include <array>
@@ -33,34 +33,35 @@
 
 namespace slalom::vm {
 
-// Which contexts a search decides about. Other CPUs run where none of these can; other interrupts come as
-// soon as their CPU runs and lets them in, as a part of what it does.
+// The contexts that a search decides about. Other CPUs run only if none of these contexts can run. Other
+// interrupts arrive as soon as their CPU runs and accepts them; they count as a part of that CPU's work.
 struct Contexts {
-  uint32_t cpus = ~uint32_t{0};  // a bit each
+  uint32_t cpus = ~uint32_t{0};  // one bit for each CPU
   bool timers = true, ipis = true, devices = true;
 
-  static constexpr uint8_t kTimer = 0xec, kFirstIpi = 0xf0;  // Linux's vectors
+  static constexpr uint8_t kTimer = 0xec, kFirstIpi = 0xf0;  // vectors of Linux
   bool has(uint8_t vector) const { return vector == kTimer ? timers : vector >= kFirstIpi ? ipis : devices; }
 };
 
 struct KernelMachineOptions {
   unsigned flows = 2;                          // flow i runs on CPU i
-  std::vector<std::vector<uint8_t>> programs;  // what flows ask for with SLALOM_PROGRAM
-  bool has_check = false;                      // the guest says SLALOM_CHECKED after the test,
-  uint64_t check_limit = 1'000'000'000;        // within so many instructions
-  std::vector<PlanPart> parts;  // of the agent's plan, the check last; empty: nobody knows them
-  // Says what is wrong with the flows' results, if something is.
+  std::vector<std::vector<uint8_t>> programs;  // flow i gets programs[i] from SLALOM_PROGRAM
+  bool has_check = false;                      // the guest reports SLALOM_CHECKED after the test
+  uint64_t check_limit = 1'000'000'000;        // instructions that the check may take
+  std::vector<PlanPart> parts;                 // of the agent's plan, the check last; empty if unknown
+  // Returns what is wrong with the flows' results, or "".
   std::function<std::string(const std::vector<std::vector<uint8_t>>&)> judge;
-  // How many objects of each place of allocation stay when calls run one after the other; null: nobody knows.
-  // Told at the end, as Alloc events with state 2.
-  std::function<const std::map<Place, uint64_t>*()> stays;
-  std::shared_ptr<const GuestKernel> guest;  // whose locks and allocations are told; null: none
+  // Returns how many objects of each allocation site remain allocated after serial orders; nullptr if
+  // unknown. The machine emits them at the end of an execution, as Alloc events with state 2.
+  std::function<const std::map<Place, uint64_t>*()> serial_leftovers;
+  std::shared_ptr<const GuestKernel> guest;  // the source of lock and allocation events; nullptr: none
   Contexts contexts;
-  Scope scope;                        // empty: everything
-  std::vector<CodeRange> no_choices;  // where communication makes no choice points; sorted
-  CodeRange
-      interruptible;  // where that with interrupts on the same CPU makes some (vm/control/communication.h)
-  unsigned early_timers = 2;  // times that a CPU's timer may come before it is due, time passing meanwhile
+  Scope scope;                        // empty: the whole kernel
+  std::vector<CodeRange> no_choices;  // code in which communication makes no choice points; sorted
+  // Code in which communication with interrupts of the same CPU makes choice points (see communication.h).
+  CodeRange interruptible;
+  // How often a CPU's timer may fire before it is due. Time advances to the timer then.
+  unsigned early_timers = 2;
 };
 
 class KernelMachine final : public Machine,
@@ -70,7 +71,7 @@ class KernelMachine final : public Machine,
                             private GuestSink,
                             private Hypercalls {
  public:
-  // `machine` stands where the flows are about to start.
+  // `machine` must stand just before the flows start.
   KernelMachine(Booted machine, KernelMachineOptions options, std::shared_ptr<const Names> names);
   ~KernelMachine() override;
 
@@ -87,105 +88,107 @@ class KernelMachine final : public Machine,
 
   static constexpr uint64_t kMostNoteBytes = uint64_t{16} << 20;  // of SLALOM_NOTE, in one execution
 
-  // A whole run without control: CPUs take turns as the machine does by itself, interrupts come when they do.
-  // The given CPU is first, for so many instructions of its turn.
+  // One whole execution without control: the CPUs take turns as they do by themselves, and interrupts arrive
+  // when they are due. CPU `first` begins, and its first turn lasts `instructions`.
   struct FreeRun {
-    static constexpr uint32_t kTurn = 20'000;  // one of the usual length
+    static constexpr uint32_t kTurn = 20'000;  // the usual length of a turn
     unsigned first = 0;
     uint32_t instructions = 1;
   };
   Outcome run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink);
 
-  const Feedback* feedback() const override;  // also where the search gives the execution up
+  const Feedback* feedback() const override;  // also after an execution that the search gave up
   const std::vector<std::vector<uint8_t>>& results() const { return state_.results; }  // by flow
   std::array<uint64_t, Liveness::kReasons> liveness_counts() const;
   uint64_t instructions() const;
   Pc& pc() { return *machine_.pc; }
-  // From the next start() on: null: not any more.
-  void write_down(Course* course) { course_ = course; }
-  // Whoever drives the PC from now on, as an execution went: hypercalls are answered as then, and nobody is
-  // told anything. `natural`: as while the check runs.
-  void only_answer(bool natural) {
+  // Records every leg of the next executions into *course; nullptr stops recording.
+  void record_into(Course* course) { course_ = course; }
+  // Hands the PC to a caller that replays an execution: hypercalls get the same answers as before, and no
+  // events are emitted. `natural`: answer as during the check.
+  void answer_hypercalls_only(bool natural) {
     sink_ = nullptr;
     natural_ = natural;
   }
   Pc::Checkpoint begin() const { return begin_; }
   uint64_t begin_executed() const { return begin_executed_; }
-  // Between executions: which of the guest's doings are told, if it is known. Executions are the same.
+  // Selects the guest events that the machine emits, if it knows the guest. Call it between executions. It
+  // does not change the executions themselves.
   struct Recognised {
     bool locks = false, memory = false;
     bool operator==(const Recognised&) const = default;
   };
   void recognise(Recognised what);
-  // Without early timers, contexts, scope and check, until true is said again.
+  // false: run without early timers, contexts, scope and check, as SerialOrders does.
   void set_explores(bool explores) { explores_ = explores; }
 
-  // What is told of a check that ended with this status.
+  // The message for a check that ended with this status.
   static std::string check_failed(int64_t status) {
     return fmt::format("the check failed with status {}", status);
   }
 
   static AgentId cpu_agent(unsigned cpu) { return AgentId::initial(cpu); }
-  // `nested`: how many contexts of the same interrupt it has interrupted.
+  // `nested`: the number of running contexts of the same interrupt that it has interrupted.
   static AgentId interrupt_agent(unsigned cpu, uint8_t vector, unsigned nested = 0);
 
  private:
-  struct Interrupt {  // a context on a CPU
+  struct Interrupt {  // the context of an interrupt that runs on a CPU
     AgentId agent;
     uint64_t return_rip = 0, return_rsp = 0;
   };
-  // Calls, and what the guest model says, are passed on with the next access of their agent, so that their
-  // order does not depend on whether a CPU stopped before or after they were noticed.
-  struct Told {
+  // An event, or a batch of calls and returns, that waits for the next access of its agent. The order of what
+  // is emitted must not depend on whether a CPU stopped before or after such an event was noticed.
+  struct DeferredEvent {
     Event event;
     std::string text;
-    std::vector<Access> calls;  // instead of the event, which only has agent and step
-    uint64_t thread = 0;        // of the calls
+    // If not empty, emitted instead of the event, which then only has agent and step.
+    std::vector<Access> calls;
+    uint64_t thread = 0;  // the thread of the calls
   };
   struct CpuState {
-    std::vector<Told> told;             // and not yet passed on
-    std::vector<Interrupt> interrupts;  // the innermost last
-    bool parked = false;                // at SLALOM_DONE, and not interrupted since
-    bool done = false;                  // its flow is
-    std::optional<uint8_t> offered;     // an interrupt that waits since a choice point was made for it
-    unsigned early_timers = 0;          // that have come
-    bool inside = false;                // of the scope
-    bool entered = false;               // its flow has just called the kernel
-    uint64_t flow_stack = 0;            // where its flow's kernel stack lies,
-    uint64_t flow_sleeps = 0;           // and how far it was used when it was left; 0: it was not
-    uint64_t in_a_row = 0;              // instructions since another CPU ran
+    std::vector<DeferredEvent> deferred;  // not yet emitted
+    std::vector<Interrupt> interrupts;    // the innermost last
+    bool parked = false;                  // at SLALOM_DONE, and not interrupted since
+    bool done = false;                    // its flow is done
+    std::optional<uint8_t> offered;       // a pending interrupt for which a choice point was made
+    unsigned early_timers = 0;            // timers that have fired early
+    bool inside = false;                  // the CPU executes code of the scope
+    bool entered = false;                 // its flow has just entered the kernel
+    uint64_t flow_stack = 0;              // base of the kernel stack of its flow
+    uint64_t flow_sleeps = 0;  // stack pointer of the flow when its thread was switched out; 0 if it was not
+    uint64_t in_a_row = 0;     // instructions since another CPU ran
     Liveness liveness;
   };
-  // Everything but the Pc, for checkpoints.
+  // All state except that of the Pc, for checkpoints.
   struct State {
     std::vector<CpuState> cpus;
     unsigned current = 0;
-    bool running = false;  // somebody has run
+    bool running = false;  // some context has run
     ChoiceKind kind = ChoiceKind::Start;
     uint64_t steps = 0;
     uint64_t digest = 1;     // of all accesses so far, in their order
-    AgentId last;            // who ran last
-    uint64_t chosen_at = 0;  // its operations when it was chosen
+    AgentId last;            // the agent that ran last
+    uint64_t chosen_at = 0;  // operations of the running CPU when it was chosen
     uint32_t arity = 0;
     uint64_t progress = 0;  // virtual time when a flow last entered or left the kernel
-    uint64_t revivals = 0;  // times that all CPUs seemed to wait for each other
+    uint64_t revivals = 0;  // how often all CPUs seemed to wait for each other
     struct HeldLock {
       uint64_t lock = 0;
-      AgentId by;  // a CPU's
+      AgentId by;  // a CPU's agent
       bool operator==(const HeldLock&) const = default;
     };
     std::vector<HeldLock> locks;  // in the order in which they were taken
-    bool dying = false;           // the kernel reports its end, since this instruction
+    bool dying = false;           // the kernel has begun to report its death
     uint64_t dying_since = 0;
-    bool traced = false;    // with its call trace,
-    bool reported = false;  // or completely
-    std::string line;       // of the console, so far
-    unsigned speaker = 0;   // the CPU that wrote there last
+    bool traced = false;    // the report includes the call trace
+    bool reported = false;  // the report is complete
+    std::string line;       // the unfinished line of the console
+    unsigned speaker = 0;   // the CPU that wrote to the console last
     std::vector<std::vector<uint8_t>> results;
-    std::optional<std::string> failure;  // SLALOM_FAIL,
-    uint64_t failed_part = 0;            // of what; 0: of a program, which said so itself
+    std::optional<std::string> failure;  // from SLALOM_FAIL
+    uint64_t failed_part = 0;  // the part of the plan that failed; 0: a program reported the failure itself
     std::optional<int64_t> checked;
-    uint64_t note_bytes = 0;  // that SLALOM_NOTE has left in this execution
+    uint64_t note_bytes = 0;  // total size of the SLALOM_NOTE texts of this execution
   };
 
   // Snapshots
@@ -203,20 +206,20 @@ class KernelMachine final : public Machine,
   // Hypercalls
   bool on_hypercall(Cpu& cpu) override;
 
-  // How often a CPU is looked at, and how often the end of an execution is; at fixed counts of its own
-  // instructions.
-  static constexpr uint64_t kLook = 1'024, kSlice = 16 * kLook;
-  static constexpr uint64_t kLastWords =
-      3'000'000;  // what a kernel may still do after it has reported its end
-  static constexpr uint64_t kAllPlaces = ~uint64_t{0} >> 1;  // more than can be passed
+  // How often, in the CPU's own instructions, a CPU is examined (kExamine), and how often the machine checks
+  // for the end of the execution (kSlice).
+  static constexpr uint64_t kExamine = 1'024, kSlice = 16 * kExamine;
+  // Instructions that a kernel may still execute after it has begun to report its death.
+  static constexpr uint64_t kLastWords = 3'000'000;
+  static constexpr uint64_t kAllPlaces = ~uint64_t{0} >> 1;  // more than a run can pass
 
   void begin_anew(EventSink& sink);
-  Outcome deadlock() const;                    // as it stands
-  bool waits_for_ever() const;                 // so long that nothing will happen any more
-  bool sleeps_for_a_time(unsigned cpu) const;  // the flow that belongs to that CPU
+  Outcome deadlock() const;
+  bool waits_for_ever() const;                 // nothing will happen any more
+  bool sleeps_for_a_time(unsigned cpu) const;  // the flow of that CPU waits for a timer
   PcStop run_naturally(const std::function<bool()>& goes_on);
-  Stop last_words();  // the kernel has begun to report its end, and does nothing else any more
-  Stop fail();        // as SLALOM_FAIL said
+  Stop last_words();  // lets a kernel that reports its death finish the report
+  Stop fail();        // ends the execution with the failure that SLALOM_FAIL reported
   Outcome triple_fault() const;
   LimitReached limit_reached(LimitReached::Limit limit = LimitReached::Limit::Steps) const;
   bool notes_too_much() const { return state_.note_bytes > kMostNoteBytes; }
@@ -227,42 +230,47 @@ class KernelMachine final : public Machine,
   Stop choice(ChoiceKind kind);
   Stop choice(ChoiceKind kind, AgentId current);
   Stop choice_point();
-  Stop conclude();  // nobody can run
+  Stop conclude();  // no context can run
   Stop finish(Outcome outcome);
   Stop end_of_test();
   bool enabled(unsigned cpu) const;
-  std::vector<uint8_t> vectors(unsigned cpu) const;        // of interrupts that could be delivered now
-  std::optional<uint8_t> early_timer(unsigned cpu) const;  // one that may come before it is due
+  std::vector<uint8_t> vectors(unsigned cpu) const;  // of interrupts that could be delivered now
+  // A timer interrupt that may arrive before it is due.
+  std::optional<uint8_t> early_timer(unsigned cpu) const;
+  // The context that runs on the CPU.
   AgentId agent(unsigned cpu) const {
     const std::vector<Interrupt>& nested = state_.cpus[cpu].interrupts;
     return nested.empty() ? cpu_agent(cpu) : nested.back().agent;
-  }                                                      // whose turn it is on that CPU
-  AgentId arriving(unsigned cpu, uint8_t vector) const;  // who it would be, if that interrupt came
+  }
+  AgentId arriving_agent(unsigned cpu, uint8_t vector) const;  // the agent that this interrupt would become
   uint64_t ops(unsigned cpu) const;
   uint64_t next_stop(unsigned cpu) const;
-  bool next_stop_is(unsigned cpu) const;                // here
-  bool can_run(unsigned cpu) const;                     // by itself
-  std::optional<uint8_t> unlisted(unsigned cpu) const;  // an interrupt that comes by itself
+  bool next_stop_is(unsigned cpu) const;  // the schedule stops the CPU here
+  bool can_run(unsigned cpu) const;       // without an interrupt
+  // An interrupt that the search does not decide about.
+  std::optional<uint8_t> automatic_interrupt(unsigned cpu) const;
   bool scoped() const { return explores_ && !options_.scope.empty(); }
-  void look_at_scope(unsigned cpu);
+  void update_scope(unsigned cpu);
   void enter_interrupt(unsigned cpu, uint8_t vector, AgentId as);
   void leave_interrupts(unsigned cpu, bool all);
   struct LockWait {
     uint64_t lock = 0;
-    Place caller;  // who wants it
+    Place caller;  // the place that called the lock function
   };
   std::optional<LockWait> waits_for_lock(unsigned cpu) const;
   std::optional<unsigned> releases_lock(uint64_t lock) const;
-  Place waits_at(unsigned cpu) const;  // where the flow waits that belongs to that CPU
-  void look_again();
+  Place waits_at(unsigned cpu) const;  // where the flow of that CPU waits
+  void apply_filter();
   void watch_for_writes();
-  bool heed_others(unsigned cpu);  // while that CPU runs; false: there are too many
+  // Collects the memory operations that the other contexts would do next, so that `cpu` stops before it
+  // conflicts with one. Returns false if there are too many.
+  bool collect_pending_accesses(unsigned cpu);
   void note_lock(unsigned cpu, const Event& event);
-  void pass_on(unsigned cpu);
+  void emit_deferred(unsigned cpu);
   void read_console();
   void console_line(const std::string& line);
-  // `step` counts instructions of all CPUs since the machine was made.
-  void tell(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, ObjectId object = {}, int64_t value = 0,
+  // `step` counts the instructions of all CPUs since the machine was made.
+  void emit(uint64_t step, unsigned cpu, OpKind op, uint64_t pc, ObjectId object = {}, int64_t value = 0,
             std::string_view text = {});
 
   bool leave_note(Cpu& cpu, const std::string& text);
@@ -276,7 +284,7 @@ class KernelMachine final : public Machine,
   std::shared_ptr<const Names> names_;
   Tap tap_;
   std::optional<Recognised> recognised_;
-  std::unique_ptr<GuestModel> model_;  // null: nothing is known of the guest
+  std::unique_ptr<GuestModel> model_;  // nullptr if the guest is unknown
   Pc::Checkpoint begin_ = 0;
   uint64_t begin_executed_ = 0;
   std::vector<uint64_t> begin_retired_;
@@ -287,12 +295,12 @@ class KernelMachine final : public Machine,
   Communication communication_;
   Journal journal_{communication_};
   mutable Feedback feedback_;
-  bool open_ = false;          // stands at a choice point
-  uint32_t unasked_ = 0;       // choice points that were passed since the last decision
-  Others others_;              // what other contexts were about to do then,
-  bool heeds_others_ = false;  // and whether the CPU that runs stops before it meets them
+  bool open_ = false;                 // stands at a choice point
+  uint32_t unasked_ = 0;              // choice points that were passed since the last decision
+  PendingAccesses pending_accesses_;  // what other contexts would do next, at the last decision
+  bool stops_at_conflicts_ = false;   // the running CPU stops before it conflicts with these
   bool explores_ = true;
-  bool natural_ = false;  // the check runs, and nothing is decided
+  bool natural_ = false;  // the check runs, without decisions
   mutable std::vector<Option> options_found_;
   mutable NextOperations next_operations_;
   mutable bool options_known_ = false;

@@ -12,7 +12,7 @@ bool same(const Access& a, const Access& b) {
   return a.pc_bits == b.pc_bits && a.address_bits == b.address_bits && a.value == b.value;
 }
 
-// The second half of an instruction that stores what it has just read.
+// Returns true if `store` is the second half of an instruction that stores what it has just read.
 bool stores_what_it_read(const Access& read, const Access& store) {
   return same(read, store) && read.size == store.size && !read.wrote && store.wrote;
 }
@@ -30,7 +30,7 @@ void Liveness::on_accesses(std::span<const Access> accesses) {
     for (const Access& access : accesses)
       if (!access.wrote && since_pause_.size() < kMostReads) note_read(since_pause_, access);
   if (accesses.empty()) return;
-  // A loop that waits changes nothing: whatever comes before a store that does is of no interest.
+  // A waiting loop changes nothing, so accesses before the last store that changed something do not matter.
   const auto stores_nothing_new = [&](size_t i) {
     return stores_what_it_read(i > 0 ? accesses[i - 1] : last_, accesses[i]);
   };
@@ -57,18 +57,18 @@ bool Liveness::changed_nothing(uint64_t pc, uint64_t address) const {
   return idle_store_.size != 0 && idle_store_.pc().raw == pc && idle_store_.address().raw == address;
 }
 
-void Liveness::look(uint64_t in_a_row) {
-  if (live()) look_for_loop();
+void Liveness::examine(uint64_t in_a_row) {
+  if (live()) find_loop();
   if (live() && in_a_row >= kStarvation) stop(Why::Starvation);
 }
 
-bool Liveness::look_at_others() {
-  if (why_ != Why::Starvation || others_ < kPatience) return false;
+bool Liveness::end_starvation() {
+  if (why_ != Why::Starvation || others_ran_ < kPatience) return false;
   revive();
   return true;
 }
 
-void Liveness::look_for_loop() {
+void Liveness::find_loop() {
   const std::span<const Access> recent(recent_);
   for (size_t period = 1; period <= kLoop && period * kRounds <= recent.size(); ++period) {
     const std::span<const Access> tail = recent.last(period * kRounds);
@@ -96,13 +96,13 @@ void Liveness::on_pause(uint64_t retired) {
 
 void Liveness::revive() {
   why_ = Why::Live;
-  others_ = 0;
+  others_ran_ = 0;
   reads_.clear();
 }
 
 void Liveness::stop(Why why) {
   why_ = why;
-  others_ = 0;
+  others_ran_ = 0;
   ++counts_[static_cast<size_t>(why)];
 }
 

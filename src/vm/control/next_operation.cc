@@ -69,7 +69,7 @@ PendingOp NextOperations::of(const Cpu& cpu) {
   size_t size = kMostBytes;
   const uint64_t address_of_code = is_long ? rip : static_cast<uint32_t>(cpu.code_base + rip);
   const TlbEntry& entry = cpu.tlbs[rip >> 63 != 0 ? 0 : 1].entries[Tlb::index(rip)];
-  // As read_memory() does, where the size is known.
+  // As read_memory() does it, if the size is known.
   if (is_long && entry.read == (rip & kPageMask) && rip % kPageSize <= kPageSize - bytes.size()) {
     std::memcpy(bytes.data(), reinterpret_cast<const void*>(rip + entry.addend), bytes.size());
   } else {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kModule = "module:", kFunction = "function:";
 
-// Beginnings of names.
+// Prefixes of function names.
 constexpr std::string_view kIgnored[] = {
     // scheduler
     "schedule", "__schedule", "preempt_schedule", "__cond_resched", "try_to_wake_up", "wake_up_process",
@@ -29,8 +29,8 @@ constexpr std::string_view kIgnored[] = {
     // printk
     "printk", "_printk", "vprintk", "__warn", "warn_slowpath"};
 
-// Beginnings of names, without leading underscores: see scheduling_code(). Mounts propagate_, too, pipes
-// account_, and block devices have an rq_: these are not meant.
+// Prefixes of function names without leading underscores; see scheduling_code(). They are long enough to
+// leave out unrelated code: mounts have propagate_..., pipes account_..., and block devices rq_...
 constexpr std::string_view kScheduling[] = {
     // scheduler
     "account_cfs", "account_entity", "account_guest", "account_idle", "account_llc", "account_process",

@@ -184,17 +184,18 @@ struct System {
   void bury();              // when no block runs: those that were dropped
 };
 
-// What others are about to do while a CPU passes hooks: it stops at one before it does something that
-// conflicts with that, to the same address.
-struct Others {
+struct PendingAccess {
+  uint64_t address = 0;
+  Touch touch = Touch::Nothing;
+};
+
+// The accesses that other contexts would make next. A CPU that passes hooks stops before an instruction that
+// conflicts with one of them.
+struct PendingAccesses {
   static constexpr unsigned kMost = 8;
-  struct One {
-    uint64_t address = 0;
-    Touch touch = Touch::Nothing;
-  };
-  std::array<One, kMost> all;
+  std::array<PendingAccess, kMost> all;
   unsigned count = 0;
-  bool may_come_in = false;  // interrupts, as soon as the CPU lets them: it stops at the next hook there
+  bool stop_if_interruptible = false;  // stop at the next hook where the CPU accepts interrupts
 };
 
 struct Cpu {
@@ -233,11 +234,12 @@ struct Cpu {
   uint64_t came_from = 0;   // the block before
   uint64_t last_stack = 0;  // the stack pointer at the last block
   // Where to stop.
-  uint64_t passes = 0;             // so many hooks are passed before one stops,
-  const Others* others = nullptr;  // and those at which it would meet these; null: it does not matter
-  bool others_changed = false;     // since then, perhaps: it stops at the next hook
-  Others::One passed;              // what the last instruction does whose hook was passed so
-  bool at_place = false;           // it stopped there, and has not moved since
+  uint64_t passes = 0;  // so many hooks are passed before one stops,
+  // Stop before a conflict with one of these; nullptr: ignore conflicts.
+  const PendingAccesses* pending = nullptr;
+  bool pending_changed = false;  // *pending may be out of date: stop at the next hook
+  PendingAccess passed;          // of the last instruction whose hook was passed with `pending` set
+  bool at_place = false;         // it stopped there, and has not moved since
   bool leaves_place = false;  // so the hook at this run's first instruction, if one is still there, is passed
   static constexpr uint8_t kIret = 1, kFault = 2, kHypercall = 4;
   uint8_t stop_on = kHypercall;  // of these

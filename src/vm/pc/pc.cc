@@ -83,7 +83,7 @@ bool Pc::in(unsigned cpu, uint16_t port, unsigned size, uint32_t& value) {
   return devices_.in(now(), cpu, port, size, value);
 }
 bool Pc::out(unsigned cpu, uint16_t port, unsigned size, uint32_t value) {
-  system_.cpus[cpu]->others_changed = true;
+  system_.cpus[cpu]->pending_changed = true;
   const bool known = devices_.out(now(), cpu, port, size, value);
   if (const auto event = devices_.take_power_event()) power_ = event;
   return known;
@@ -95,12 +95,12 @@ bool Pc::read(unsigned cpu, Physical address, unsigned size, uint64_t& value) {
   return devices_.mmio_read(now(), cpu, address, size, value);
 }
 bool Pc::write(unsigned cpu, Physical address, unsigned size, uint64_t value) {
-  system_.cpus[cpu]->others_changed = true;
+  system_.cpus[cpu]->pending_changed = true;
   return devices_.mmio_write(now(), cpu, address, size, value);
 }
 
 void Pc::set_task_priority(unsigned cpu, uint8_t value) {
-  system_.cpus[cpu]->others_changed = true;
+  system_.cpus[cpu]->pending_changed = true;
   devices_.set_task_priority(cpu, value);
 }
 
@@ -357,7 +357,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   const uint64_t target =
       options.instructions > ~state_.executed ? ~uint64_t{0} : state_.executed + options.instructions;
   cpu.passes = options.passes;
-  cpu.others = options.others;
+  cpu.pending = options.pending;
   const uint64_t places = options.passes + (cpu.at_place ? 1 : 0);  // with the one at which it stands
   if (options.stop_at_window) others_deliverable_ = others_deliverable(id);
   cpu.stop_on = options.stop_on | Cpu::kHypercall;
@@ -369,7 +369,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   while (true) {
     if (devices_.next_deadline() <= state_.time) {
       devices_.advance(state_.time);
-      look = cpu.others_changed = true;
+      look = cpu.pending_changed = true;
     }
     take_signals();
     if (power_) {
@@ -400,7 +400,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
   }
   cpu.stop_on = Cpu::kHypercall;
   passed_ = places - std::exchange(cpu.passes, 0);
-  cpu.others = nullptr;
+  cpu.pending = nullptr;
   others_deliverable_.reset();
   if (system_.tap != nullptr && !(options.keeps_batch && why == PcStop::Place)) system_.tap->flush();
   return why;

@@ -63,9 +63,9 @@ class Hypercalls {
 // What ends a controlled run besides its budget.
 struct RunOptions {
   uint64_t instructions = ~uint64_t{0};
-  uint64_t passes = 0;             // places that are passed before one stops,
-  const Others* others = nullptr;  // or before one where it would meet these
-  uint8_t stop_on = 0;             // of Cpu::kIret, kFault
+  uint64_t passes = 0;                       // places that are passed before one stops,
+  const PendingAccesses* pending = nullptr;  // stop before a conflict with one of these, too
+  uint8_t stop_on = 0;                       // of Cpu::kIret, kFault
   bool stop_at_window = false;     // where interrupts may have become deliverable to any CPU, and are
   std::optional<uint8_t> offered;  // the one that waits for this CPU is no reason to stop, if it is this
   bool keeps_batch = false;        // what was observed before a place is told later: by who flushes the tap

@@ -7,7 +7,7 @@ ScheduledRun::ScheduledRun(KernelMachine& machine, const Course& course)
   using Kind = Course::Leg::Kind;
   for (size_t i = 0; i < course_.legs.size(); ++i)
     if (course_.legs[i].kind == Kind::Run || course_.legs[i].kind == Kind::Natural) end_ = i + 1;
-  machine_.only_answer(false);
+  machine_.answer_hypercalls_only(false);
   pc().attach(nullptr);
   pc().set_places({});
   go_to_begin();
@@ -69,10 +69,10 @@ std::optional<PcStop> ScheduledRun::go(uint64_t most) {
       break;
     }
     case Kind::Natural: {
-      machine_.only_answer(true);
+      machine_.answer_hypercalls_only(true);
       const uint64_t left = leg.value > pc().executed() ? leg.value - pc().executed() : 0;
       stop = pc().run(std::min(left, most));
-      machine_.only_answer(false);
+      machine_.answer_hypercalls_only(false);
       if (pc().executed() >= leg.value) ++next_;
       break;
     }

@@ -161,7 +161,7 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Input
     if (std::holds_alternative<Exited>(std::get<Outcome>(stop))) {
       results_.add(machine.results());
       for (const auto& [place, count] : sink.counts()) {
-        uint64_t& most = stays_[place];
+        uint64_t& most = leftovers_[place];
         most = std::max(most, count);
       }
     }
@@ -169,7 +169,7 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Input
     while (!path.empty() && path.back() + 1 == counts[path.size() - 1]) path.pop_back();
     if (path.empty()) {
       complete_ = true;
-      stays_[Place{}] = 0;  // so that there is something to tell
+      leftovers_[Place{}] = 0;  // so that there is something to tell
       return;
     }
     ++path.back();

@@ -37,7 +37,7 @@ class SerialOrders {
   std::vector<std::string> not_compared() const;
 
   // How many objects at most stay allocated, by where that was.
-  const std::map<Place, uint64_t>& stays() const { return stays_; }
+  const std::map<Place, uint64_t>& leftovers() const { return leftovers_; }
 
   // Empty: some serial order gives these results, or nobody knows.
   std::string judge(const SerialResults::Bytes& results) const;
@@ -50,7 +50,7 @@ class SerialOrders {
   bool complete_ = false;
   std::string why_not_ = "not looked for";
   uint64_t orders_ = 0;
-  std::map<Place, uint64_t> stays_;
+  std::map<Place, uint64_t> leftovers_;
 };
 
 }  // namespace slalom::vm

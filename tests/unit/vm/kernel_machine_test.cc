@@ -150,9 +150,9 @@ TEST(KernelMachine, AWrittenDownCourseLeadsThroughTheSameStates) {
   for (const Schedule& schedule : explore(*fresh(), kEverywhere).schedules) {
     const auto machine = fresh();
     Course course;
-    machine->write_down(&course);
+    machine->record_into(&course);
     const auto [result, hash, digest] = replay(*machine, schedule, ChoicePolicy::Where::Nowhere);
-    machine->write_down(nullptr);
+    machine->record_into(nullptr);
     EXPECT_EQ(course.end_hash, hash);
     ScheduledRun run(*machine, course);
     EXPECT_TRUE(run.leads_to_the_same_end());

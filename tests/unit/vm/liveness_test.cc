@@ -27,27 +27,27 @@ TEST(Liveness, EveryHaltIsCountedAndEndsWithAnInterrupt) {
 
 TEST(Liveness, WhoHasRunTooLongWaitsUntilTheOthersHaveRun) {
   Liveness liveness;
-  liveness.look(Liveness::kStarvation - 1);
+  liveness.examine(Liveness::kStarvation - 1);
   EXPECT_TRUE(liveness.live());
-  liveness.look(Liveness::kStarvation);
+  liveness.examine(Liveness::kStarvation);
   EXPECT_EQ(liveness.why(), Why::Starvation);
   EXPECT_EQ(count(liveness, Why::Starvation), 1u);
-  liveness.look(Liveness::kStarvation + 1024);  // waits already
+  liveness.examine(Liveness::kStarvation + 1024);  // waits already
   EXPECT_EQ(count(liveness, Why::Starvation), 1u);
-  liveness.on_others(Liveness::kPatience - 1);
-  liveness.look_at_others();
+  liveness.on_others_ran(Liveness::kPatience - 1);
+  liveness.end_starvation();
   EXPECT_FALSE(liveness.live());
-  liveness.on_others(1);
+  liveness.on_others_ran(1);
   EXPECT_FALSE(liveness.live());  // is decided when somebody looks
-  liveness.look_at_others();
+  liveness.end_starvation();
   EXPECT_TRUE(liveness.live());
 }
 
 TEST(Liveness, OthersDoNotEndAHalt) {
   Liveness liveness;
   liveness.on_halt();
-  liveness.on_others(10 * Liveness::kPatience);
-  liveness.look_at_others();
+  liveness.on_others_ran(10 * Liveness::kPatience);
+  liveness.end_starvation();
   EXPECT_EQ(liveness.why(), Why::Halt);
 }
 
@@ -75,7 +75,7 @@ template <class Round>
 Liveness after_loop(unsigned rounds, Round round) {
   Liveness liveness;
   for (unsigned i = 0; i < rounds; ++i) liveness.on_accesses(round(i));
-  liveness.look(1024);
+  liveness.examine(1024);
   return liveness;
 }
 
@@ -126,7 +126,7 @@ TEST(Liveness, AnExchangeMayBeToldInTwoBatches) {
   Liveness liveness;
   for (unsigned i = 0; i < Liveness::kRounds; ++i)
     for (const Access& half : failed_exchange()) liveness.on_accesses(std::span(&half, 1));
-  liveness.look(1024);
+  liveness.examine(1024);
   EXPECT_EQ(liveness.why(), Why::Loop);
 }
 

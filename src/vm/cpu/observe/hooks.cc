@@ -82,11 +82,12 @@ const Op* at_transfer(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// Is it about to touch what somebody else is about to touch, or may somebody else come in here? Else it is
-// noted what it touches.
-bool meets_others(Cpu& cpu, const Op* op) {
-  const Others& others = *cpu.others;
-  if (cpu.others_changed || (others.may_come_in && (cpu.regs.rflags & flag::kInterrupt) != 0)) return true;
+// Returns true if the instruction conflicts with a pending access of another context, or if an interrupt may
+// arrive here. Otherwise records the instruction's access in cpu.passed.
+bool conflicts_with_pending(Cpu& cpu, const Op* op) {
+  const PendingAccesses& pending = *cpu.pending;
+  if (cpu.pending_changed || (pending.stop_if_interruptible && (cpu.regs.rflags & flag::kInterrupt) != 0))
+    return true;
   const auto touch = static_cast<Touch>(op->extra);
   if (touch == Touch::Somewhere) return true;
   uint64_t address = offset_of(cpu, op);
@@ -98,9 +99,9 @@ bool meets_others(Cpu& cpu, const Op* op) {
     address = static_cast<uint32_t>(address);
   }
   if (touch != Touch::Nothing)
-    for (unsigned i = 0; i < others.count; ++i)
-      if (others.all[i].address == address &&
-          (touch == Touch::Writes || others.all[i].touch == Touch::Writes))
+    for (unsigned i = 0; i < pending.count; ++i)
+      if (pending.all[i].address == address &&
+          (touch == Touch::Writes || pending.all[i].touch == Touch::Writes))
         return true;
   cpu.passed = {address, touch};
   return false;
@@ -108,7 +109,7 @@ bool meets_others(Cpu& cpu, const Op* op) {
 
 const Op* at_place(Cpu& cpu, const Op* op) {
   if (cpu.leaves_place && cpu.executed_before(op) == 0) NEXT;
-  if (cpu.passes == 0 || (cpu.others != nullptr && meets_others(cpu, op))) {
+  if (cpu.passes == 0 || (cpu.pending != nullptr && conflicts_with_pending(cpu, op))) {
     cpu.leave = Leave::Place;
     return stop(cpu, op);
   }

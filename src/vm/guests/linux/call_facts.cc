@@ -19,12 +19,12 @@ bool is_constant(const Operand& operand, uint64_t value) {
   return operand.kind == Operand::Kind::Constant && operand.value == value;
 }
 
-// In milliseconds, as an int: below zero it never runs out, and zero does not wait.
+// A timeout in milliseconds, as an int. A negative one never expires, and zero does not wait.
 bool runs_out(const Operand& milliseconds) {
   return milliseconds.kind != Operand::Kind::Constant || static_cast<int32_t>(milliseconds.value) > 0;
 }
 
-// A structure of two words: none never runs out, and zero does not wait.
+// A timeout as a structure of two words. A null pointer never expires, and zero does not wait.
 bool structure_runs_out(const CallProgram& flow, const Operand& time) {
   constexpr uint64_t kSize = 16;
   if (is_constant(time, 0)) return false;
@@ -44,7 +44,7 @@ bool waits_with_timeout(const CallStep& futex) {
                    {FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2});
 }
 
-// The calls of a flow, without its stores: results are numbered so.
+// The calls of a flow without its stores, since results are numbered by call.
 std::vector<const CallStep*> calls_of(const CallProgram& flow) {
   std::vector<const CallStep*> calls;
   for (const CallStep& step : flow.steps)
@@ -98,7 +98,7 @@ bool depends_on_time(const CallProgram& flow, const CallStep& call) {
 }
 
 bool tells_time(const CallStep& call) {
-  if (call.number == SYS_wait4) return !is_constant(call.operands[3], 0);  // usage
+  if (call.number == SYS_wait4) return !is_constant(call.operands[3], 0);  // resource usage
   if (call.number == SYS_waitid) return !is_constant(call.operands[4], 0);
   return is_one_of(call.number,
                    {SYS_stat, SYS_fstat, SYS_lstat, SYS_newfstatat, SYS_statx, SYS_gettimeofday, SYS_time,

@@ -1,4 +1,4 @@
-// GuestKernel: what is known of the kernel in a machine before it runs: its symbols and types.
+// GuestKernel: what is known of the machine's kernel before it runs: its files, symbols and types.
 #pragma once
 
 #include <optional>
@@ -14,15 +14,15 @@ namespace slalom::vm {
 
 struct GuestKernel {
   Kernel files;
-  std::string identity;  // of its image, as Booted has it
+  std::string identity;  // of its image, as in Booted
   SymbolTable symbols;
   std::optional<Btf> types;
 };
 
-// `kernel`: as BootOptions names it. Modules are not in it: see with_loaded_modules().
+// `kernel` is named as in BootOptions. Modules are not included; see with_loaded_modules().
 Result<GuestKernel> load_guest_kernel(const std::string& kernel);  // takes about 0.2 s
-// The symbols with those of the modules that are loaded now. Without types, or before the kernel has set up
-// its list of modules, they are the kernel's own.
+// Returns the symbols of the kernel and of the modules that are loaded now. Only those of the kernel, if its
+// types are unknown or it has not yet set up its list of modules.
 SymbolTable with_loaded_modules(const GuestKernel& kernel, Pc& pc);
 
 }  // namespace slalom::vm

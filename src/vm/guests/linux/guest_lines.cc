@@ -14,7 +14,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMostLines = 200'000;  // of a source file
+constexpr size_t kMostLines = 200'000;  // that are read of a source file
 
 std::vector<std::string> read_lines(const std::filesystem::path& file) {
   std::vector<std::string> lines;
@@ -30,7 +30,7 @@ bool belongs(const std::filesystem::path& vmlinux, const GuestKernel& kernel) {
   return !id.empty() && kernel.identity == "build-id:" + id;
 }
 
-// A vmlinux may be the kernel itself, or lie where Debian's and Fedora's debug packages put it.
+// The vmlinux is the kernel file itself, or lies where Debian's and Fedora's debug packages put it.
 Result<std::filesystem::path> find_vmlinux(const GuestKernel& kernel, const std::filesystem::path& given) {
   std::error_code ignored;
   if (!given.empty()) {
@@ -51,15 +51,15 @@ Result<std::filesystem::path> find_vmlinux(const GuestKernel& kernel, const std:
   return found != places.end() ? *found : std::filesystem::path();
 }
 
-// A module's name is its file's, in the kernel's spelling.
+// The module's name is its file's name in the kernel's spelling.
 std::string module_name(const std::filesystem::path& file) {
   std::string name = file.stem().string();
   std::ranges::replace(name, '-', '_');
   return name;
 }
 
-// Example modules name what lies in slalom's cache as if that were always at one place
-// (scripts/build-modules).
+// Maps files of slalom's cache to this user's cache. scripts/build-modules makes the example modules name
+// them as if the cache were always at one place.
 std::filesystem::path in_this_cache(const std::filesystem::path& file) {
   constexpr std::string_view kCache = "/slalom/cache/";
   const std::string name = file.lexically_normal().string();
@@ -93,9 +93,10 @@ std::string GuestLines::at(uint64_t address) const {
   const std::scoped_lock lock(*mutex_);
   const std::optional<SourcePlace> place = info_.at(address);
   if (!place || place->line == 0) return {};
-  // Of inlined code, the line of the function that is there: the reader knows that one.
+  // For inlined code, name the line of the function that contains it: the reader knows that one.
   const bool inlined = !place->inlined_into.empty();
-  // A kernel's files are named from its top; a module's may be named from the root of where it was built.
+  // Files of a kernel are named relative to its top. Those of a module may have absolute names from the
+  // machine where it was built, so only the file name is shown.
   const std::filesystem::path file(inlined ? place->inlined_into.back().file : place->file);
   std::string text = fmt::format("{}:{}", file.is_absolute() ? file.filename().string() : file.string(),
                                  inlined ? place->inlined_into.back().line : place->line);

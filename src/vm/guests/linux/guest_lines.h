@@ -1,8 +1,8 @@
-// GuestLines: source lines of the kernel in a machine and of its modules, from DWARF.
+// GuestLines: source lines of the machine's kernel and its modules, from DWARF.
 //
-// Debian's kernels come without it: of those, the lines are known where the debug package is installed
-// (linux-image-RELEASE-dbg) or a vmlinux is given. Modules built outside the kernel mostly have it
-// themselves. Nothing that is explored or saved depends on it: lines are for reports only.
+// Debian's kernels have no DWARF. Their lines are known if the debug package (linux-image-RELEASE-dbg) is
+// installed or the user names a vmlinux. Modules built outside of the kernel usually have DWARF. Lines are
+// for reports only: nothing that is explored or saved depends on them.
 #pragma once
 
 #include <filesystem>
@@ -21,19 +21,19 @@ namespace slalom::vm {
 class GuestLines {
  public:
   struct Sources {
-    std::filesystem::path vmlinux;  // of this very kernel, by its build id; empty: if one is found
-    std::vector<std::filesystem::path> modules;  // the files of which the loaded modules were made
-    // Where sources may lie that are not where they were compiled.
+    std::filesystem::path vmlinux;               // of this kernel, checked by build id; empty: look for one
+    std::vector<std::filesystem::path> modules;  // the files of the loaded modules
+    // Where to look for sources that are not where they were compiled.
     std::filesystem::path folder;
   };
   static Result<GuestLines> open(const GuestKernel& kernel, const Sources& sources, Pc& pc);
 
-  // "mm/shmem.c:2531", with "in NAME" where an inlined function is called in that line; empty: not known.
-  // Any thread may ask.
+  // Returns for example "mm/shmem.c:2531", with "in NAME" if that line calls an inlined function; empty if
+  // unknown. Thread-safe.
   std::string at(uint64_t address) const;
-  // As far as sources are there to be read (vm/guests/linux/marking.h).
+  // Whether the source marks the access as racy (vm/guests/linux/marking.h), if the source is available.
   Names::Marking marking(uint64_t address, bool writes) const;
-  // Where that is from: a vmlinux, which has no sections here, and modules.
+  // The files that the lines come from: a vmlinux, which has no sections here, and modules.
   const std::vector<DebugFile>& files() const { return files_; }
 
  private:
@@ -43,14 +43,15 @@ class GuestLines {
         folder_(std::move(folder)),
         mutex_(std::make_unique<std::mutex>()) {}
 
-  // Null: it cannot be read.
+  // nullptr if the file cannot be read.
   const std::string* source(const SourcePlace& place) const;
 
   DebugInfo info_;
   std::vector<DebugFile> files_;
   std::filesystem::path folder_;
   Names::Marking find_marking(uint64_t address, bool writes) const;
-  mutable std::map<std::pair<uint64_t, bool>, Names::Marking> markings_;  // that were asked for
+  mutable std::map<std::pair<uint64_t, bool>, Names::Marking>
+      markings_;  // results of marking(), by its arguments
   mutable std::map<std::filesystem::path, std::vector<std::string>> sources_;
   std::unique_ptr<std::mutex> mutex_;
 };

@@ -23,7 +23,7 @@ uint8_t kinds(const GuestModelOptions& options) {
   return static_cast<uint8_t>(kinds);
 }
 
-// Errors are pointers to the last page; an allocation of nothing has its own.
+// Not memory: the last page, whose addresses are error codes, and the pointer to an allocation of size 0.
 bool is_memory(uint64_t pointer) {
   return pointer > 16 && pointer < static_cast<uint64_t>(-4095);
 }
@@ -68,13 +68,15 @@ void GuestModel::tell(const Cpu& cpu, const Event& event, std::string_view funct
                              .stack = stack == 0 ? cpu.regs.gpr[kRsp] : stack});
 }
 
-// Who runs on the CPU now; a change is told, also that of a name (execve).
+// Updates and returns the task that runs on the CPU. Emits an event if the task has changed, or its name
+// (execve).
 const GuestTask& GuestModel::refresh(const Cpu& cpu, uint64_t step) {
   if (state_.current.size() <= cpu.id) state_.current.resize(cpu.id + 1);
   GuestTask& known = state_.current[cpu.id];
   const uint64_t now = tasks_.current(cpu);
-  if (now == 0) return known;  // kernel memory is not mapped: nothing has changed since
-  if (now == known.address && !options_.tasks) return known;  // its name is of no interest
+  if (now == 0) return known;  // kernel memory is not mapped, so nothing has changed
+  if (now == known.address && !options_.tasks)
+    return known;  // the task may have a new name, but no event needs it
   GuestTask task = tasks_.read(cpu, now);
   if (task == known) return known;
   known = std::move(task);
@@ -99,7 +101,7 @@ std::vector<ShadowStacks::Frame> GuestModel::backtrace(const Cpu& cpu) const {
 void GuestModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) {
   for (const Access& access : accesses) {
     if (access.op() == OpKind::Call || access.op() == OpKind::Return) {
-      tell_accesses(cpu, first_step);  // those before it have other callers
+      tell_accesses(cpu, first_step);  // earlier accesses have other callers
       if (access.ring == 0) {
         state_.stacks.on_transfer(access);
         state_.stack_pointers[cpu.id] = access.value;
@@ -118,7 +120,7 @@ void GuestModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint
 
 void GuestModel::tell_accesses(const Cpu& cpu, uint64_t first_step) {
   if (chosen_accesses_.empty()) return;
-  // A switch of tasks ends a batch, so all of it is this task's.
+  // A switch of tasks ends a batch, so one task made all accesses of this one.
   if (state_.current.size() <= cpu.id) state_.current.resize(cpu.id + 1);
   if (state_.current[cpu.id].address == 0) refresh(cpu, first_step);
   sink_.on_guest_accesses(cpu, chosen_accesses_, first_step, state_.current[cpu.id]);
@@ -175,7 +177,7 @@ void GuestModel::system_call_ends(const Cpu& cpu, const CpuEvent& event, int64_t
   const bool begun = std::exchange(open.system_call, false);
   open.vectors.clear();
   if (!options_.system_calls) return;
-  // It was entered before anybody watched, or by the parent of this new task.
+  // Not seen to begin: it was entered before the model started to watch, or by the parent of this new task.
   const std::string name = begun ? system_call_title(open.number) : "(not seen to begin)";
   tell(cpu, {.step = Step{step},
              .agent = AgentId::initial(cpu.id),
@@ -186,7 +188,7 @@ void GuestModel::system_call_ends(const Cpu& cpu, const CpuEvent& event, int64_t
              .text = name});
 }
 
-// Some system calls (execve, those that a signal interrupts) return to their program this way, too.
+// Some system calls (execve, and those that a signal interrupts) return to their program by IRET.
 void GuestModel::interrupt_ends(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
   Open& open = state_.open[state_.current[cpu.id].address];
   if (cpu.cpl == 3 && open.system_call && open.vectors.empty())
@@ -217,7 +219,7 @@ void GuestModel::lock(const Cpu& cpu, const CpuEvent& event, const LinuxFunction
        function.name, event.arguments, event.stack);
 }
 
-// By the function's own argument, else by where the memory lies.
+// Takes the cache from the function's argument. If there is none, finds it by the address of the memory.
 std::optional<LinuxSlabs::Cache> GuestModel::cache_of(const Cpu& cpu, const CpuEvent& event,
                                                       const LinuxFunction& function, uint64_t address) const {
   if (function.cache != LinuxFunction::kNone && event.arguments[function.cache] != 0)
@@ -230,7 +232,7 @@ void GuestModel::allocated(const Cpu& cpu, const CpuEvent& event, const LinuxFun
                            uint64_t address, uint64_t step) {
   if (!is_memory(address)) return;
   Block& block = state_.blocks[address];
-  // One allocating function may call another: the inner one has told it.
+  // One allocating function may call another. Then the inner one has already emitted the event.
   if (block.live && block.step >= event.since) return;
   const std::optional<LinuxSlabs::Cache> cache = cache_of(cpu, event, function, address);
   const int64_t size = function.size != LinuxFunction::kNone
@@ -253,7 +255,7 @@ void GuestModel::freed(const Cpu& cpu, const CpuEvent& event, const LinuxFunctio
                        uint64_t step) {
   if (!is_memory(address)) return;
   Block& block = state_.blocks[address];
-  // In interrupts vfree() puts it off, and is called again later.
+  // In interrupts vfree() postpones the work and is called again later.
   if (!block.live && block.step != 0 && function.group == "vfree") return;
   const std::optional<LinuxSlabs::Cache> cache = cache_of(cpu, event, function, address);
   const int64_t size = block.live ? block.size : cache ? cache->size : 0;
@@ -337,7 +339,7 @@ void GuestModel::returned(const Cpu& cpu, const CpuEvent& event, uint64_t step) 
   refresh(cpu, step);
   if (const LinuxFunction* function = functions_.at(event.pc)) {
     switch (function->role) {
-      case LinuxFunction::Role::AcquireIf:  // an int or a bool
+      case LinuxFunction::Role::AcquireIf:  // the result is an int or a bool
         if ((event.value & 0xff) != 0) lock(cpu, event, *function, function->op, step);
         break;
       case LinuxFunction::Role::AcquireIf0:

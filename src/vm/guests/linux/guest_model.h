@@ -1,13 +1,13 @@
-// GuestModel: a Linux kernel's own events, from what its CPUs tell: locks, allocations, system calls,
-// interrupts, tasks, panics; and who called whom.
+// GuestModel: derives the events of a Linux kernel from those of its CPUs: locks, allocations, system calls,
+// interrupts, tasks, panics, and backtraces.
 //
-// It stands between a tap and whoever wants to know. It changes nothing of the machine, and what it says is a
-// function of what the tap told. It sees what the kernel does in functions of its own (LinuxFunctions): what
-// is inlined it cannot see, and missing() names it. Explanations depend on it; control never does.
+// It stands between a tap and a GuestSink. It does not change the machine, and its output is a function of
+// what the tap reports. It recognises calls of the kernel's functions (LinuxFunctions). It cannot see calls
+// that the compiler has inlined; missing() names those. Explanations depend on the model; control never does.
 //
-// Events are told when they have happened: a lock when it is held, memory when it is returned.
-// Whoever restores another state of the machine must restore the model's state and what its tap's functions
-// have open, too: both remember what began.
+// An event is emitted when it is complete: a lock when it is held, memory when the allocator returns it. A
+// caller that restores another state of the machine must also restore the model's state and the open calls of
+// the tap's functions, since both remember what has begun.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,21 @@
 namespace slalom::vm {
 
 struct GuestEvent {
-  // As detectors and files take it. `pc` is where the kernel's function was called, `text` what people want
-  // to read besides: the function or cache, the call with its arguments, the task that runs now.
-  //   locks         the object is the lock; of RCU's read sections the task
-  //   Alloc, Free   the object is the memory, `value` its size (0: not known), `text` its cache, else the
-  //                 function; an Alloc's `state` is 1 where it is pages, for slabs too; a Free's where
-  //                 readers may still look at the memory (SLAB_TYPESAFE_BY_RCU)
-  //   SyscallEnter  `value` is the number;    SyscallExit  the result, the object the number
+  // As detectors and trace files expect it. `pc` is the place that called the kernel's function. `text` is
+  // additional information for people: the function or cache, the call with its arguments, the new task.
+  //   locks         the object is the lock; for RCU read sections, the task
+  //   Alloc, Free   the object is the memory, `value` its size (0: unknown), `text` its cache or else the
+  //                 function; Alloc: `state` 1 for pages, also those for slabs; Free: `state` 1 if
+  //                 readers may still access the memory (SLAB_TYPESAFE_BY_RCU)
+  //   SyscallEnter  `value` is the number;    SyscallExit  `value` is the result, the object the number
   //   IrqEnter      `value` is the vector, exceptions included; the object is the CPU
   //   ThreadSwitch  the object is the task, `value` its pid
   //   Call, Return  the object is the function, `value` its first argument or its result
   //   Fail, Note    a panic or oops, a warning
   Event event;
   unsigned cpu = 0;
-  const GuestTask& task;                  // who does it
-  std::string_view function;              // by which function of the kernel, where that is known
+  const GuestTask& task;                  // the task that did it
+  std::string_view function;              // the kernel's function, if known
   std::span<const uint64_t> arguments{};  // of the system call or function
   uint64_t stack = 0;                     // the stack pointer, for GuestModel::backtrace
 };
@@ -60,14 +60,15 @@ class GuestSink {
 struct GuestModelOptions {
   bool locks = false;
   bool memory = false;
-  bool pages = false;  // allocations of the page allocator, as those of memory
+  bool pages = false;  // allocations of the page allocator, like those of memory
   bool system_calls = false;
   bool interrupts = false;
   bool tasks = false;
   bool panics = false;
-  bool backtraces = false;          // costs a record for each call and return
-  std::vector<uint64_t> functions;  // entries whose calls and returns are told
-  // Accesses to these addresses, each first .. last. Every access of the machine then takes the slow way.
+  bool backtraces = false;          // needs a record for each call and return
+  std::vector<uint64_t> functions;  // entries of functions whose calls and returns are emitted
+  // Accesses to these addresses (first to last, inclusive) are emitted. Every access of the machine then
+  // takes the slow path.
   struct Range {
     uint64_t first = 0, last = 0;
   };
@@ -76,26 +77,26 @@ struct GuestModelOptions {
 
 class GuestModel final : public TapSink {
  public:
-  // The sink must outlive it; the kernel need not.
+  // The sink must outlive the model; the kernel need not.
   GuestModel(const GuestKernel& kernel, const GuestModelOptions& options, GuestSink& sink);
 
   TapFilter filter() const;    // for its tap
-  void watch(Tap& tap) const;  // the functions it needs
+  void watch(Tap& tap) const;  // adds the functions that the model needs
   const std::vector<std::string>& missing() const { return functions_.missing(); }
   bool knows_tasks() const { return tasks_.known(); }
-  // Innermost first, during a call of the sink, if backtraces are asked for: how GuestEvent::stack was
-  // reached, or the accesses that are told.
+  // The callers of GuestEvent::stack, or of the accesses being emitted, innermost first. Only valid during a
+  // call of the sink, with the option `backtraces`.
   std::vector<ShadowStacks::Frame> backtrace(uint64_t stack) const { return state_.stacks.frames(stack); }
   std::vector<ShadowStacks::Frame> backtrace(const Cpu& cpu) const;
 
   void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) override;
   void on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) override;
 
-  // What a task has begun and not ended.
+  // What a task has begun and not yet ended.
   struct Open {
     bool system_call = false;
     uint64_t number = 0;
-    std::vector<uint8_t> vectors;  // interrupts and exceptions, innermost last
+    std::vector<uint8_t> vectors;  // open interrupts and exceptions, innermost last
   };
   struct Block {
     int64_t size = 0;
@@ -136,7 +137,7 @@ class GuestModel final : public TapSink {
   LinuxFunctions functions_;
   LinuxTasks tasks_;
   LinuxSlabs slabs_;
-  FlatMap<bool> chosen_;  // options_.functions
+  FlatMap<bool> chosen_;  // from options_.functions
   State state_;
   std::vector<Access> chosen_accesses_;
 };

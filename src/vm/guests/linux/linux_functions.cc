@@ -17,8 +17,8 @@ constexpr LinuxFunction from_cache(std::string_view name, std::string_view group
   return {name, group, role, OpKind::Alloc, LinuxFunction::kNone, LinuxFunction::kNone, 0};
 }
 
-// Names that only call another one of the table (mutex_lock_io, kvmalloc, kfree_sensitive ...) are not in it,
-// so that each lock and allocation is told once.
+// The table leaves out functions that only call another function of the table (mutex_lock_io, kvmalloc,
+// kfree_sensitive ...), so that each lock and allocation is emitted once.
 constexpr LinuxFunction kFunctions[] = {
     // spin locks; argument 0 is the lock
     {"_raw_spin_lock", "spin_lock", Acquire, OpKind::Lock},
@@ -117,7 +117,7 @@ constexpr LinuxFunction kFunctions[] = {
     of_size("__vmalloc_node_range_noprof", "vmalloc", 0),
     {"vfree", "vfree", Free, OpKind::Free, 0},
     {"vfree_atomic", "vfree", Free, OpKind::Free, 0},
-    // whole pages, slabs' own included
+    // whole pages, including those for slabs
     {"__alloc_pages", "alloc_pages", AllocPages, OpKind::Alloc},
     {"__alloc_pages_noprof", "alloc_pages", AllocPages, OpKind::Alloc},
     {"__alloc_pages_nodemask", "alloc_pages", AllocPages, OpKind::Alloc},
@@ -127,7 +127,7 @@ constexpr LinuxFunction kFunctions[] = {
     {"vpanic", "panic", Panic, OpKind::Fail, 0},
     {"__die", "oops", Panic, OpKind::Fail, 0},
     {"__warn", "warning", Warn, OpKind::Note, 0},
-    // who runs
+    // the running task
     {"finish_task_switch", "task switch", TaskSwitched, OpKind::ThreadSwitch},
 };
 
@@ -155,7 +155,7 @@ LinuxFunctions::Kinds kind_of(Role role) {
   return LinuxFunctions::kTasks;
 }
 
-// What compilers append to the names of functions that they have changed, but not split.
+// Suffixes that compilers append to functions that they have specialised but not split.
 constexpr std::string_view kSuffixes[] = {"", ".isra.0", ".constprop.0", ".constprop.0.isra.0"};
 
 std::vector<uint64_t> find(const SymbolTable& symbols, std::string_view name) {
@@ -177,7 +177,7 @@ LinuxFunctions::LinuxFunctions(const SymbolTable& symbols, uint8_t kinds) {
     if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
     for (const uint64_t entry : find(symbols, function.name)) {
       present.push_back(group);
-      // What one version calls by two names is one function.
+      // Two names of one function count once.
       if (index_.contains(entry)) continue;
       index_[entry] = static_cast<uint16_t>(i + 1);
       entries_.push_back(entry);
@@ -185,7 +185,7 @@ LinuxFunctions::LinuxFunctions(const SymbolTable& symbols, uint8_t kinds) {
   }
   for (std::string& group : groups)
     if (std::ranges::find(present, group) == present.end()) missing_.push_back(std::move(group));
-  // No version has functions for these; the spin lock in a seqlock_t is seen.
+  // Seqlocks have no functions in any version; the spin lock in a seqlock_t is seen.
   if (kinds & kLocks) missing_.push_back("seqlock");
 }
 

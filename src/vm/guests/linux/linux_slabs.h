@@ -1,8 +1,8 @@
-// LinuxSlabs: to which cache of the slab allocator an object belongs, and where the memory of a struct page
-// lies, as the kernel's own structures say it.
+// LinuxSlabs: finds the slab cache of an object, and the memory that a struct page stands for, by reading the
+// kernel's own structures.
 //
-// Where the members lie is taken from the types of this very kernel; without them nothing is known. What is
-// read is guest memory: a pointer that leads nowhere, or to what is no cache, gives nothing.
+// The positions of members come from the types of this kernel. Without types nothing is known. Pointers in
+// guest memory may be invalid: a result is empty if one leads nowhere or to something that is no cache.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ class LinuxSlabs {
   struct Cache {
     std::string name;
     int64_t size = 0;             // of an object
-    bool outlives_frees = false;  // SLAB_TYPESAFE_BY_RCU: readers may look at what is free
+    bool outlives_frees = false;  // SLAB_TYPESAFE_BY_RCU: readers may access freed objects
   };
   std::optional<Cache> read(const Cpu& cpu, uint64_t cache) const;
-  // The kmem_cache of an object; nothing where it is not a slab's.
+  // The kmem_cache of an object; empty if no slab contains it.
   std::optional<uint64_t> cache_of(const Cpu& cpu, uint64_t object) const;
-  // The memory that a struct page stands for.
+  // The address of the memory that a struct page stands for.
   std::optional<uint64_t> memory_of(const Cpu& cpu, uint64_t page) const;
 
  private:
-  bool known_ = false;  // members of caches
+  bool known_ = false;  // the members of kmem_cache are known
   uint64_t name_ = 0, size_ = 0, flags_ = 0;
-  uint64_t vmemmap_ = 0, direct_map_ = 0;  // variables that hold where these begin; 0: not known
+  uint64_t vmemmap_ = 0, direct_map_ = 0;  // addresses of the variables that hold these bases; 0 if unknown
   uint64_t page_size_ = 0, head_ = 0, slab_cache_ = 0;
 };
 

@@ -18,7 +18,7 @@ LinuxTasks::LinuxTasks(const GuestKernel& kernel) {
   const auto offsets = kernel.symbols.address_of("__per_cpu_offset");
   const auto pid = kernel.types->field("task_struct.pid");
   const auto comm = kernel.types->field("task_struct.comm");
-  // From 6.2 to 6.14 it lies in a struct of hot variables.
+  // Linux 6.2 to 6.14 keep it in a struct of hot variables.
   std::optional<uint64_t> current = kernel.symbols.address_of("current_task");
   if (!current) {
     const auto hot = kernel.symbols.address_of("pcpu_hot");

@@ -1,7 +1,7 @@
-// LinuxTasks: who runs on a CPU, as the kernel itself knows it: its per-CPU pointer to the current task.
+// LinuxTasks: finds the task that runs on a CPU, by the kernel's own per-CPU pointer to it.
 //
-// Where that pointer and its members lie is taken from the symbols and types of this very kernel. A kernel
-// without types has no tasks. Values come from guest memory and are only shown.
+// The positions of that pointer and of members come from the symbols and types of this kernel. Tasks are
+// unknown if the kernel has no types. All values come from guest memory and are only for display.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 namespace slalom::vm {
 
 struct GuestTask {
-  uint64_t address = 0;  // of its task_struct; 0: not known
+  uint64_t address = 0;  // of its task_struct; 0 if unknown
   uint32_t pid = 0;
   std::string comm;
 
-  std::string text() const;  // "sh/42"; "?" if it is not known
+  std::string text() const;  // "sh/42"; "?" if unknown
   bool operator==(const GuestTask&) const = default;
 };
 
@@ -25,10 +25,10 @@ class LinuxTasks {
  public:
   explicit LinuxTasks(const GuestKernel& kernel);
   bool known() const { return current_ != 0; }
-  // The address alone: quick. 0: not to be read now.
+  // The task's address only, which is quick to find. 0 if it cannot be read now.
   uint64_t current(const Cpu& cpu) const;
   GuestTask read(const Cpu& cpu, uint64_t task) const;
-  // A CPU's own copy of a per-CPU variable. Nothing before the kernel has set them up.
+  // The address of a CPU's own copy of a per-CPU variable. Empty before the kernel has set up per-CPU memory.
   std::optional<uint64_t> per_cpu(const Cpu& cpu, uint64_t variable) const;
 
  private:

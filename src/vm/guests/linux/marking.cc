@@ -11,7 +11,7 @@ struct Word {
   Mark mark;
 };
 
-// Without leading underscores. The first that fits counts, so that longer ones come first.
+// Compared without leading underscores. The first match counts, so longer names come first.
 constexpr Word kWords[] = {
     {"READ_ONCE", Mark::Load},
     {"WRITE_ONCE", Mark::Store},
@@ -60,7 +60,7 @@ bool is_word(char c) {
 }  // namespace
 
 Mark mark_of_function(std::string_view name) {
-  // "__set_bit" and its like are those for which somebody else cares that nothing races.
+  // For "__set_bit" and the like, the caller must prevent races.
   if (name.starts_with("__") && name.find("_bit") != std::string_view::npos) return Mark::None;
   name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
   const auto found =

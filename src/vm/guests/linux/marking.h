@@ -1,7 +1,7 @@
-// Which accesses a kernel's source marks as ones that may race: READ_ONCE, atomics, RCU's and the like.
+// Finds accesses that a kernel's source marks as ones that may race: READ_ONCE, atomics, RCU and so on.
 //
-// Judged by the names of inlined functions and by the text of source lines, both of which may mislead: a line
-// may hold two accesses of which one is marked. For reports only.
+// Uses the names of inlined functions and the text of source lines. Both may mislead: a line may contain two
+// accesses, only one of which is marked. For reports only.
 #pragma once
 
 #include <string_view>

@@ -13,7 +13,7 @@
 namespace slalom::vm {
 namespace {
 
-// Numbers that no call gives.
+// Values that no call returns.
 constexpr int64_t kDescriptor = INT64_MIN, kTime = INT64_MIN + 1, kFirstProcess = INT64_MIN + 2;
 
 std::string in_words(int64_t value) {
@@ -75,8 +75,9 @@ SerialResults::Decoded SerialResults::decode(const Bytes& results) const {
   return all;
 }
 
-// A descriptor is that of the call that made it, a process by the call that made it, in whatever flow that
-// was; one that was there before keeps its number.
+// Replaces names by values that all executions share. All descriptors that calls return get the same value. A
+// process id is named by the call that created the process, in whichever flow. Ids of older processes stay as
+// they are.
 void SerialResults::name(Decoded& decoded) const {
   decoded.named = decoded.values;
   std::map<int64_t, int64_t> processes;
@@ -88,7 +89,7 @@ void SerialResults::name(Decoded& decoded) const {
       });
   };
   for_each([&](ResultIs what, int64_t& value) {
-    ++next;  // of every call, so that a name does not depend on what others gave
+    ++next;  // for every call, so that a name does not depend on the results of other calls
     if (value >= 0 && what == ResultIs::NewDescriptor) value = kDescriptor;
     if (value >= 0 && what == ResultIs::Time) value = kTime;
     if (value <= 0 || what != ResultIs::NewProcess) return;
@@ -116,7 +117,7 @@ void SerialResults::add(const Bytes& results) {
 std::string SerialResults::judge(const Bytes& results) const {
   const Decoded one = decode(results);
   if (all_.contains({one.named, one.data}) || was_interrupted(one.values)) return {};
-  // The first result that no order gives; else the combination is what is wrong.
+  // Name the first result that no order gives. If each alone is possible, the combination is wrong.
   for (size_t flow = 0; flow < one.named.size(); ++flow)
     for (size_t call = 0; call < one.named[flow].size(); ++call) {
       const int64_t value = one.named[flow][call];

@@ -11,10 +11,10 @@
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMostShown = 48;  // bytes of a text that are shown
+constexpr size_t kMostShown = 48;  // of a text or buffer
 
-// How the arguments of a call are shown, a letter each: d a number with a sign, x one in hexadecimal, o one
-// in octal, s a text, b bytes as many as the next argument says.
+// How a call's arguments are shown, one letter each: d signed decimal, x hexadecimal, o octal, s a text, b a
+// buffer whose size is the next argument.
 struct Shape {
   std::string_view name;
   std::string_view arguments;
@@ -188,7 +188,7 @@ std::string shown(const Cpu& cpu, char how, uint64_t value, uint64_t next) {
     case 'o':
       return fmt::format("{:#o}", value & 0xffff'ffff);
     case 'd': {
-      // Numbers are an int or a long, which only the call itself knows.
+      // The argument may be an int or a long; only the call itself knows.
       const bool small = value <= 0xffff'ffff;
       return fmt::format("{}", small ? static_cast<int32_t>(value) : static_cast<int64_t>(value));
     }

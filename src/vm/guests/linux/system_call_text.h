@@ -1,5 +1,5 @@
-// System calls in words: "openat(-100, "/etc/passwd", 0x80000, 0)". For people only: texts come from the
-// guest's memory as far as it is mapped at that moment.
+// System calls in words: "openat(-100, "/etc/passwd", 0x80000, 0)". For people only: texts are read from
+// guest memory, if it is mapped at that moment.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace slalom::vm {
 
 std::string system_call_title(uint64_t number);  // "openat", "system call 999"
-// Of a call that the CPU has just made. Calls whose arguments are not known show all six.
+// For a call that the CPU has just made. If the arguments' types are unknown, it shows all six.
 std::string system_call_text(const Cpu& cpu, uint64_t number, std::span<const uint64_t, 6> arguments);
 
 }  // namespace slalom::vm

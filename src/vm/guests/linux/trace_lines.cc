@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kMostIndented = 24;
 
-// Whether a function returns an int or a long is not known; an int's errors are the likelier meaning.
+// It is not known whether a function returns an int or a long. A value that is an error as an int is most
+// likely one.
 std::string call_result(int64_t value) {
   constexpr int64_t kFirstError = 0xffff'f001, kLastError = 0xffff'ffff;
   const bool is_error = value >= kFirstError && value <= kLastError;
@@ -32,7 +33,8 @@ std::string printable(std::string_view text) {
 
 std::string TraceLines::start(uint64_t step, AgentId agent) const {
   const auto task = tasks_.find(agent);
-  // CPU i is the initial agent i. Whoever else is in a trace (interrupts of kernel tests) has its path.
+  // CPU i is the initial agent i. Other agents of a trace (interrupts in kernel tests) are shown by their
+  // path.
   const uint64_t first = agent.raw >> 56;
   const bool is_cpu = first != 0 && agent == AgentId::initial(static_cast<uint32_t>(first - 1));
   const std::string cpu = is_cpu ? fmt::format("cpu{}", first - 1) : agent.path();
@@ -101,7 +103,7 @@ std::string TraceLines::event(const Event& event) {
       return line + fmt::format("panic   {}  at {}", text, place());
     case OpKind::Note:
       return line + fmt::format("warning {}  at {}", text, place());
-    default:  // what this machine's model does not tell
+    default:  // GuestModel does not emit these
       return line + fmt::format("{} {} {}", name(event.op), object(event.object), text);
   }
 }

@@ -1,7 +1,7 @@
-// TraceLines: a Linux kernel's events and accesses as lines for people, live or from a saved trace.
+// TraceLines: formats a Linux kernel's events and accesses as lines for people, live or from a saved trace.
 //
-// Depends on what a trace holds only, so both give the same lines. A line starts with the instruction (of all
-// CPUs), the CPU and the task that ran there; the last ThreadSwitch of the CPU names it.
+// It uses only what a trace contains, so both give the same lines. A line starts with the instruction count
+// (of all CPUs), the CPU, and the task that ran there, which the CPU's last ThreadSwitch has named.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ class TraceLines {
   explicit TraceLines(const SymbolTable& symbols) : symbols_(symbols) {}
   void set_lines(GuestLines lines) { lines_.emplace(std::move(lines)); }
 
-  // Every event must come by, whether its line is wanted or not. Without a line end.
+  // Must be called for every event in order, even if its line is not shown. The line has no newline.
   std::string event(const Event& event);
   std::string access(const Access& access, uint64_t step, AgentId agent) const;
-  std::string place(uint64_t pc) const;  // with its source line, where that is known
+  std::string place(uint64_t pc) const;  // with its source line if known
 
  private:
   std::string start(uint64_t step, AgentId agent) const;
@@ -34,7 +34,7 @@ class TraceLines {
   const SymbolTable& symbols_;
   std::optional<GuestLines> lines_;
   std::map<AgentId, std::string> tasks_;
-  std::map<std::string, size_t> depths_;  // of chosen functions, by task
+  std::map<std::string, size_t> depths_;  // number of open calls of chosen functions, by task
 };
 
 }  // namespace slalom::vm
