@@ -11,7 +11,7 @@
 #include "campaign/looking.h"
 #include "campaign/saved_search.h"
 #include "detect/detector_set.h"
-#include "explore/strategies/replay.h"
+#include "explore/replay.h"
 #include "explore/strategies/sampling.h"
 #include "report/text.h"
 

@@ -131,7 +131,7 @@ Result<void> BootTrace::begin(vm::Pc& pc) {
   TRY_ASSIGN(vm::GuestLines lines, vm::GuestLines::open(kernel_, {.vmlinux = options_.debug_info}, pc));
   lines_.set_lines(std::move(lines));
   TRY(choose());
-  model_ = std::make_unique<vm::GuestModel>(kernel_, model_options_, *this);
+  model_ = std::make_unique<vm::LinuxModel>(kernel_, model_options_, *this);
   tap_ = std::make_unique<vm::Tap>(*model_, model_->filter());
   model_->watch(*tap_);
   std::string missing;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trace/trace_log.h"
-#include "vm/guests/linux/guest_model.h"
+#include "vm/guests/linux/linux_model.h"
 #include "vm/guests/linux/trace_lines.h"
 
 namespace slalom {
@@ -61,7 +61,7 @@ class BootTrace final : public vm::GuestSink {
   bool nameless_ = false;  // an address that no module known so far has
   bool too_long_ = false;
   std::string seen_;  // the end of the console's text
-  std::unique_ptr<vm::GuestModel> model_;
+  std::unique_ptr<vm::LinuxModel> model_;
   std::unique_ptr<vm::Tap> tap_;
   vm::Pc* attached_ = nullptr;
   std::ofstream file_;

@@ -7,7 +7,7 @@
 #include "finding/capsule.h"
 #include "report/trace_text.h"
 #include "trace/files/trace_file.h"
-#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/linux_kernel.h"
 #include "vm/guests/linux/trace_lines.h"
 
 namespace slalom {

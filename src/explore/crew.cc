@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "explore/replay.h"
+
 namespace slalom {
 namespace {
 

@@ -11,8 +11,11 @@
 #include "targets/machine_pool.h"
 #include "vm/control/kernel_machine.h"
 #include "vm/cpu/memory/guest_memory.h"
-#include "vm/guests/linux/guest_kernel.h"
 #include "vm/guests/linux/guest_lines.h"
+#include "vm/guests/linux/linux_kernel.h"
+#include "vm/guests/linux/linux_model.h"
+#include "vm/guests/linux/linux_scope.h"
+#include "vm/guests/linux/linux_traits.h"
 #include "vm/scenario/kernel_names.h"
 #include "vm/scenario/prepare.h"
 #include "vm/scenario/serial_orders.h"
@@ -157,7 +160,8 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
                                    .has_check = !test.check.text.empty(),
                                    .check_limit = test.limits.check,
                                    .parts = prepared.parts,
-                                   .guest = std::move(kernel),
+                                   .guest = vm::linux_traits(),
+                                   .make_model = vm::make_linux_model(std::move(kernel)),
                                    .contexts = contexts_of(test, !wanted.empty())};
   Result<vm::Scope> scope = vm::find_scope(names->symbols(), wanted);
   if (!scope.ok()) return error("{}: {}", where_scope_fails(test, names->symbols()), scope.error().message);

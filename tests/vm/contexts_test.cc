@@ -13,6 +13,7 @@
 #include "kernel_store/kernel_cache.h"
 #include "support/source_dir.h"
 #include "vm/control/kernel_machine.h"
+#include "vm/guests/linux/linux_traits.h"
 #include "vm/scenario/kernel_names.h"
 #include "vm/scenario/kernel_test.h"
 #include "vm/scenario/prepare.h"
@@ -84,7 +85,7 @@ class Watched final : public Machine, private OptionSource, private EventSink {
   void on_event(const Event& event) override {
     if (event.op == OpKind::IrqEnter) {
       ++seen_.came[static_cast<uint8_t>(event.value)];
-      ipis_ += event.value >= Contexts::kFirstIpi;
+      ipis_ += event.value >= linux_traits().first_ipi;
     }
     sink_->on_event(event);
   }
@@ -109,7 +110,7 @@ class Watched final : public Machine, private OptionSource, private EventSink {
       std::erase_if(options_, [&](const Option& option) { return option.agent == point->current; });
     if (interrupts_ == Interrupts::NoIpis)
       std::erase_if(options_, [&](const Option& option) {
-        return is_interrupt(option) && interrupt_agents().at(option.agent) >= Contexts::kFirstIpi;
+        return is_interrupt(option) && interrupt_agents().at(option.agent) >= linux_traits().first_ipi;
       });
     if (interrupts_ == Interrupts::AtLast && !std::ranges::all_of(options_, is_interrupt))
       std::erase_if(options_, is_interrupt);
@@ -165,7 +166,8 @@ class ContextsTest : public testing::Test {
       TRY_ASSIGN(PreparedTest prepared, prepare(*test));
       auto machine = std::make_unique<KernelMachine>(
           std::move(prepared.machine),
-          KernelMachineOptions{.flows = kCpus, .programs = prepared.images, .contexts = contexts},
+          KernelMachineOptions{
+              .flows = kCpus, .programs = prepared.images, .guest = linux_traits(), .contexts = contexts},
           std::make_shared<KernelNames>(SymbolTable(), std::vector<std::string>{"one", "two"}, kCpus));
       return Worker{std::make_unique<Watched>(std::move(machine), interrupts, all.seen), nullptr};
     };
@@ -218,8 +220,8 @@ TEST_F(ContextsTest, InterruptsThatAreNotListedComeByThemselves) {
     const Explored all = explore(kSharedMemory, by, 40, Interrupts::AnyTime, {.ipis = false});
     EXPECT_TRUE(all.all_ended(40));
     EXPECT_GT(all.seen.fewest_ipis, 0u);
-    EXPECT_EQ(all.seen.offered, std::set<uint8_t>{Contexts::kTimer});
-    EXPECT_EQ(all.decided, std::set<uint8_t>{Contexts::kTimer});
+    EXPECT_EQ(all.seen.offered, std::set<uint8_t>{linux_traits().timer_vector});
+    EXPECT_EQ(all.decided, std::set<uint8_t>{linux_traits().timer_vector});
     EXPECT_TRUE(all.seen.chose_cpus);
   }
 }
@@ -233,13 +235,13 @@ calls = "nanosleep({u64 0, u64 30000000}, 0)"
 )toml";
   const Explored listed = explore(kSleepers, Sampled::Random, 10, Interrupts::AnyTime);
   EXPECT_TRUE(listed.all_ended(10));
-  EXPECT_TRUE(listed.seen.offered.contains(Contexts::kTimer));
-  EXPECT_TRUE(listed.decided.contains(Contexts::kTimer));
+  EXPECT_TRUE(listed.seen.offered.contains(linux_traits().timer_vector));
+  EXPECT_TRUE(listed.decided.contains(linux_traits().timer_vector));
   const Explored unlisted = explore(kSleepers, Sampled::Random, 10, Interrupts::AnyTime, {.timers = false});
   EXPECT_TRUE(unlisted.all_ended(10));
-  EXPECT_FALSE(unlisted.seen.offered.contains(Contexts::kTimer));
-  EXPECT_FALSE(unlisted.decided.contains(Contexts::kTimer));
-  EXPECT_GE(unlisted.seen.came.at(Contexts::kTimer), 2 * 10u);  // one for each sleeper
+  EXPECT_FALSE(unlisted.seen.offered.contains(linux_traits().timer_vector));
+  EXPECT_FALSE(unlisted.decided.contains(linux_traits().timer_vector));
+  EXPECT_GE(unlisted.seen.came.at(linux_traits().timer_vector), 2 * 10u);  // one for each sleeper
 }
 
 TEST_F(ContextsTest, CpusThatAreNotListedRunWhereNobodyElseCan) {

@@ -5,7 +5,8 @@
 #include "base/rng.h"
 #include "kernel_store/kernel_cache.h"
 #include "vm/control/kernel_machine.h"
-#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/linux_kernel.h"
+#include "vm/guests/linux/linux_traits.h"
 #include "vm/scenario/kernel_names.h"
 #include "vm/scenario/kernel_test.h"
 #include "vm/scenario/prepare.h"
@@ -43,7 +44,8 @@ class Hangs : public testing::Test {
     CHECK(kernel.ok(), "{}", kernel.ok() ? "" : kernel.error().message);
     return std::make_unique<KernelMachine>(
         std::move(prepared->machine),
-        KernelMachineOptions{.flows = 2, .programs = prepared->images, .early_timers = 0},
+        KernelMachineOptions{
+            .flows = 2, .programs = prepared->images, .guest = linux_traits(), .early_timers = 0},
         std::make_shared<KernelNames>(kernel->symbols, std::vector<std::string>{"one", "other"}, 2));
   }
   static Outcome run(KernelMachine& machine, uint64_t seed) {

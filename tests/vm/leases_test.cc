@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "kernel_store/kernel_cache.h"
 #include "support/source_dir.h"
+#include "vm/guests/linux/linux_traits.h"
 #include "vm/scenario/kernel_names.h"
 #include "vm/scenario/kernel_test.h"
 #include "vm/scenario/prepare.h"
@@ -24,10 +25,11 @@ PosSearch search(const KernelTest& test, Leases leases) {
     TRY_ASSIGN(PreparedTest prepared, prepare(test));
     std::vector<std::string> flows;
     for (const KernelTest::Flow& flow : test.flows) flows.push_back(flow.name);
-    return std::make_unique<KernelMachine>(
-        std::move(prepared.machine),
-        KernelMachineOptions{.flows = static_cast<unsigned>(flows.size()), .programs = prepared.images},
-        std::make_shared<KernelNames>(SymbolTable(), flows, test.cpus));
+    return std::make_unique<KernelMachine>(std::move(prepared.machine),
+                                           KernelMachineOptions{.flows = static_cast<unsigned>(flows.size()),
+                                                                .programs = prepared.images,
+                                                                .guest = linux_traits()},
+                                           std::make_shared<KernelNames>(SymbolTable(), flows, test.cpus));
   };
   const Inputs inputs{.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = 20'000'000};
   return search_with_pos(make, inputs, kSchedules, leases);

@@ -4,7 +4,7 @@
 
 #include "kernel_store/kernel_cache.h"
 #include "vm/gdb/failure_place.h"
-#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/linux_kernel.h"
 #include "vm/replay/scheduled_run.h"
 #include "vm/scenario/kernel_names.h"
 #include "vm/scenario/kernel_test.h"

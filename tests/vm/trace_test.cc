@@ -1,4 +1,4 @@
-// GuestModel on real kernels: locks alternate, read sections nest, memory is allocated before it is freed,
+// LinuxModel on real kernels: locks alternate, read sections nest, memory is allocated before it is freed,
 // and what it says it cannot see is what the kernel has inlined. Programs start and end in the stretch it
 // watches.
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 #include "kernel_store/kernel_cache.h"
 #include "vm/boot/boot.h"
-#include "vm/guests/linux/guest_model.h"
+#include "vm/guests/linux/linux_model.h"
 
 namespace slalom::vm {
 namespace {
@@ -156,7 +156,7 @@ void watch(const std::string& name, Watched& watched) {
   ASSERT_TRUE(kernel.ok()) << kernel.error().message;
   const GuestModelOptions options{
       .locks = true, .memory = true, .tasks = true, .panics = true, .backtraces = true};
-  GuestModel model(*kernel, options, watched.judge);
+  LinuxModel model(*kernel, options, watched.judge);
   ASSERT_TRUE(model.knows_tasks());
   watched.missing = model.missing();
   CallCounter counter(model);

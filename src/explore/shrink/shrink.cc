@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "explore/happens_before.h"
+#include "explore/replay.h"
 #include "explore/strategies/dfs.h"
 #include "explore/strategies/dpor.h"
-#include "explore/strategies/replay.h"
 #include "explore/strategies/sampling.h"
 
 namespace slalom {

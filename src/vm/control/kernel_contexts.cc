@@ -17,7 +17,7 @@ void prefetch_code(const Cpu& cpu) {
 }  // namespace
 
 AgentId KernelMachine::interrupt_agent(unsigned cpu, uint8_t vector, unsigned nested) {
-  // Vectors of Linux are at the top of the range; these get short, readable ids.
+  // The vectors of the highest priorities, which kernels use for their own ends, get short ids.
   const uint32_t line = vector >= 0xd0 ? vector - 0xd0u : 0x100u + vector;
   AgentId agent = cpu_agent(cpu).interrupt(line);
   for (; nested > 0; --nested) agent = agent.interrupt(line);
@@ -75,7 +75,7 @@ std::optional<uint8_t> KernelMachine::automatic_interrupt(unsigned cpu) const {
   const Contexts& contexts = options_.contexts;
   if (!explores_ || (contexts.timers && contexts.ipis && contexts.devices)) return std::nullopt;
   for (const uint8_t vector : vectors(cpu))
-    if (!contexts.has(vector)) return vector;
+    if (!contexts.has(vector, options_.guest)) return vector;
   return std::nullopt;
 }
 
@@ -148,7 +148,7 @@ std::span<const Option> KernelMachine::options() const {
       }
       if (!machine_.pc->can_deliver(cpu)) continue;
       for (const uint8_t vector : vectors(cpu))
-        if (contexts.has(vector))
+        if (contexts.has(vector, options_.guest))
           options_found_.push_back({arriving_agent(cpu, vector), {OpKind::IrqEnter, ObjectId{cpu}, here}});
     }
     if (options_found_.empty()) options_found_ = std::move(others);

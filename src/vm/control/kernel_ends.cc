@@ -17,35 +17,6 @@ namespace {
 constexpr uint64_t kForever = 3'000'000'000;
 constexpr uint64_t kMostRevivals = 20;
 
-// `place`: "name+0x12". Returns true if it is in a kernel function that implements waiting.
-bool is_waiting_function(std::string_view place) {
-  constexpr std::string_view kPrefixes[] = {"schedule",
-                                            "__schedule",
-                                            "__mutex_",
-                                            "mutex_",
-                                            "rwsem_",
-                                            "down_",
-                                            "__down",
-                                            "wait_",
-                                            "__wait_",
-                                            "rt_mutex_",
-                                            "prepare_to_wait",
-                                            "finish_wait",
-                                            "ww_mutex_",
-                                            "do_wait_for_common",
-                                            "io_schedule",
-                                            "usleep_",
-                                            "msleep",
-                                            "__switch_to",
-                                            "osq_",
-                                            "_raw_",
-                                            "native_queued",
-                                            "queued_",
-                                            "__pv_queued",
-                                            "0x"};
-  return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return place.starts_with(prefix); });
-}
-
 }  // namespace
 
 Stop KernelMachine::conclude() {
@@ -88,9 +59,9 @@ bool KernelMachine::sleeps_for_a_time(unsigned cpu) const {
   for (uint64_t at = state.flow_sleeps & ~uint64_t{7}; at < state.flow_stack + kKernelStack; at += 8) {
     const std::optional<uint64_t> value = read_word(here, at);
     if (!value) break;
-    if (*value < 0xffffffff80000000) continue;
+    if (!options_.guest.code.has(*value)) continue;
     const std::string place = names_->place(Place{*value});
-    if (place == "process_timeout" || place == "hrtimer_wakeup") return true;
+    if (std::ranges::find(options_.guest.timed_waits, place) != options_.guest.timed_waits.end()) return true;
   }
   return false;
 }
@@ -202,11 +173,8 @@ std::optional<KernelMachine::LockWait> KernelMachine::waits_for_lock(unsigned cp
   const FunctionWatch::Open& open = tap_.functions.open();
   for (auto at = open.lower_bound(top); at != open.end() && at->first < end; ++at)
     for (const FunctionWatch::Frame& frame : at->second) {
-      const LinuxFunction* function = model_->functions().at(frame.function);
-      using Role = LinuxFunction::Role;
-      if (function != nullptr && function->object != LinuxFunction::kNone &&
-          (function->role == Role::Acquire || function->role == Role::AcquireIf0))
-        return LockWait{frame.arguments[function->object], Place{frame.return_address}};
+      const std::optional<GuestModel::LockCall> call = model_->lock_call(frame);
+      if (call && call->acquires) return LockWait{call->lock, Place{frame.return_address}};
     }
   return std::nullopt;
 }
@@ -216,14 +184,20 @@ std::optional<KernelMachine::LockWait> KernelMachine::waits_for_lock(unsigned cp
 std::optional<unsigned> KernelMachine::releases_lock(uint64_t lock) const {
   for (const auto& [stack, frames] : tap_.functions.open())
     for (const FunctionWatch::Frame& frame : frames) {
-      const LinuxFunction* function = model_->functions().at(frame.function);
-      if (function == nullptr || function->role != LinuxFunction::Role::Release ||
-          function->object == LinuxFunction::kNone || frame.arguments[function->object] != lock)
-        continue;
+      const std::optional<GuestModel::LockCall> call = model_->lock_call(frame);
+      if (!call || call->acquires || call->lock != lock) continue;
       for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
         if ((stack & ~(kKernelStack - 1)) == state_.cpus[cpu].flow_stack) return cpu;
     }
   return std::nullopt;
+}
+
+// A place without a name is taken for one in such a function.
+bool KernelMachine::implements_waiting(Place place) const {
+  const std::string name = names_->place(place);
+  return name.starts_with("0x") ||
+         std::ranges::any_of(options_.guest.waiting_functions,
+                             [&](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
 // Returns a place in the innermost function on the flow's stack that does not itself implement waiting. The
@@ -235,7 +209,7 @@ Place KernelMachine::waits_at(unsigned cpu) const {
   Place found{here.regs.gpr[kRip]};
   const uint64_t stack = here.regs.gpr[kRsp] & ~(kKernelStack - 1);
   const bool spins = stack == state.flow_stack || !state.interrupts.empty();
-  if (state.flow_stack == 0 || (spins && !is_waiting_function(names_->place(found)))) return found;
+  if (state.flow_stack == 0 || (spins && !implements_waiting(found))) return found;
   if (!spins && state.flow_sleeps == 0) return found;
   const uint64_t top = spins ? here.regs.gpr[kRsp] : state.flow_sleeps;
   const uint64_t end = (spins ? stack : state.flow_stack) + kKernelStack;
@@ -243,9 +217,10 @@ Place KernelMachine::waits_at(unsigned cpu) const {
     const std::optional<uint64_t> value = read_word(here, at);
     if (!value) break;
     std::array<uint8_t, 1> before{};  // the opcode of a direct call, five bytes before the return address
-    if (*value < 0xffffffff80000000 || !read_all(here, *value - 5, before) || before[0] != 0xe8) continue;
+    if (!options_.guest.code.has(*value) || !read_all(here, *value - 5, before) || before[0] != 0xe8)
+      continue;
     found = Place{*value};
-    if (!is_waiting_function(names_->place(found))) return found;
+    if (!implements_waiting(found)) return found;
   }
   return found;
 }

@@ -15,17 +15,11 @@ namespace {
 constexpr size_t kMostConsoleLine = 4096;  // bytes; the rest of a longer line is dropped
 constexpr uint64_t kMostResults = uint64_t{1} << 20;
 constexpr uint64_t kMostValues = 1024;  // of one SLALOM_CHOOSE
-constexpr uint64_t kKernelAddresses = 0xffff'8000'0000'0000;
-
-// Linux's entry stacks and exception stacks, which all threads of a CPU share.
-bool is_entry_area(uint64_t stack) {
-  return stack >= 0xffff'fe00'0000'0000 && stack < 0xffff'fe80'0000'0000;
-}
 
 // Returns true if the CPU has switched to another thread, and not just to another stack of the same thread.
 // The top of an interrupt stack holds the stack pointer to return to.
-bool is_other_thread(const Cpu& cpu, uint64_t from, uint64_t to) {
-  if (is_entry_area(from) || is_entry_area(to)) return false;
+bool is_other_thread(const Cpu& cpu, const GuestTraits& guest, uint64_t from, uint64_t to) {
+  if (guest.entry_stacks.has(from) || guest.entry_stacks.has(to)) return false;
   const auto leads_to = [&](uint64_t top, uint64_t stack) {
     const std::optional<uint64_t> back = read_word(cpu, top);
     return back && (*back ^ stack) < kKernelStack;
@@ -33,20 +27,9 @@ bool is_other_thread(const Cpu& cpu, uint64_t from, uint64_t to) {
   return !leads_to(to + 8, from) && !leads_to(from, to);
 }
 
-bool is_fatal(std::string_view line) {
-  constexpr std::string_view kWords[] = {"BUG: kernel NULL pointer",
-                                         "BUG: unable to handle",
-                                         "Oops:",
-                                         "general protection fault",
-                                         "kernel BUG at",
-                                         "Kernel panic",
-                                         "divide error:",
-                                         "stack-protector:",
-                                         "BUG: scheduling while atomic",
-                                         "invalid opcode:",
-                                         "double fault:"};
+bool has_any(std::string_view line, std::span<const std::string_view> words) {
   return std::ranges::any_of(
-      kWords, [&](std::string_view word) { return line.find(word) != std::string_view::npos; });
+      words, [&](std::string_view word) { return line.find(word) != std::string_view::npos; });
 }
 
 }  // namespace
@@ -86,7 +69,8 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
   if (scoped()) {
     if (memory.empty()) memory.assign(accesses.begin(), accesses.end());
     // Addresses below the kernel's are private memory of different programs, and may be equal.
-    for (Access& access : memory) access.aside = !state.inside || access.address().raw < kKernelAddresses;
+    for (Access& access : memory)
+      access.aside = !state.inside || access.address().raw < options_.guest.first_kernel_address;
     accesses = memory;
   }
   const uint64_t stack = cpu.last_stack & ~(kKernelStack - 1);
@@ -136,7 +120,7 @@ void KernelMachine::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t ste
       if ((event.number & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = event.number;
       if ((event.value & ~(kKernelStack - 1)) == state.flow_stack) state.flow_sleeps = 0;
       // The remaining handlers belong to a thread that no longer runs. Their return will end no context here.
-      if (!state.interrupts.empty() && is_other_thread(cpu, event.number, event.value)) {
+      if (!state.interrupts.empty() && is_other_thread(cpu, options_.guest, event.number, event.value)) {
         emit_deferred(cpu.id);
         leave_interrupts(cpu.id, true);
       }
@@ -219,11 +203,12 @@ void KernelMachine::console_line(const std::string& line) {
   if (natural_ && state_.reported) return;  // consequences of the reported failure
   emit(machine_.pc->executed(), state_.speaker, OpKind::Console, machine_.pc->cpu(state_.speaker).gpr(kRip),
        {}, 0, line);
-  state_.dying = state_.dying || is_fatal(line);
+  const GuestTraits& guest = options_.guest;
+  state_.dying = state_.dying || has_any(line, guest.failed);
   if (!state_.dying) return;
-  const auto has = [&](std::string_view words) { return line.find(words) != std::string::npos; };
-  state_.traced = state_.traced || has("Call Trace:");
-  state_.reported = state_.reported || has("---[ end ") || (natural_ && has("</TASK>"));
+  state_.traced = state_.traced || has_any(line, guest.traced);
+  state_.reported = state_.reported || has_any(line, guest.reported) ||
+                    (natural_ && has_any(line, guest.reported_by_check));
 }
 
 // Returns false for a note beyond the limit, which ends the execution: recorders keep all notes in memory.

@@ -21,7 +21,7 @@ struct KernelMachine::Saved {
   Pc::Checkpoint checkpoint = 0;
   State state;
   Communication::State communication;
-  GuestModel::State model;
+  std::unique_ptr<const GuestModel::Saved> model;  // nullptr without a model
   FunctionWatch::Open open;
 };
 
@@ -48,10 +48,10 @@ void KernelMachine::recognise(Recognised what) {
   recognised_ = what;
   tap_.functions = FunctionWatch();
   model_.reset();
-  if (options_.guest != nullptr && (what.locks || what.memory)) {
+  if (options_.make_model != nullptr && (what.locks || what.memory)) {
     const GuestModelOptions wanted{.locks = what.locks, .memory = what.memory, .pages = what.memory};
     GuestSink& sink = *this;
-    model_ = std::make_unique<GuestModel>(*options_.guest, wanted, sink);
+    model_ = options_.make_model(wanted, sink);
     model_->watch(tap_);
   }
   options_.scope.watch(tap_.functions);
@@ -103,7 +103,7 @@ void KernelMachine::begin_anew(EventSink& sink) {
   state_.results.resize(options_.flows);
   state_.progress = pc.time();
   communication_.clear();
-  if (model_ != nullptr) model_->set_state({});
+  if (model_ != nullptr) model_->restore(nullptr);
   tap_.functions.set_open({});
   for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) update_scope(cpu);
   feedback_.places.clear();
@@ -422,9 +422,9 @@ const Feedback* KernelMachine::feedback() const {
 
 Snapshots::Id KernelMachine::take() {
   CHECK(sink_ != &journal_, "a checkpoint of an execution that is told at its end");
-  auto saved = std::make_unique<Saved>(Saved{machine_.pc->take(), state_, communication_.save(),
-                                             model_ == nullptr ? GuestModel::State{} : model_->state(),
-                                             tap_.functions.open()});
+  auto saved =
+      std::make_unique<Saved>(Saved{machine_.pc->take(), state_, communication_.save(),
+                                    model_ == nullptr ? nullptr : model_->save(), tap_.functions.open()});
   const Id id = saved->checkpoint;
   if (saved_.size() <= id) saved_.resize(id + 1);
   saved_[id] = std::move(saved);
@@ -437,7 +437,7 @@ Stop KernelMachine::restore(Id id) {
   machine_.pc->devices().take_console_output();
   state_ = saved_[id]->state;
   communication_.restore(saved_[id]->communication);
-  if (model_ != nullptr) model_->set_state(saved_[id]->model);
+  if (model_ != nullptr) model_->restore(saved_[id]->model.get());
   tap_.functions.set_open(saved_[id]->open);
   for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) update_scope(cpu);
   feedback_.places.clear();

@@ -24,12 +24,12 @@
 #include "vm/boot/boot.h"
 #include "vm/control/communication.h"
 #include "vm/control/course.h"
+#include "vm/control/guest_model.h"
 #include "vm/control/guest_plan.h"
 #include "vm/control/journal.h"
 #include "vm/control/liveness.h"
 #include "vm/control/next_operation.h"
 #include "vm/control/scope.h"
-#include "vm/guests/linux/guest_model.h"
 
 namespace slalom::vm {
 
@@ -39,8 +39,10 @@ struct Contexts {
   uint32_t cpus = ~uint32_t{0};  // one bit for each CPU
   bool timers = true, ipis = true, devices = true;
 
-  static constexpr uint8_t kTimer = 0xec, kFirstIpi = 0xf0;  // vectors of Linux
-  bool has(uint8_t vector) const { return vector == kTimer ? timers : vector >= kFirstIpi ? ipis : devices; }
+  bool has(uint8_t vector, const GuestTraits& guest) const {
+    if (vector == guest.timer_vector) return timers;
+    return vector >= guest.first_ipi ? ipis : devices;
+  }
 };
 
 struct KernelMachineOptions {
@@ -54,7 +56,8 @@ struct KernelMachineOptions {
   // Returns how many objects of each allocation site remain allocated after serial orders; nullptr if
   // unknown. The machine emits them at the end of an execution, as Alloc events with state 2.
   std::function<const std::map<Place, uint64_t>*()> serial_leftovers;
-  std::shared_ptr<const GuestKernel> guest;  // the source of lock and allocation events; nullptr: none
+  GuestTraits guest;          // the defaults if nothing is known of it
+  MakeGuestModel make_model;  // the source of lock and allocation events; nullptr: none
   Contexts contexts;
   Scope scope;                        // empty: the whole kernel
   std::vector<CodeRange> no_choices;  // code in which communication makes no choice points; sorted
@@ -102,6 +105,7 @@ class KernelMachine final : public Machine,
   std::array<uint64_t, Liveness::kReasons> liveness_counts() const;
   uint64_t instructions() const;
   Pc& pc() { return *machine_.pc; }
+  const GuestTraits& guest() const { return options_.guest; }
   // Records every leg of the next executions into *course; nullptr stops recording.
   void record_into(Course* course) { course_ = course; }
   // Hands the PC to a caller that replays an execution: hypercalls get the same answers as before, and no
@@ -259,7 +263,8 @@ class KernelMachine final : public Machine,
   };
   std::optional<LockWait> waits_for_lock(unsigned cpu) const;
   std::optional<unsigned> releases_lock(uint64_t lock) const;
-  Place waits_at(unsigned cpu) const;  // where the flow of that CPU waits
+  bool implements_waiting(Place place) const;  // the function that the place is in
+  Place waits_at(unsigned cpu) const;          // where the flow of that CPU waits
   void apply_filter();
   void watch_for_writes();
   // Collects the memory operations that the other contexts would do next, so that `cpu` stops before it

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/toml_check.h"
 #include "kernel_store/kernel_cache.h"
-#include "vm/control/scope.h"
+#include "vm/guests/linux/linux_scope.h"
 
 namespace slalom::vm {
 namespace {

@@ -40,10 +40,10 @@ bool at_entry(const ChoicePoint& point, Place entry) {
 
 // What wakes a thread of the kernel on a CPU that has no flow. Its work is one more whole thing, which may
 // come before a call or after it.
-bool wakes_thread(const Option& option, size_t flows) {
+bool wakes_thread(const Option& option, size_t flows, const GuestTraits& guest) {
   const auto cpu = static_cast<unsigned>(option.op.object.raw);
   if (cpu < flows) return false;
-  for (unsigned vector = Contexts::kFirstIpi; vector <= 0xff; ++vector)
+  for (unsigned vector = guest.first_ipi; vector <= 0xff; ++vector)
     if (option.agent == KernelMachine::interrupt_agent(cpu, static_cast<uint8_t>(vector))) return true;
   return false;
 }
@@ -113,7 +113,8 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Input
       std::vector<AgentId> flows;
       AgentId interrupt;
       for (const Option& option : point.options()) {
-        if (option.op.kind == OpKind::IrqEnter && !wakes_thread(option, results_.flows().size()))
+        if (option.op.kind == OpKind::IrqEnter &&
+            !wakes_thread(option, results_.flows().size(), machine.guest()))
           interrupt = option.agent;
         else
           flows.push_back(option.agent);

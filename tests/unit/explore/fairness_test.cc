@@ -1,7 +1,7 @@
 // Fair schedules end where the program does, and hide nothing that fewer yields could show.
 #include "explore/fairness.h"
 
-#include "explore/strategies/replay.h"
+#include "explore/replay.h"
 #include "unit/explore/under_test.h"
 
 namespace slalom {

@@ -1,5 +1,5 @@
 // A schedule is all that a replay needs: whatever found it, and whoever looks on.
-#include "explore/strategies/replay.h"
+#include "explore/replay.h"
 
 #include "trace/trace_log.h"
 #include "unit/explore/under_test.h"

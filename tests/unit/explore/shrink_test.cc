@@ -1,7 +1,7 @@
 // What a shrunk schedule claims is checked by means of its own: another walker, and plain depth-first search.
 #include "explore/shrink/shrink.h"
 
-#include "explore/strategies/replay.h"
+#include "explore/replay.h"
 #include "unit/explore/under_test.h"
 
 namespace slalom {

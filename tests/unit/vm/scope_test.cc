@@ -1,8 +1,7 @@
 // Which functions are a scope's, and when a CPU is inside.
-#include "vm/control/scope.h"
-
 #include <gtest/gtest.h>
 
+#include "vm/guests/linux/linux_scope.h"
 #include "vm/scenario/kernel_test.h"
 
 namespace slalom::vm {

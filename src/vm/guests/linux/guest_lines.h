@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "symbols/dwarf.h"
 #include "trace/names.h"
-#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/linux_kernel.h"
 
 namespace slalom::vm {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/linux_kernel.h"
 
 namespace slalom::vm {
 

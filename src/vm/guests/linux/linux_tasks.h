@@ -6,20 +6,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
-#include "vm/guests/linux/guest_kernel.h"
+#include "vm/control/guest_model.h"
+#include "vm/guests/linux/linux_kernel.h"
 
 namespace slalom::vm {
-
-struct GuestTask {
-  uint64_t address = 0;  // of its task_struct; 0 if unknown
-  uint32_t pid = 0;
-  std::string comm;
-
-  std::string text() const;  // "sh/42"; "?" if unknown
-  bool operator==(const GuestTask&) const = default;
-};
 
 class LinuxTasks {
  public:

@@ -6,7 +6,7 @@
 
 #include "inputs/system_calls.h"
 #include "vm/cpu/memory/guest_memory.h"
-#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/linux_kernel.h"
 
 namespace slalom::vm {
 namespace {

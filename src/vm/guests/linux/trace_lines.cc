@@ -103,7 +103,7 @@ std::string TraceLines::event(const Event& event) {
       return line + fmt::format("panic   {}  at {}", text, place());
     case OpKind::Note:
       return line + fmt::format("warning {}  at {}", text, place());
-    default:  // GuestModel does not emit these
+    default:  // LinuxModel does not emit these
       return line + fmt::format("{} {} {}", name(event.op), object(event.object), text);
   }
 }

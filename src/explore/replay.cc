@@ -1,4 +1,4 @@
-#include "explore/strategies/replay.h"
+#include "explore/replay.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "vm/guests/linux/guest_model.h"
+#include "vm/guests/linux/linux_model.h"
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ bool is_memory(uint64_t pointer) {
 
 }  // namespace
 
-GuestModel::GuestModel(const GuestKernel& kernel, const GuestModelOptions& options, GuestSink& sink)
+LinuxModel::LinuxModel(const GuestKernel& kernel, const GuestModelOptions& options, GuestSink& sink)
     : options_(options),
       sink_(sink),
       functions_(kernel.symbols, kinds(options)),
@@ -39,7 +39,7 @@ GuestModel::GuestModel(const GuestKernel& kernel, const GuestModelOptions& optio
   for (const uint64_t entry : options.functions) chosen_[entry] = true;
 }
 
-TapFilter GuestModel::filter() const {
+TapFilter LinuxModel::filter() const {
   TapFilter filter{.accesses = !options_.accesses.empty(), .calls = options_.backtraces};
   if (!options_.accesses.empty()) {
     filter.first = ~uint64_t{0};
@@ -53,12 +53,30 @@ TapFilter GuestModel::filter() const {
   return filter;
 }
 
-void GuestModel::watch(Tap& tap) const {
+void LinuxModel::watch(Tap& tap) const {
   for (const uint64_t entry : functions_.entries()) tap.functions.add(entry);
   for (const uint64_t entry : options_.functions) tap.functions.add(entry);
 }
 
-void GuestModel::tell(const Cpu& cpu, const Event& event, std::string_view function,
+std::optional<GuestModel::LockCall> LinuxModel::lock_call(const FunctionWatch::Frame& frame) const {
+  const LinuxFunction* function = functions_.at(frame.function);
+  using Role = LinuxFunction::Role;
+  if (function == nullptr || function->object == LinuxFunction::kNone) return std::nullopt;
+  const uint64_t lock = frame.arguments[function->object];
+  if (function->role == Role::Release) return LockCall{lock, false};
+  if (function->role == Role::Acquire || function->role == Role::AcquireIf0) return LockCall{lock, true};
+  return std::nullopt;
+}
+
+std::unique_ptr<const GuestModel::Saved> LinuxModel::save() const {
+  return std::make_unique<SavedState>(state_);
+}
+
+void LinuxModel::restore(const Saved* saved) {
+  state_ = saved == nullptr ? State{} : static_cast<const SavedState*>(saved)->state;
+}
+
+void LinuxModel::tell(const Cpu& cpu, const Event& event, std::string_view function,
                       std::span<const uint64_t> arguments, uint64_t stack) {
   sink_.on_guest_event(cpu, {.event = event,
                              .cpu = cpu.id,
@@ -70,7 +88,7 @@ void GuestModel::tell(const Cpu& cpu, const Event& event, std::string_view funct
 
 // Updates and returns the task that runs on the CPU. Emits an event if the task has changed, or its name
 // (execve).
-const GuestTask& GuestModel::refresh(const Cpu& cpu, uint64_t step) {
+const GuestTask& LinuxModel::refresh(const Cpu& cpu, uint64_t step) {
   if (state_.current.size() <= cpu.id) state_.current.resize(cpu.id + 1);
   GuestTask& known = state_.current[cpu.id];
   const uint64_t now = tasks_.current(cpu);
@@ -93,12 +111,12 @@ const GuestTask& GuestModel::refresh(const Cpu& cpu, uint64_t step) {
   return known;
 }
 
-std::vector<ShadowStacks::Frame> GuestModel::backtrace(const Cpu& cpu) const {
+std::vector<ShadowStacks::Frame> LinuxModel::backtrace(const Cpu& cpu) const {
   const uint64_t* stack = state_.stack_pointers.find(cpu.id);
   return stack == nullptr ? std::vector<ShadowStacks::Frame>() : state_.stacks.frames(*stack);
 }
 
-void GuestModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) {
+void LinuxModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) {
   for (const Access& access : accesses) {
     if (access.op() == OpKind::Call || access.op() == OpKind::Return) {
       tell_accesses(cpu, first_step);  // earlier accesses have other callers
@@ -118,7 +136,7 @@ void GuestModel::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint
   tell_accesses(cpu, first_step);
 }
 
-void GuestModel::tell_accesses(const Cpu& cpu, uint64_t first_step) {
+void LinuxModel::tell_accesses(const Cpu& cpu, uint64_t first_step) {
   if (chosen_accesses_.empty()) return;
   // A switch of tasks ends a batch, so one task made all accesses of this one.
   if (state_.current.size() <= cpu.id) state_.current.resize(cpu.id + 1);
@@ -127,7 +145,7 @@ void GuestModel::tell_accesses(const Cpu& cpu, uint64_t first_step) {
   chosen_accesses_.clear();
 }
 
-void GuestModel::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
+void LinuxModel::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
   if (event.kind == CpuEvent::Kind::FunctionEntry) return entered(cpu, event, step);
   if (event.kind == CpuEvent::Kind::FunctionReturn) return returned(cpu, event, step);
   const GuestTask& task = refresh(cpu, step);
@@ -172,7 +190,7 @@ void GuestModel::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) 
   }
 }
 
-void GuestModel::system_call_ends(const Cpu& cpu, const CpuEvent& event, int64_t result, uint64_t step) {
+void LinuxModel::system_call_ends(const Cpu& cpu, const CpuEvent& event, int64_t result, uint64_t step) {
   Open& open = state_.open[state_.current[cpu.id].address];
   const bool begun = std::exchange(open.system_call, false);
   open.vectors.clear();
@@ -189,7 +207,7 @@ void GuestModel::system_call_ends(const Cpu& cpu, const CpuEvent& event, int64_t
 }
 
 // Some system calls (execve, and those that a signal interrupts) return to their program by IRET.
-void GuestModel::interrupt_ends(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
+void LinuxModel::interrupt_ends(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
   Open& open = state_.open[state_.current[cpu.id].address];
   if (cpu.cpl == 3 && open.system_call && open.vectors.empty())
     return system_call_ends(cpu, event, static_cast<int64_t>(cpu.regs.gpr[kRax]), step);
@@ -205,7 +223,7 @@ void GuestModel::interrupt_ends(const Cpu& cpu, const CpuEvent& event, uint64_t 
              .value = vector});
 }
 
-void GuestModel::lock(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, OpKind op,
+void LinuxModel::lock(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, OpKind op,
                       uint64_t step) {
   const uint64_t object = function.object == LinuxFunction::kNone ? state_.current[cpu.id].address
                                                                   : event.arguments[function.object];
@@ -220,7 +238,7 @@ void GuestModel::lock(const Cpu& cpu, const CpuEvent& event, const LinuxFunction
 }
 
 // Takes the cache from the function's argument. If there is none, finds it by the address of the memory.
-std::optional<LinuxSlabs::Cache> GuestModel::cache_of(const Cpu& cpu, const CpuEvent& event,
+std::optional<LinuxSlabs::Cache> LinuxModel::cache_of(const Cpu& cpu, const CpuEvent& event,
                                                       const LinuxFunction& function, uint64_t address) const {
   if (function.cache != LinuxFunction::kNone && event.arguments[function.cache] != 0)
     return slabs_.read(cpu, event.arguments[function.cache]);
@@ -228,7 +246,7 @@ std::optional<LinuxSlabs::Cache> GuestModel::cache_of(const Cpu& cpu, const CpuE
   return cache ? slabs_.read(cpu, *cache) : std::nullopt;
 }
 
-void GuestModel::allocated(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function,
+void LinuxModel::allocated(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function,
                            uint64_t address, uint64_t step) {
   if (!is_memory(address)) return;
   Block& block = state_.blocks[address];
@@ -251,7 +269,7 @@ void GuestModel::allocated(const Cpu& cpu, const CpuEvent& event, const LinuxFun
        function.name, event.arguments, event.stack);
 }
 
-void GuestModel::freed(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, uint64_t address,
+void LinuxModel::freed(const Cpu& cpu, const CpuEvent& event, const LinuxFunction& function, uint64_t address,
                        uint64_t step) {
   if (!is_memory(address)) return;
   Block& block = state_.blocks[address];
@@ -273,7 +291,7 @@ void GuestModel::freed(const Cpu& cpu, const CpuEvent& event, const LinuxFunctio
        function.name, event.arguments, event.stack);
 }
 
-void GuestModel::allocated_pages(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
+void LinuxModel::allocated_pages(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
   constexpr uint64_t kLargestOrder = 20;
   const std::optional<uint64_t> address = slabs_.memory_of(cpu, event.value);
   if (!address || event.arguments[1] > kLargestOrder) return;
@@ -289,7 +307,7 @@ void GuestModel::allocated_pages(const Cpu& cpu, const CpuEvent& event, uint64_t
        {}, event.arguments, event.stack);
 }
 
-void GuestModel::entered(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
+void LinuxModel::entered(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
   refresh(cpu, step);
   const Event base{.step = Step{step}, .agent = AgentId::initial(cpu.id), .pc = Place{event.number}};
   if (chosen_.contains(event.pc)) {
@@ -335,7 +353,7 @@ void GuestModel::entered(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
   }
 }
 
-void GuestModel::returned(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
+void LinuxModel::returned(const Cpu& cpu, const CpuEvent& event, uint64_t step) {
   refresh(cpu, step);
   if (const LinuxFunction* function = functions_.at(event.pc)) {
     switch (function->role) {
@@ -377,6 +395,13 @@ void GuestModel::returned(const Cpu& cpu, const CpuEvent& event, uint64_t step) 
           .object = ObjectId{event.pc},
           .value = static_cast<int64_t>(event.value)},
          {}, event.arguments, event.stack);
+}
+
+MakeGuestModel make_linux_model(std::shared_ptr<const GuestKernel> kernel) {
+  if (kernel == nullptr) return nullptr;
+  return [kernel = std::move(kernel)](const GuestModelOptions& options, GuestSink& sink) {
+    return std::make_unique<LinuxModel>(*kernel, options, sink);
+  };
 }
 
 }  // namespace slalom::vm

@@ -1,4 +1,4 @@
-#include "vm/guests/linux/guest_kernel.h"
+#include "vm/guests/linux/linux_kernel.h"
 
 #include "symbols/elf_symbols.h"
 #include "symbols/linux_modules.h"

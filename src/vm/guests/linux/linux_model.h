@@ -1,4 +1,4 @@
-// GuestModel: derives the events of a Linux kernel from those of its CPUs: locks, allocations, system calls,
+// LinuxModel: derives the events of a Linux kernel from those of its CPUs: locks, allocations, system calls,
 // interrupts, tasks, panics, and backtraces.
 //
 // It stands between a tap and a GuestSink. It does not change the machine, and its output is a function of
@@ -19,69 +19,26 @@
 #include <utility>
 #include <vector>
 
-#include "trace/event.h"
+#include "vm/control/guest_model.h"
 #include "vm/cpu/observe/shadow_stacks.h"
 #include "vm/cpu/observe/tap.h"
-#include "vm/guests/linux/guest_kernel.h"
 #include "vm/guests/linux/linux_functions.h"
+#include "vm/guests/linux/linux_kernel.h"
 #include "vm/guests/linux/linux_slabs.h"
 #include "vm/guests/linux/linux_tasks.h"
 
 namespace slalom::vm {
 
-struct GuestEvent {
-  // As detectors and trace files expect it. `pc` is the place that called the kernel's function. `text` is
-  // additional information for people: the function or cache, the call with its arguments, the new task.
-  //   locks         the object is the lock; for RCU read sections, the task
-  //   Alloc, Free   the object is the memory, `value` its size (0: unknown), `text` its cache or else the
-  //                 function; Alloc: `state` 1 for pages, also those for slabs; Free: `state` 1 if
-  //                 readers may still access the memory (SLAB_TYPESAFE_BY_RCU)
-  //   SyscallEnter  `value` is the number;    SyscallExit  `value` is the result, the object the number
-  //   IrqEnter      `value` is the vector, exceptions included; the object is the CPU
-  //   ThreadSwitch  the object is the task, `value` its pid
-  //   Call, Return  the object is the function, `value` its first argument or its result
-  //   Fail, Note    a panic or oops, a warning
-  Event event;
-  unsigned cpu = 0;
-  const GuestTask& task;                  // the task that did it
-  std::string_view function;              // the kernel's function, if known
-  std::span<const uint64_t> arguments{};  // of the system call or function
-  uint64_t stack = 0;                     // the stack pointer, for GuestModel::backtrace
-};
-
-class GuestSink {
- public:
-  virtual ~GuestSink() = default;
-  virtual void on_guest_event(const Cpu& cpu, const GuestEvent& event) = 0;
-  virtual void on_guest_accesses(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step,
-                                 const GuestTask& task) = 0;
-};
-
-struct GuestModelOptions {
-  bool locks = false;
-  bool memory = false;
-  bool pages = false;  // allocations of the page allocator, like those of memory
-  bool system_calls = false;
-  bool interrupts = false;
-  bool tasks = false;
-  bool panics = false;
-  bool backtraces = false;          // needs a record for each call and return
-  std::vector<uint64_t> functions;  // entries of functions whose calls and returns are emitted
-  // Accesses to these addresses (first to last, inclusive) are emitted. Every access of the machine then
-  // takes the slow path.
-  struct Range {
-    uint64_t first = 0, last = 0;
-  };
-  std::vector<Range> accesses;
-};
-
-class GuestModel final : public TapSink {
+class LinuxModel final : public GuestModel {
  public:
   // The sink must outlive the model; the kernel need not.
-  GuestModel(const GuestKernel& kernel, const GuestModelOptions& options, GuestSink& sink);
+  LinuxModel(const GuestKernel& kernel, const GuestModelOptions& options, GuestSink& sink);
 
-  TapFilter filter() const;    // for its tap
-  void watch(Tap& tap) const;  // adds the functions that the model needs
+  TapFilter filter() const;  // for its tap
+  void watch(Tap& tap) const override;
+  std::optional<LockCall> lock_call(const FunctionWatch::Frame& frame) const override;
+  std::unique_ptr<const Saved> save() const override;
+  void restore(const Saved* saved) override;
   const std::vector<std::string>& missing() const { return functions_.missing(); }
   bool knows_tasks() const { return tasks_.known(); }
   // The callers of GuestEvent::stack, or of the accesses being emitted, innermost first. Only valid during a
@@ -92,6 +49,7 @@ class GuestModel final : public TapSink {
   void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) override;
   void on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) override;
 
+ private:
   // What a task has begun and not yet ended.
   struct Open {
     bool system_call = false;
@@ -110,11 +68,11 @@ class GuestModel final : public TapSink {
     FlatMap<uint64_t> stack_pointers;  // at the last call or return, by CPU
     FlatMap<Block> blocks;             // by address
   };
-  const State& state() const { return state_; }
-  void set_state(State state) { state_ = std::move(state); }
-  const LinuxFunctions& functions() const { return functions_; }
+  struct SavedState final : Saved {
+    explicit SavedState(const State& now) : state(now) {}
+    State state;
+  };
 
- private:
   const GuestTask& refresh(const Cpu& cpu, uint64_t step);
   void tell_accesses(const Cpu& cpu, uint64_t first_step);
   void entered(const Cpu& cpu, const CpuEvent& event, uint64_t step);
@@ -141,5 +99,8 @@ class GuestModel final : public TapSink {
   State state_;
   std::vector<Access> chosen_accesses_;
 };
+
+// As KernelMachine takes it; the kernel may be nullptr.
+MakeGuestModel make_linux_model(std::shared_ptr<const GuestKernel> kernel);
 
 }  // namespace slalom::vm
