@@ -1,8 +1,7 @@
-// ByteWriter and ByteReader: the varint encoding shared by every file slalom writes.
+// ByteWriter and ByteReader: the varint encoding of every file that slalom writes.
 //
-// A reader never reads outside its span: the first short or malformed read makes it fail for good, all later
-// reads return zeros, and ok() says so. Callers check ok() once at the end and bound every count with
-// count().
+// A reader never reads outside its span. After the first short or malformed read, all reads return zeros, and
+// ok() is false. Callers check ok() once at the end, and read every count with count().
 #pragma once
 
 #include <cstdint>
@@ -71,7 +70,7 @@ class ByteReader {
     position_ += size;
     return value;
   }
-  // A number of items still to come, each at least one byte long: never more than what is left.
+  // Reads a number of items that follow, each at least one byte long. Never returns more than the bytes left.
   uint64_t count() {
     const uint64_t value = u64();
     if (value > bytes_.size() - position_) return fail();

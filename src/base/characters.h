@@ -1,5 +1,5 @@
-// What kind of character this is, in the C locale whatever the process has set: for readers of text. Not for
-// anything but ASCII.
+// Classes of characters in the C locale, whatever locale the process has set. For readers of text; ASCII
+// only.
 #pragma once
 
 namespace slalom {

@@ -1,8 +1,7 @@
 // CHECK: an invariant of slalom itself, tested in every build.
 //
-// A failed CHECK throws InternalError, so that whoever knows the schedule (explore/runner.cc) can attach it
-// before main() prints the message and exits with code 3. Not for guest faults (values) or user errors
-// (Result).
+// A failed CHECK throws InternalError. explore/runner.cc attaches the schedule; then main() prints the
+// message and exits with code 3. Not for guest faults (values) or user errors (Result).
 #pragma once
 
 #include <fmt/format.h>

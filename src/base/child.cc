@@ -60,7 +60,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Reads both pipes until the child has closed them. What exceeds the limit is read and dropped.
+// Reads both pipes until the child has closed them. Drops output beyond the limit.
 void collect(Pipe& output, Pipe& errors, ChildOutput& into) {
   const std::array<std::pair<Pipe*, std::string*>, 2> streams = {
       {{&output, &into.output}, {&errors, &into.errors}}};

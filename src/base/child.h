@@ -1,6 +1,6 @@
-// Runs another program to its end: explicit arguments, no shell, nothing to read on its standard input.
+// Runs another program to its end, with explicit arguments, without a shell and with empty standard input.
 //
-// For the tools of the host that prepare a boot (apt, dpkg). Not for anything a guest takes part in.
+// For host tools that prepare a boot (apt, dpkg). Not for anything in which a guest takes part.
 #pragma once
 
 #include <filesystem>
@@ -13,19 +13,20 @@
 namespace slalom::vm {
 
 struct Child {
-  std::string program;  // looked up in PATH
+  std::string program;  // searched in PATH
   std::vector<std::string> arguments;
-  std::filesystem::path directory;                               // where it runs; empty: here
-  std::vector<std::pair<std::string, std::string>> environment;  // on top of this process's own
+  std::filesystem::path directory;                               // working directory; empty: the caller's
+  std::vector<std::pair<std::string, std::string>> environment;  // added to this process's environment
 };
 
 struct ChildOutput {
-  int status = 0;  // its exit code, or 128 + the signal that ended it
+  int status = 0;  // exit code, or 128 + the signal that ended it
   std::string output;
   std::string errors;
 };
 
-// An error only if it could not be run at all; `package` is what holds the program.
+// Fails only if the program could not run at all. `package`: the Debian package of the program, for the
+// message.
 Result<ChildOutput> run_child(const Child& child, const std::string& package);
 
 }  // namespace slalom::vm

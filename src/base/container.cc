@@ -14,19 +14,19 @@
 namespace slalom {
 namespace {
 
-// Like PNG's: a byte with its top bit set and a newline, so that transfers that damage binary files show.
+// Like PNG's magic: a byte with its top bit set and a newline reveal transfers that damage binary files.
 constexpr std::array<uint8_t, 8> kMagic = {0x89, 's', 'l', 'a', 'l', 'o', 'm', '\n'};
 constexpr size_t kChecksumAt = 32;
 constexpr int kCompressionLevel = 3;
-// A block of zstd takes at least 4 bytes and gives at most 128 KiB: what claims more is damaged, and is
-// refused before anything is allocated for it.
+// A block of zstd takes at least 4 bytes and yields at most 128 KiB. A file that claims more is damaged, and
+// is refused before any allocation for it.
 constexpr uint64_t kMaxRatio = 128 * 1024 / 4;
 
 enum class Encoding : uint32_t { Stored = 0, Zstd = 1 };
 
 struct KindFacts {
   FileKind kind;
-  uint16_t version;  // the newest, which is the one written
+  uint16_t version;  // the newest version, which is the one written
   std::string_view name;
   std::string_view use;  // what to do with a file of this kind
 };
@@ -72,12 +72,12 @@ uint64_t file_checksum(std::span<const uint8_t> file) {
   return XXH3_64bits_digest(state.get());
 }
 
-// zstd allocates by itself. `result`: what one of its functions gave.
+// zstd allocates memory itself. `result`: a return value of one of its functions.
 void check_memory(size_t result) {
   if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation) throw std::bad_alloc();
 }
 
-// The payload's compressed form, or nothing when that is not smaller.
+// Returns the compressed payload, or nothing if it is not smaller.
 std::vector<uint8_t> compress(std::span<const uint8_t> payload) {
   std::vector<uint8_t> bytes(ZSTD_compressBound(payload.size()));
   const size_t size =
@@ -144,7 +144,7 @@ Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, Fil
   if (get<uint64_t>(file, kChecksumAt) != file_checksum(file))
     return error("corrupted: its checksum does not match its contents; fetch it again");
 
-  // From here on it is what its writer wrote.
+  // The checksum is right, so the rest is what the writer wrote.
   const auto raw_kind = get<uint16_t>(file, 8);
   const auto version = get<uint16_t>(file, 10);
   const KindFacts* actual = find_facts(raw_kind);

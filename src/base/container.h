@@ -1,8 +1,9 @@
-// The one envelope of every file slalom writes: what it is, in which version, and a checksum over all of it.
+// The envelope of every file that slalom writes: its kind, its version, and a checksum of everything.
 //
-// The envelope itself never changes; when a payload does, the version of its kind goes up (docs/formats.md).
-// A reader trusts nothing: every way a file can be wrong has its own message that says what to do, and no
-// input makes it allocate more than kMaxPayload. What the payload means is the business of its kind.
+// The envelope itself never changes. If a payload changes, the version of its kind increases
+// (docs/formats.md). A reader trusts nothing: each kind of damage has its own message that says what to do,
+// and no input makes the reader allocate more than kMaxPayload. Not for the meaning of payloads: that belongs
+// to their kinds.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,12 @@ namespace slalom {
 enum class FileKind : uint16_t { Schedule = 1, Trace = 2, Capsule = 3, SearchState = 4, Snapshot = 5 };
 std::string_view name(FileKind kind);  // "schedule", "search state"
 
-// 0-7 magic, 8-9 kind, 10-11 version, 12-15 encoding, 16-23 payload size, 24-31 stored size, 32-39 checksum
-// of all other bytes; then the stored bytes. Numbers are little-endian.
+// Bytes 0-7 magic, 8-9 kind, 10-11 version, 12-15 encoding, 16-23 payload size, 24-31 stored size, 32-39
+// checksum of all other bytes, then the stored bytes. Numbers are little-endian.
 inline constexpr size_t kContainerHeader = 40;
 inline constexpr uint64_t kMaxPayload = uint64_t{1} << 30;
 
-// Of a file that unpack_container has accepted: the version of its kind.
+// Returns the version of a file that unpack_container has accepted.
 uint16_t container_version(std::span<const uint8_t> file);
 
 uint64_t checksum(std::span<const uint8_t> bytes);  // XXH3, 64 bits
@@ -31,12 +32,12 @@ uint64_t checksum(std::span<const uint8_t> bytes);  // XXH3, 64 bits
 Result<std::vector<uint8_t>> pack_container(FileKind kind, std::span<const uint8_t> payload);
 Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, FileKind expected);
 
-// To a path that the user gave (write_output).
+// Writes to a path that the user gave (write_output).
 Result<void> write_container(const std::filesystem::path& path, FileKind kind,
                              std::span<const uint8_t> payload);
 Result<std::vector<uint8_t>> read_container(const std::filesystem::path& path, FileKind expected);
 
-// Makes the checksum of a file right again: for tests that damage the inside of one.
+// Corrects the checksum of a file, for tests that damage its contents.
 void repair_checksum(std::span<uint8_t> file);
 
 }  // namespace slalom

@@ -63,7 +63,7 @@ std::span<const uint8_t> bytes_of(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// The number of the descriptor that a link in /proc/self/fd stands for.
+// Returns the number of the descriptor that a link in /proc/self/fd stands for.
 std::optional<int> own_descriptor(const std::filesystem::path& link) {
   std::error_code trouble;
   const auto folder = std::filesystem::canonical(link.parent_path(), trouble);
@@ -75,10 +75,10 @@ std::optional<int> own_descriptor(const std::filesystem::path& link) {
   return number;
 }
 
-// Where a path that the user gave leads to.
+// The destination of a path that the user gave.
 struct Destination {
   enum class Kind : uint8_t {
-    File,       // a regular file, or a free name
+    File,       // a regular file, or an unused name
     Device,     // or a FIFO
     Descriptor  // of this process
   } kind = Kind::File;
@@ -87,7 +87,7 @@ struct Destination {
 };
 
 Result<Destination> destination_of(const std::filesystem::path& path) {
-  // The kernel refuses to follow the links of strangers in shared folders, so it is asked first.
+  // The kernel does not follow other users' links in shared folders, so ask it first.
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 && errno != ENOENT && errno != ENOTDIR)
     return system_error("write", path);
@@ -104,7 +104,7 @@ Result<Destination> destination_of(const std::filesystem::path& path) {
     std::error_code trouble;
     const auto target = std::filesystem::read_symlink(at, trouble);
     if (trouble) break;
-    at = at.parent_path() / target;  // an absolute target replaces all of it
+    at = at.parent_path() / target;  // an absolute target replaces the whole path
   }
   errno = ELOOP;
   return system_error("write", path);
@@ -113,7 +113,7 @@ Result<Destination> destination_of(const std::filesystem::path& path) {
 }  // namespace
 
 Result<std::vector<uint8_t>> read_file(const std::filesystem::path& path) {
-  // Non-blocking, so that a FIFO given by mistake is refused below instead of waiting for a writer.
+  // Non-blocking, so that the check below refuses a FIFO given by mistake, instead of waiting for a writer.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) return system_error("read", path);
   struct stat status = {};
@@ -131,7 +131,7 @@ Result<std::vector<uint8_t>> read_file(const std::filesystem::path& path) {
     const ssize_t got = ::read(file.get(), bytes.data() + filled, bytes.size() - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("read", path);
-    if (got == 0) break;  // it shrank meanwhile
+    if (got == 0) break;  // the file shrank meanwhile
     filled += static_cast<size_t>(got);
   }
   bytes.resize(filled);
@@ -139,7 +139,7 @@ Result<std::vector<uint8_t>> read_file(const std::filesystem::path& path) {
 }
 
 Result<void> write_file(const std::filesystem::path& path, std::span<const uint8_t> bytes) {
-  // In the same directory, since rename() works within one file system only.
+  // In the same directory, because rename() works only within one file system.
   std::filesystem::path temporary;
   int fd = -1;
   for (int attempt = 0; fd < 0; ++attempt) {
@@ -155,8 +155,8 @@ Result<void> write_file(const std::filesystem::path& path, std::span<const uint8
     ::unlink(temporary.c_str());
     return failure;
   }
-  // The new name is durable once its directory is. Some file systems cannot do that: the data is written
-  // anyway.
+  // The new name is durable once its directory is. Some file systems cannot sync directories; the data is
+  // written anyway.
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
   Descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent.valid()) ::fsync(parent.get());

@@ -1,9 +1,9 @@
 // Whole files, read and written at once, with errors that name the file.
 //
-// write_file is atomic: a reader sees the old contents or the new ones, also after a crash. It replaces
-// whatever has the name, which suits files in slalom's own folders. write_output is for a path that the user
-// gave: it follows symbolic links, replaces regular files as write_file does, and writes to a device, a FIFO
-// or a descriptor (/dev/stdout) without replacing it. Not for anything that is appended to.
+// write_file is atomic: a reader sees the old or the new contents, even after a crash. It replaces whatever
+// has the name, which suits files in slalom's own folders. write_output is for a path that the user gave. It
+// follows symbolic links, replaces regular files as write_file does, and writes to a device, a FIFO or a
+// descriptor (/dev/stdout) without replacing it. Not for files that grow by appending.
 #pragma once
 
 #include <cstdint>

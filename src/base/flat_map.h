@@ -1,9 +1,9 @@
 // FlatMap<V>: a hash map from 64-bit keys to small plain values, in one array (open addressing, linear
 // probing).
 //
-// Made for observers' state: a copy is one memcpy, assignment and clear() keep the memory, the content is a
-// function of the operations alone. Keys are never erased, clear() touches no slot. References are valid
-// until the next insertion. Not for values that own anything, and the order of for_each means nothing.
+// Made for the state of observers. A copy is one memcpy; assignment and clear() keep the memory; the content
+// depends on the operations alone. Keys cannot be erased. clear() touches no slot. References are valid until
+// the next insertion. Not for values that own anything. The order of for_each has no meaning.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace slalom {
 
-// Keys that differ only in their lowest kNear bits lie side by side: for those that come together.
+// Keys that differ only in their lowest kNear bits lie side by side, for keys that are used together.
 template <typename V, unsigned kNear = 0>
 class FlatMap {
   static_assert(std::is_trivially_copyable_v<V>);
@@ -40,7 +40,7 @@ class FlatMap {
     return *this;
   }
 
-  // The value of `key`; a value-initialised one is inserted where there is none.
+  // Returns the value of `key`. Inserts a value-initialised one if there is none.
   V& operator[](uint64_t key) {
     if (2 * size_ >= mask_) [[unlikely]]
       grow();
@@ -59,7 +59,7 @@ class FlatMap {
   V* find(uint64_t key) { return const_cast<V*>(std::as_const(*this).find(key)); }
   bool contains(uint64_t key) const { return find(key) != nullptr; }
 
-  // Soon somebody will ask for it: several of these at once cost as much as one.
+  // Announces a lookup of the key. Several prefetches at once cost as much as one.
   void prefetch(uint64_t key) const {
     if (!slots_.empty()) __builtin_prefetch(&slots_[place(key)]);
   }
@@ -70,7 +70,7 @@ class FlatMap {
   void clear() {
     if (size_ == 0) return;
     if (slots_.size() > 16 * std::max(size_, kFirstSlots)) {
-      // A table that once was much larger would make every later copy pay for it.
+      // Every later copy would pay for a table that was once much larger.
       slots_.clear();
       mask_ = 0;
     } else if (++round_ == 0) {
@@ -95,19 +95,20 @@ class FlatMap {
   struct Slot {
     uint64_t key = 0;
     V value{};
-    uint16_t round = 0;  // in which it was put there; another than round_: it is free
+    uint16_t round = 0;  // in which it was filled; the slot is free if this is not round_
   };
   static constexpr size_t kFirstSlots = 16;
 
-  // Where it is looked for first.
+  // Returns the slot to examine first.
   size_t place(uint64_t key) const {
-    // Both halves of the product: neighbouring keys spread by the high bits, aligned ones by the low.
+    // Uses both halves of the product. Neighbouring keys spread by the high bits, aligned keys by the low
+    // bits.
     const auto product = static_cast<unsigned __int128>(key >> kNear) * 0x9e3779b97f4a7c15u;
     const uint64_t hash = static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product);
     return (hash << kNear | (key & ((uint64_t{1} << kNear) - 1))) & mask_;
   }
 
-  // Where the key is, or the free slot where it belongs. There is always a free one.
+  // Returns the slot of the key, or the free slot where it belongs. There is always a free slot.
   size_t probe(uint64_t key) const {
     size_t at = place(key);
     while (slots_[at].round == round_ && slots_[at].key != key) at = (at + 1) & mask_;
@@ -122,10 +123,10 @@ class FlatMap {
       if (slot.round == round_) slots_[probe(slot.key)] = slot;
   }
 
-  std::vector<Slot> slots_;  // a power of two of them, at most half used
-  size_t mask_ = 0;          // their number less one; 0: there are none
+  std::vector<Slot> slots_;  // a power of two of slots, at most half used
+  size_t mask_ = 0;          // number of slots minus one; 0 if there are none
   size_t size_ = 0;
-  uint16_t round_ = 1;  // never 0; clear() begins another
+  uint16_t round_ = 1;  // never 0; clear() starts another round
 };
 
 }  // namespace slalom

@@ -1,6 +1,6 @@
-// Hashing that is the same on every host, run and build: used for digests, happens-before hashes and state
-// hashes. Not for std::unordered_map iteration order, and not for file checksums (those are XXH3, see
-// base/container.h).
+// Hash functions with the same results on every host, run and build. For digests, happens-before hashes and
+// state hashes. Not for the iteration order of std::unordered_map, and not for file checksums (those are
+// XXH3, see base/container.h).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ constexpr uint64_t combine(uint64_t seed, uint64_t value, Rest... rest) {
   return combine(combine(seed, value), static_cast<uint64_t>(rest)...);
 }
 
-// Two words at once, by both halves of their product: for hot paths, where combine()'s longer chain would be
-// what the processor waits for.
+// Combines two words by both halves of their product. For hot paths, where the processor would wait for
+// combine()'s longer chain.
 constexpr uint64_t fold(uint64_t a, uint64_t b) {
   const auto product = static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xd6e8feb86659fd93u);
   return static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product);

@@ -1,4 +1,4 @@
-// Numbers in the byte order of the PC, at checked places of a span or a vector.
+// Numbers in the byte order of the PC, read and written with bounds checks.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace slalom {
 
-// Nothing if it does not lie within `bytes`.
+// Returns nothing if the number does not lie within `bytes`.
 template <std::unsigned_integral T>
 std::optional<T> get_le(std::span<const uint8_t> bytes, uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
@@ -21,7 +21,7 @@ std::optional<T> get_le(std::span<const uint8_t> bytes, uint64_t offset) {
   return static_cast<T>(value);
 }
 
-// Whoever writes knows the layout: a place outside is a bug.
+// The caller knows the layout, so a place outside is a bug.
 template <std::unsigned_integral T>
 void put_le(std::span<uint8_t> bytes, uint64_t offset, T value) {
   CHECK(offset <= bytes.size() && bytes.size() - offset >= sizeof(T), "{} of {}", offset, bytes.size());
@@ -35,7 +35,7 @@ void append_le(std::vector<uint8_t>& bytes, T value) {
   put_le(std::span(bytes), bytes.size() - sizeof(T), value);
 }
 
-// A part of `bytes`; nothing if it does not lie within them.
+// Returns a part of `bytes`; nothing if it does not lie within them.
 inline std::optional<std::span<const uint8_t>> part_of(std::span<const uint8_t> bytes, uint64_t offset,
                                                        uint64_t size) {
   if (offset > bytes.size() || bytes.size() - offset < size) return std::nullopt;

@@ -16,13 +16,13 @@ Result<std::optional<LockFile>> LockFile::try_lock(const std::filesystem::path& 
   for (;;) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) return error("cannot write {}: {}", path.string(), std::strerror(errno));
-    LockFile lock({}, fd);  // not yet ours to remove
+    LockFile lock({}, fd);  // without a path: not yet ours to remove
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK) return std::optional<LockFile>();
       return error("cannot lock {}: {}", path.string(), std::strerror(errno));
     }
-    // The process that had it before may have removed the file since it was opened.
+    // The process that held the lock before may have removed the file after this process opened it.
     struct stat opened {
     }, named{};
     if (::fstat(fd, &opened) != 0 || ::stat(path.c_str(), &named) != 0 || opened.st_ino != named.st_ino)

@@ -1,7 +1,7 @@
-// LockFile: makes sure that only one process at a time works on a file.
+// LockFile: lets only one process at a time work on a file.
 //
-// The lock is a file of its own beside it, NAME.lock, since the file itself may be replaced meanwhile. The
-// kernel lets go of the lock when its process ends, however it ends; a lock file that is left over locks
+// The lock is a separate file beside it, NAME.lock, because the file itself may be replaced meanwhile. The
+// kernel releases the lock when its process ends, however it ends. A lock file that is left over locks
 // nothing.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace slalom {
 
 class LockFile {
  public:
-  // nullopt: another process has it. An error: there can be no such file.
+  // Returns nullopt if another process has the lock. Fails if the lock file cannot exist.
   static Result<std::optional<LockFile>> try_lock(const std::filesystem::path& file);
   LockFile(LockFile&& other) noexcept;
   LockFile& operator=(LockFile&&) = delete;

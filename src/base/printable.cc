@@ -16,7 +16,7 @@ size_t encoded_length(unsigned char lead) {
   return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
 }
 
-// They end a line, or make it read in another order.
+// Returns whether the character ends a line or changes the order of text.
 bool rearranges(uint32_t point) {
   return point == 0x61c || (point >= 0x200e && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
          (point >= 0x2066 && point <= 0x2069);

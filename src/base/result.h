@@ -1,6 +1,6 @@
 // Result<T>: a value, or an Error whose message tells the user what to do next.
 //
-// For trouble with the user's input or the environment. Broken invariants are CHECK; guest faults are values
+// For problems with the user's input or the environment. Broken invariants use CHECK; guest faults are values
 // of their own. An Error is never empty.
 #pragma once
 
@@ -68,7 +68,7 @@ Error error(fmt::format_string<Args...> format, Args&&... args) {
 
 }  // namespace slalom
 
-// Evaluates a Result; on error returns it from the enclosing function.
+// Evaluates a Result. On error, returns the error from the enclosing function.
 #define SLALOM_TRY_JOIN2(a, b) a##b
 #define SLALOM_TRY_JOIN(a, b) SLALOM_TRY_JOIN2(a, b)
 #define TRY(expression)                                                                   \

@@ -1,7 +1,7 @@
-// Rng: a small, fast generator whose stream depends on its seeds only (xoshiro256**, Blackman and Vigna).
+// Rng: a small, fast generator whose stream depends only on its seeds (xoshiro256**, Blackman and Vigna).
 //
-// Execution i of a search draws from Rng(seed, i), so that the result does not depend on which worker ran it.
-// Not for anything cryptographic.
+// Execution i of a search draws from Rng(seed, i), so its result does not depend on the worker that runs it.
+// Not for cryptography.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class Rng {
     return result;
   }
 
-  // Uniform in [0, bound), without modulo bias; bound must be positive.
+  // Returns a uniform number in [0, bound), without modulo bias. `bound` must be positive.
   uint64_t below(uint64_t bound) {
     auto product = static_cast<unsigned __int128>(next()) * bound;
     if (static_cast<uint64_t>(product) < bound) {

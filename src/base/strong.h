@@ -1,4 +1,4 @@
-// Strong<Tag>: a 64-bit number that cannot be mistaken for another kind of number.
+// Strong<Tag>: a 64-bit number that cannot be confused with a number of another kind.
 #pragma once
 
 #include <compare>
@@ -12,7 +12,7 @@ struct Strong {
   constexpr auto operator<=>(const Strong&) const = default;
 };
 
-using Step = Strong<struct StepTag>;          // how many operations the whole machine has retired
+using Step = Strong<struct StepTag>;          // number of operations that the whole machine has retired
 using Place = Strong<struct PlaceTag>;        // a program counter, as Names understands it
 using ObjectId = Strong<struct ObjectIdTag>;  // a memory granule (its address) or a synchronisation object
 

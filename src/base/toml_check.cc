@@ -6,7 +6,7 @@
 namespace slalom {
 namespace {
 
-// The length of the string that `text` starts with, in quotes of any kind; 0: it starts with none.
+// Returns the length of the string with which `text` starts, in quotes of any kind; 0 if it starts with none.
 size_t string_length(std::string_view text) {
   const char quote = text.front();
   if (quote != '"' && quote != '\'') return 0;
@@ -19,7 +19,7 @@ size_t string_length(std::string_view text) {
     else if (text.substr(at).starts_with(end))
       return at + end.size();
     else if (!many_lines && text[at] == '\n')
-      return at;  // it has no end: the parser will say so
+      return at;  // the string has no end; the parser will report it
   }
   return text.size();
 }
@@ -28,8 +28,8 @@ bool is_foreign(char c) {
   return static_cast<unsigned char>(c) >= 0x80;
 }
 
-// Is there a backslash at the end of a line of this string, and a foreign letter first in the line after it?
-// The parser skips white space there.
+// Returns whether a line of this string ends in a backslash, and the next line begins with a letter that is
+// not ASCII. The parser skips white space there.
 bool has_foreign_continuation(std::string_view string) {
   constexpr std::string_view kSpace = " \t\r\n";
   if (!string.starts_with("\"\"\"")) return false;
@@ -64,7 +64,7 @@ Result<void> check_toml(std::string_view text, std::string_view origin) {
     }
     if (c == '.' && ++dots > kMostTomlDots)
       return error("{}:{}: a key may have {} dots, and this one has more", origin, line, kMostTomlDots);
-    // Everything else that may be in a key goes on with it.
+    // All other characters that may occur in a key continue it.
     if (c == '=' || c == ',' || c == '{' || c == '}' || c == '[' || c == ']' || c == '\n') dots = 0;
     line += c == '\n';
     ++at;

@@ -1,8 +1,7 @@
-// A check before a TOML file is parsed, for what toml++ does not survive:
-// - It nests one table in another for each dot of a key, without a limit, and overflows the stack when it
-// lets
-//   go of them. (For values it has a limit of its own.)
-// - Where white space may be, its tables of Unicode have undefined behaviour for most letters that are not
+// Rejects TOML files that toml++ cannot parse safely, before it parses them:
+// - For each dot of a key, toml++ nests one table in another without a limit. It overflows the stack when it
+//   frees them. (For values it has a limit of its own.)
+// - In places of white space, its Unicode tables have undefined behaviour for most letters that are not
 //   ASCII.
 #pragma once
 
@@ -14,7 +13,7 @@ namespace slalom {
 
 inline constexpr int kMostTomlDots = 50;  // of one key
 
-// `origin`: the file's name, for the message.
+// `origin`: the file's name, for messages.
 Result<void> check_toml(std::string_view text, std::string_view origin);
 
 }  // namespace slalom

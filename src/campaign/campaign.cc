@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "campaign/finisher.h"
-#include "campaign/looking.h"
+#include "campaign/learn_policy.h"
 #include "campaign/saved_search.h"
 #include "detect/detector_set.h"
 #include "explore/replay.h"
@@ -45,10 +45,10 @@ Result<ClaimFacts> claim_facts(const Target& target, const Job& job, const Campa
   return facts;
 }
 
-// libstdc++ reads and yields 16 times before it sleeps; other libraries do so some tens of times.
+// libstdc++ reads and yields 16 times before it sleeps. Other libraries do so some tens of times.
 constexpr uint32_t kInsist = 64;
 
-// True a moment after the user has had enough: what is at hand may end by itself.
+// Becomes true a moment after the user wants to stop, so that the current round may end by itself.
 class Patience {
  public:
   explicit Patience(std::function<bool()> stop) : stop_(std::move(stop)) {}
@@ -66,8 +66,8 @@ class Patience {
   std::atomic<Clock::rep> since_{0};
 };
 
-// Saves the search as it goes on. That never takes much of its time, however much there is to save; and where
-// it fails the search goes on.
+// Saves the search while it runs. Saving takes a small share of the time, however much there is to save. If
+// saving fails, the search goes on.
 class Saving {
  public:
   explicit Saving(std::filesystem::path path) : path_(std::move(path)) {}
@@ -79,22 +79,22 @@ class Saving {
     const auto now = Clock::now();
     next_ = now + std::max<Clock::duration>(std::chrono::seconds(1), kShare * (now - begun));
   }
-  const std::optional<Error>& trouble() const { return trouble_; }  // with the last time
+  const std::optional<Error>& trouble() const { return trouble_; }  // of the last attempt
 
  private:
-  static constexpr int kShare = 20;  // at most a twentieth of the time
+  static constexpr int kShare = 20;  // saving may take a twentieth of the time
   std::filesystem::path path_;
   std::optional<Error> trouble_;
   Clock::time_point next_ = Clock::now() + std::chrono::seconds(1);
 };
 
-// Of the time, for what is done with findings: a fifth, and two minutes at most.
+// Returns the time to reserve for findings: a fifth, and two minutes at most.
 double reserve_of(double seconds) {
   return std::min(seconds / 5, 120.0);
 }
 
-// Failures first. Each finding that is shrunk and replayed gets an equal share of the time that is left, and
-// most of that to be shrunk.
+// Finishes all findings, failures first. Each finding to shrink and replay gets an equal share of the
+// remaining time, and most of the share is for shrinking.
 Result<void> finish_all(Finisher& finisher, const CampaignOptions& options, Clock::time_point start,
                         const std::function<bool(const Progress&)>& progress, CampaignResult& result) {
   std::vector<const Found*> order;
@@ -149,13 +149,13 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   Job job = wanted;
   Patience patience(options.stop);
   const auto has_enough = [&] { return patience.is_over(); };
-  TRY(look_first(target, options, strategy->adapts(), has_enough, job));
+  TRY(learn_policy(target, options, strategy->adapts(), has_enough, job));
   TRY_ASSIGN(Finisher finisher, Finisher::make(target, job, options));
 
   ExploreOptions explore;
   explore.inputs = {job.policy, job.max_steps};
   explore.schedules = options.schedules;
-  // What looking took is part of it.
+  // The time for learning the policy is part of it.
   constexpr double kLeast = 1e-6;
   if (options.seconds > 0) {
     explore.seconds = std::max(kLeast, options.seconds - seconds_since(start));
@@ -195,7 +195,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
 
   auto shown = start;
   Saving saving(options.state);
-  // Before the search: what cannot be saved in the end is known now.
+  // Save before the search, so that a failure to save shows now and not at the end.
   if (!options.state.empty() && result.resumed_tasks == 0) {
     saving.save(job, explorer, uncontrolled());
     if (saving.trouble()) return *saving.trouble();
@@ -212,7 +212,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
                              .schedules = options.schedules,
                              .time = options.seconds});
   };
-  FirstEnds first(target);
+  FirstOutcomes first(target);
   if (result.resumed_tasks == 0)
     explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
   explorer.stop = [&] { return first.are_hopeless() || has_enough(); };
@@ -267,7 +267,7 @@ Result<Replay> replay_on(const MachineUse& use, const Target& target, const Find
   options.checkpoint_every = 0;
   options.hash_states = true;
   Runner runner(*machine, detectors.get(), options);
-  if (log != nullptr) runner.also_tell(log);
+  if (log != nullptr) runner.set_extra_sink(log);
   ScheduleWalker walker(finding.schedule);
   Replay replay;
   replay.execution = runner.run(Task{}, walker);
@@ -277,7 +277,7 @@ Result<Replay> replay_on(const MachineUse& use, const Target& target, const Find
   replay.divergence = walker.divergence();
   if (finding.schedule.errors && replay.execution.schedule.errors)
     replay.calls = differences(*finding.schedule.errors, *replay.execution.schedule.errors, machine->names());
-  // Capsules of kernels once had the happens-before hash, too.
+  // Older capsules of kernels hold the happens-before hash instead.
   replay.another_course = finding.schedule.digest != 0 &&
                           finding.schedule.digest != replay.execution.schedule.digest &&
                           finding.schedule.digest != replay.execution.class_hash;
@@ -296,7 +296,7 @@ Result<Replay> replay_finding(const Target& target, const Finding& finding, cons
                               TraceLog* log) {
   TRY_ASSIGN(Replay replay, replay_on({.from_start = true}, target, finding, policy, log));
   if (!replay.another_course || replay.execution.set_up_steps == 0) return replay;
-  // The digest in an older capsule is also about accesses in set-up.
+  // The digest in an older capsule also covers accesses in set-up.
   TRY_ASSIGN(Replay older,
              replay_on({.from_start = true, .orders_set_up = true}, target, finding, policy, nullptr));
   return older.another_course ? std::move(replay) : std::move(older);

@@ -1,6 +1,6 @@
-// run_campaign: a whole search as a user asks for it: explore on all workers, then for every bug found shrink
-// it, replay it, and keep it with its report. Saves itself while it runs, if asked, and goes on where a saved
-// search stopped.
+// run_campaign: a whole search as a user asks for it. It explores on all workers, then shrinks and replays
+// every finding, and keeps it with its report. If asked, it saves itself while it runs, and continues a saved
+// search.
 #pragma once
 
 #include <filesystem>
@@ -20,23 +20,24 @@ namespace slalom {
 
 struct CampaignOptions {
   uint64_t schedules = 0;
-  double seconds = 0;  // for everything: looking, searching, shrinking and replaying
+  double seconds = 0;  // for everything: learning the policy, searching, shrinking and replaying
   unsigned workers = 1;
   bool checkpoints = true;
   ExploreOptions::Verify verify = ExploreOptions::Verify::No;
   ExploreOptions::Until until = ExploreOptions::Until::Done;
   bool shrink = true;
-  // Which findings are shrunk and replayed. The others are listed as they were found.
+  // The findings to shrink and replay. Other findings are listed as they were found.
   enum class Prove : uint8_t { Failures, All } prove = Prove::All;
-  bool races_count = true;              // as findings, where that matters to the caller
-  uint64_t shrink_executions = 50'000;  // most that shrinking one finding may take
+  bool races_count = true;              // data races count as findings
+  uint64_t shrink_executions = 50'000;  // most executions for shrinking one finding
   uint32_t replays = 10;
-  std::filesystem::path store = "slalom-findings";  // empty: keep nothing
-  std::shared_ptr<const SigningKey> key;            // signs what is kept; nullptr: unsigned
-  std::filesystem::path state;                      // empty: not resumable
-  TextOptions report;                               // how reports look; the kept ones are always plain
-  // Has the user had enough? Asked by all workers while they execute, and stays true; null: never. The search
-  // then ends at the end of its round if that comes soon, so that it can be saved, else in the middle of it.
+  std::filesystem::path store = "slalom-findings";  // empty: keep no findings
+  std::shared_ptr<const SigningKey> key;            // signs the kept capsules; nullptr: unsigned
+  std::filesystem::path state;                      // file of the saved search; empty: not resumable
+  TextOptions report;                               // how reports look; kept reports are always plain
+  // All workers call this while they execute. Returning true ends the search: at the end of its round if that
+  // comes soon, so that it can be saved, else within the round. Once true, it must stay true. Empty: the user
+  // cannot stop the search.
   std::function<bool()> stop;
 };
 
@@ -44,50 +45,50 @@ struct Progress {
   const ExploreResult& result;
   Coverage coverage;
   double seconds = 0;
-  uint64_t schedules = 0;  // the budget of the search, in executions; 0: none
+  uint64_t schedules = 0;  // executions that the search may make; 0 means unlimited
   enum class Doing : uint8_t { Searching, Shrinking, Replaying } doing = Doing::Searching;
-  size_t finding = 0;           // how many were finished before the one that is at hand,
-  size_t findings = 0;          // in all
-  uint32_t replays = 0;         // made of that one,
-  uint32_t replays_wanted = 0;  // in all
-  double time = 0;              // the budget for everything, in seconds; 0: none
+  size_t finding = 0;           // findings finished before the current one
+  size_t findings = 0;          // number of findings
+  uint32_t replays = 0;         // replays made of the current finding
+  uint32_t replays_wanted = 0;  // replays to make of it
+  double time = 0;              // seconds for everything; 0 means unlimited
 };
 
 struct CampaignResult {
   ExploreResult explored;
   Claim claim;
-  std::vector<UncontrolledAct> uncontrolled;  // what the target did, also in earlier runs of the same search
+  std::vector<UncontrolledAct> uncontrolled;  // acts of the target, also in earlier runs of the search
   struct Kept {
     Finding finding;
-    std::filesystem::path capsule;  // empty: not kept
+    std::filesystem::path capsule;  // empty if not kept
     std::string report;
-    CutShort shrinking = CutShort::No, replaying = CutShort::No;  // why it ended early
+    CutShort shrinking = CutShort::No, replaying = CutShort::No;  // why these ended early
   };
-  std::vector<Kept> findings;  // failures first, then races, then suspicions
+  std::vector<Kept> findings;  // ordered: failures, races, suspicions
   double seconds = 0;
   double search_cpu_seconds = 0;                           // of all workers together, in the search alone
   std::vector<std::pair<std::string, double>> statistics;  // of the search alone (Target::statistics)
-  uint64_t communication_points = 0;  // instructions at which it switched, of a target that learns them
-  uint64_t resumed_tasks = 0;         // made by earlier runs of the same search
-  std::optional<Error> unkept;        // why findings have no capsule, although they should: a full disk
-  std::optional<Error> unsaved;       // why the search cannot go on later, although it should
+  uint64_t communication_points = 0;  // instructions at which the search switched, if the target learns them
+  uint64_t resumed_tasks = 0;         // tasks made by earlier runs of the search
+  std::optional<Error> unkept;        // why findings could not be kept (a full disk); empty if they were
+  std::optional<Error> unsaved;       // why the search could not be saved; empty if it was
 };
 
-// `progress` is called a few times a second, and before each replay; returning false ends the search with
-// what was found so far; so does the end of options.seconds. All of that is kept: each failure is replayed
+// Calls `progress` a few times a second, and before each replay. The search ends early if `progress` returns
+// false, or at the end of options.seconds. Findings made so far are then still kept: each failure is replayed
 // once, for its report, and nothing else is done.
 Result<CampaignResult> run_campaign(const Target& target, const Job& job, const CampaignOptions& options,
                                     const std::function<bool(const Progress&)>& progress);
 
-// How the leaving agent stood at each switch of the execution's schedule; needs recorded choices.
+// Returns the state of the leaving agent at each switch of the execution's schedule. Needs recorded choices.
 std::vector<ChoiceKind> switch_kinds(const Execution& execution);
 
-// What a replay of a finding's schedule shows.
+// The result of a replay of a finding's schedule.
 struct Replay {
   Execution execution;
-  std::optional<Verdict> verdict;         // with the finding's title
-  std::optional<std::string> divergence;  // where it went another way
-  std::vector<std::string> calls;         // that failed otherwise, a sentence each
+  std::optional<Verdict> verdict;         // the verdict with the finding's title; empty if it did not show
+  std::optional<std::string> divergence;  // the first difference; empty if there was none
+  std::vector<std::string> calls;         // failing calls that differed, a sentence each
   bool another_course = false;            // its operations, or their order, have another digest
   bool same() const { return verdict.has_value() && !divergence; }
 };

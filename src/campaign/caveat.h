@@ -1,7 +1,7 @@
-// Caveat: one thing that the claim of a search leaves out, and what that does to the word *exhausted*.
+// Caveat: one thing that the claim of a search leaves out, and its effect on the word *exhausted*.
 //
-// The kinds are closed: a new one does not compile until it has a name and a weight. Which caveats a search
-// has is decided in campaign/claims.h.
+// The set of kinds is closed: a new kind does not compile until it has a name and a weight. campaign/claims.h
+// decides which caveats a search has.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@
 
 namespace slalom {
 
-// What a claim leaves out. The names are in docs/formats.md.
+// Something that a claim leaves out. docs/formats.md lists the names.
 struct Caveat {
   enum class Kind : uint8_t {
-    // Why the search ended before the strategy did.
+    // The search ended before the strategy did.
     ScheduleLimit,
     TimeLimit,
     Interrupted,
     FirstFailure,
-    Sampled,  // it ended by itself, but never meant to execute everything
-    // Executions that prove nothing about what they were made for.
+    Sampled,  // the search ended by itself, but sampling never executes everything
+    // Executions that prove nothing about the schedules that they stand for.
     StepLimit,
     NotesLimit,
     CheckLimit,
-    Unfinished,    // given up, for no reason that is a proof
-    WaitsGuessed,  // given up, or steered, since an agent seemed to wait
+    Unfinished,    // abandoned for a reason that is no proof
+    WaitsGuessed,  // abandoned or steered, because an agent seemed to wait
     NotRepeated,
     Failed,
-    BehindFailures,  // most ended in a failure, which hides what comes after it
-    // Choices that were not made.
+    BehindFailures,  // most executions ended in a failure, which hides what comes after it
+    // Choices that the search did not make.
     Bound,
     Fairness,
     BlockedOnly,
@@ -40,7 +40,7 @@ struct Caveat {
     Scope,
     Contexts,
     IdleTimeouts,
-    // What is not seen or not controlled.
+    // Parts of the target that slalom does not see or control.
     AccessesNotSeen,
     AccessesPartlySeen,
     LibrariesNotSeen,
@@ -49,14 +49,14 @@ struct Caveat {
     SerialOrders,
   };
   enum class Weight : uint8_t {
-    Refutes,    // takes the word *exhausted* away
-    Qualifies,  // stands beside it, in the same sentence
-    Remarks,    // is about what was looked at, not about what was executed
+    Refutes,    // the claim must not say *exhausted*
+    Qualifies,  // stands beside *exhausted* in the same sentence
+    Remarks,    // concerns what was examined, not what was executed
   };
   static constexpr int kKinds = static_cast<int>(Kind::SerialOrders) + 1;
 
   Kind kind{};
-  std::string text;  // what is left out, as a noun phrase
+  std::string text;  // a noun phrase: the part that is left out
   bool operator==(const Caveat&) const = default;
 };
 std::string_view name(Caveat::Kind kind);  // "step-limit"

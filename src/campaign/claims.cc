@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "campaign/looking.h"
+#include "campaign/learn_policy.h"
 #include "report/core/summary.h"
 
 namespace slalom {
@@ -21,7 +21,7 @@ std::string executions(uint64_t count, std::string_view were = {}) {
   return text;
 }
 
-// "a, b and c"
+// Returns "a, b and c".
 std::string listed(const std::vector<std::string>& all) {
   std::string text;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -31,7 +31,7 @@ std::string listed(const std::vector<std::string>& all) {
   return text;
 }
 
-// Long lists end with a number.
+// Shortens a long list to its first items and the number of the others.
 std::string shortened(std::vector<std::string> all, std::string_view what) {
   constexpr size_t kMost = 3;
   if (all.size() > kMost) {
@@ -42,7 +42,7 @@ std::string shortened(std::vector<std::string> all, std::string_view what) {
   return listed(all);
 }
 
-// Is it in the strategy's own statement, or said by the end of the search?
+// Returns whether the strategy's own statement, or the sentence on the end of the search, already says it.
 bool is_said_elsewhere(Kind kind) {
   switch (kind) {
     case Kind::ScheduleLimit:
@@ -96,7 +96,7 @@ class Claimant {
     if (explored_.failed > 0)
       add(Kind::Failed, fmt::format("what {} would have shown",
                                     executions(explored_.failed, "kept from running by errors")));
-    // Of a search that has executed everything nothing is hidden.
+    // Nothing is hidden from a search that has executed everything.
     if (2 * explored_.broken > explored_.executions && !explored_.coverage.exhausted &&
         explored_.end != End::FirstFailure)
       add(Kind::BehindFailures, fmt::format("what comes after the failures that ended {} of {} executions",
@@ -140,7 +140,7 @@ class Claimant {
       case End::FirstFailure:
         return add(Kind::FirstFailure, "schedules after the first failure");
       case End::Failed:
-        return;  // all executions have: see Failed
+        return;  // all executions have failed: see Failed
     }
   }
 
@@ -166,15 +166,16 @@ class Claimant {
     if (count == 0) return;
     switch (because) {
       case Abandoned::Because::Redundant:
-        return;  // a proof: another execution does all that could follow
+        return;  // a proof: another execution does everything that could follow
       case Abandoned::Because::NotPossible:
-        return;  // likewise, unless the machine guesses who can run: see guesses()
+        return;  // a proof too, unless the machine guesses which agents can run: see guesses()
       case Abandoned::Because::Unfinished:
         return add(Kind::Unfinished, fmt::format("what follows in {}", executions(count, "given up")));
     }
   }
 
-  // Where the machine guesses who waits, what sleeps or cannot run is a guess as well.
+  // If the machine guesses which agents wait, then sleeping agents and agents that cannot run are guesses
+  // too.
   void guesses() {
     if (explored_.guessed == 0) return;
     std::string text = fmt::format("orders in which a CPU that spins goes on (it was taken to wait in {}",
@@ -189,7 +190,7 @@ class Claimant {
 
   void switches() {
     using Where = ChoicePolicy::Where;
-    // Without any preemption it does not matter where one could come.
+    // Without preemptions, the places of preemptions do not matter.
     const Coverage& coverage = explored_.coverage;
     if (coverage.exhausted && coverage.bound == "preemptions" && coverage.completed == 0) return;
     const bool follows = facts_.adapts || facts_.restarts;
@@ -257,7 +258,7 @@ class Claimant {
   std::vector<Caveat> caveats_;
 };
 
-// Why no execution reached its end; empty: one did.
+// Returns why no execution reached its end; empty if one did.
 std::string why_no_end(const ClaimFacts& facts) {
   const ExploreResult& r = facts.explored;
   if (r.executions > 0) return {};
@@ -311,7 +312,7 @@ Claim make_claim(const ClaimFacts& facts) {
   std::string& words = claim.statement;
   words = coverage.statement;
   if (claim.scoped_) words += fmt::format(", of those in {} and what they call", facts.scope);
-  const bool sentences = words.ends_with('.');  // those of samplers
+  const bool sentences = words.ends_with('.');  // as samplers write them
   if (facts.learns && facts.learned_places > 0)
     words += fmt::format("{} {} at {} by which {} were seen to communicate{}", sentences ? "" : ",",
                          sentences ? "Switches" : "switching", plural(facts.learned_places, "instruction"),
@@ -319,7 +320,7 @@ Claim make_claim(const ClaimFacts& facts) {
   std::vector<std::string> left_out;
   for (const Caveat& caveat : claim.caveats) {
     const Weight weight = weight_of(caveat.kind);
-    // Who does not claim everything need not say what limits that.
+    // A statement that does not claim everything need not say what limits the claim.
     const bool matters = weight == Weight::Refutes || (weight == Weight::Qualifies && coverage.exhausted);
     if (matters && !is_said_elsewhere(caveat.kind)) left_out.push_back(caveat.text);
   }
@@ -341,7 +342,7 @@ std::string Claim::in_words() const {
 }
 
 Conclusion conclude(const Claim& claim, bool found, std::optional<bool> expected) {
-  // An expectation that is met by finding something needs no other execution.
+  // If finding something meets the expectation, no further execution is needed.
   if (expected && (found || claim.no_end.empty()))
     return *expected ? Conclusion::NothingFound : Conclusion::Found;
   if (found) return Conclusion::Found;

@@ -19,7 +19,7 @@ bool is_race(std::string_view listed) {
 }  // namespace
 
 bool counts(const Verdict& verdict, bool races_count) {
-  // Leaks are looked for only where the user asks for it.
+  // Leaks are only detected if the user asks for them.
   return verdict.severity == Severity::Failure || (verdict.severity == Severity::Race && races_count) ||
          verdict.kind == BugKind::Leak;
 }
@@ -39,7 +39,7 @@ Comparison compare(const Expectation& expected, const std::vector<Verdict>& verd
     if (counts(verdict, races_count) && !expected.lists(verdict))
       comparison.unexpected.push_back(verdict.title);
   }
-  // A race that is listed beside a failure is how one comes to it: the failure is what must show.
+  // A race that is listed besides a failure is a step on the way to it. Only the failure must show.
   const auto fails = [](const std::string& one) { return !is_race(one); };
   const bool only_races = std::ranges::none_of(expected.listed(), fails);
   const bool shown = only_races ? !comparison.found.empty() : std::ranges::any_of(comparison.found, fails);

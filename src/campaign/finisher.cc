@@ -4,20 +4,20 @@
 #include <iterator>
 #include <utility>
 
-#include "explore/happenings.h"
+#include "explore/event_sequence.h"
 #include "explore/shrink/shrink.h"
 
 namespace slalom {
 namespace {
 
 std::string first_difference(const TraceLog& first, const TraceLog& second, const Names& names) {
-  Happenings a, b;
+  EventSequence a, b;
   first.replay_into(a);
   second.replay_into(b);
-  return Happenings::difference(a, b, names);
+  return EventSequence::difference(a, b, names);
 }
 
-constexpr uint32_t kLongReplays = 2;  // of a finding whose execution is long
+constexpr uint32_t kLongReplays = 2;  // of a finding whose executions are long
 
 OrderPoint order_point(const OperationPlace& place, const Names& names) {
   std::string text{name(place.op.kind)};
@@ -69,7 +69,7 @@ Finding Finisher::finding_of(const Found& found) const {
   return finding;
 }
 
-// Executions that go on to the limit take too long to be made often.
+// Executions that run to the limit take too long to be repeated often.
 uint32_t Finisher::replays_wanted(const Found& found) const {
   if (!proves(found.verdict)) return 0;
   const bool endless = target_.input_trouble && found.verdict.kind == BugKind::Livelock;
@@ -116,7 +116,7 @@ void Finisher::shrink(CampaignResult::Kept& kept, const Early& early) {
   inputs.stop = shrinking.stop;
   Shrinker shrinker(*machine_, *detectors_, inputs, shrinking);
   const Result<Shrunk> shrunk = shrinker.shrink(finding.schedule, finding.verdict.title);
-  if (!shrunk.ok()) return;  // the replays will say so
+  if (!shrunk.ok()) return;  // the replays will report the problem
   finding.schedule = shrunk->schedule;
   finding.verdict = shrunk->verdict;
   finding.minimality = shrunk->proof == Shrunk::Proof::Minimum   ? Minimality::Minimum
@@ -129,7 +129,7 @@ void Finisher::shrink(CampaignResult::Kept& kept, const Early& early) {
   if (kept.shrinking == CutShort::No && shrunk->cut_short) kept.shrinking = CutShort::LongExecutions;
 }
 
-// A failure is replayed once, whatever happens: its report shows that execution.
+// Replays a failure at least once, whatever happens: its report shows that execution.
 Result<void> Finisher::replay(CampaignResult::Kept& kept, uint32_t wanted, const Early& early,
                               Replays& replays) {
   Finding& finding = kept.finding;
@@ -143,7 +143,7 @@ Result<void> Finisher::replay(CampaignResult::Kept& kept, uint32_t wanted, const
       kept.replaying = CutShort::LongExecutions;
       break;
     }
-    // What two replays of one schedule do differently is what slalom does not control.
+    // Differences between two replays of one schedule come from something that slalom does not control.
     const bool compares = i == 1 && finding.replays_same == 0;
     TraceLog* log = i == 0 ? &replays.log : compares ? &second : nullptr;
     TRY_ASSIGN(const Replay replay, replay_finding(target_, finding, finding.policy, log));
@@ -170,7 +170,7 @@ void Finisher::keep(CampaignResult::Kept& kept, Replays replays) {
   plain.replaying = kept.replaying;
   plain.differences = std::move(replays.differences);
   if (store_) {
-    // Without a capsule the report is worth all the more: it must not be lost, too.
+    // Without a capsule the report is worth even more, so it must not be lost too.
     const auto added =
         store_->add(kept.finding, text_report(kept.finding, replays.log, machine_->names(), plain));
     if (added.ok())

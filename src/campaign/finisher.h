@@ -1,5 +1,5 @@
-// Finisher: what a campaign does with each finding once the search is over: shrinks it, replays it, and keeps
-// it with its report. One machine does it all, and there is an end to the time.
+// Finisher: shrinks, replays and keeps each finding after the search, with its report. It uses one machine
+// and has a time limit.
 #pragma once
 
 #include <chrono>
@@ -14,28 +14,29 @@
 
 namespace slalom {
 
-// Decided once for a search: all its machines recognise the same.
+// Called once per search, so that all its machines recognise the same things.
 Result<MachineUse> machine_use(const Job& job, const CampaignOptions& options);
 
 class Finisher {
  public:
   using Clock = std::chrono::steady_clock;
-  // Has the user had enough? Called now and then with what is being done, before each replay, too.
+  // Called now and then with the current work, and before each replay. Returning true means that the user
+  // wants to stop.
   using Enough = std::function<bool(Progress::Doing doing, uint32_t replays, uint32_t wanted)>;
-  // When work on a finding ends: on shrinking it, and on all of it.
+  // The time at which work on a finding ends: on shrinking it, and on all of it.
   struct TimeLimit {
     Clock::time_point shrinking = Clock::time_point::max();
     Clock::time_point all = Clock::time_point::max();
   };
 
-  // `target`, `job` and `options` must outlive it.
+  // `target`, `job` and `options` must outlive the Finisher.
   static Result<Finisher> make(const Target& target, const Job& job, const CampaignOptions& options);
 
-  // After the search, which has no use for its machines any more.
+  // Call it after the search, which no longer needs its machines.
   Result<void> take_machine();
-  // Places to switch at that the search has learned.
+  // Adds places to switch at that the search has learned.
   void learn(const std::vector<Place>& places);
-  // Is this one shrunk and replayed, or only listed?
+  // Returns whether to shrink and replay the finding, not only list it.
   bool proves(const Verdict& verdict) const {
     return options_.prove == CampaignOptions::Prove::All || verdict.severity == Severity::Failure;
   }
@@ -48,9 +49,9 @@ class Finisher {
 
   using Early = std::function<CutShort(Progress::Doing doing, uint32_t replays)>;
   struct Replays {
-    TraceLog log;  // of the first
+    TraceLog log;  // of the first replay
     std::vector<ChoiceKind> kinds;
-    std::vector<std::string> differences;  // of the first that was not the same
+    std::vector<std::string> differences;  // of the first replay that was not the same
   };
   Finding finding_of(const Found& found) const;
   uint32_t replays_wanted(const Found& found) const;

@@ -15,7 +15,7 @@
 namespace slalom {
 namespace {
 
-// Reads settings one by one; whatever nobody asked for is an error in the end.
+// Reads settings one by one. A setting that no strategy reads is an error at the end.
 class Settings {
  public:
   explicit Settings(const StrategySpec& spec) : spec_(spec), used_(spec.settings.size(), false) {}
@@ -179,7 +179,7 @@ Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const 
     options.insists = insists;
     options.depth = static_cast<uint32_t>(settings.number("depth").value_or(options.depth));
     options.k = settings.number("k").value_or(0);
-    TRY(settings.check(*info));  // a depth that is no number must not pass for 0
+    TRY(settings.check(*info));  // before the depth is used: a depth that is no number must not count as 0
     if (options.depth < 1 || options.depth > Pct::kMostDepth)
       return error("strategy pct: depth is at least 1 and at most {}", Pct::kMostDepth);
     strategy = std::make_unique<Pct>(options);

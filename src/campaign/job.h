@@ -1,6 +1,6 @@
-// Job: a search as a value: what to explore, how, and by which detectors. It says everything that findings
-// and counts depend on, and nothing else (no workers, no clocks), so it can be queued, saved, and compared
-// with a saved search.
+// Job: a search as a value: what to explore, how, and with which detectors. It holds everything that findings
+// and counts depend on, and nothing else (no workers, no clocks). It can therefore be queued, saved, and
+// compared with a saved search.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace slalom {
 
-// A strategy by name with its settings: "pct:depth=2,k=40".
+// A strategy's name and settings: "pct:depth=2,k=40".
 struct StrategySpec {
   std::string name = "dpor";
   std::vector<std::pair<std::string, std::string>> settings;
@@ -44,7 +44,7 @@ struct Job {
 void encode(ByteWriter& out, const Job& job);
 void decode(ByteReader& in, Job& job);
 
-// Fails with advice where the settings are unknown or do not fit the policy. `insists`: agents may (see
+// Fails with advice if the settings are unknown or do not fit the policy. `insists`: agents may insist (see
 // explore/fairness.h).
 Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const ChoicePolicy& policy,
                                                 bool insists = false);

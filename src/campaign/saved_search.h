@@ -1,5 +1,5 @@
-// A search on disk: its job and everything it has done, written between rounds and replaced atomically, so
-// that a search that was killed at any moment goes on from its last save and ends with the same counts.
+// A search on disk: its job and everything it has done. It is written between rounds and replaced atomically.
+// A search that was killed at any moment continues from its last save, and ends with the same counts.
 #pragma once
 
 #include <filesystem>
@@ -12,12 +12,13 @@
 
 namespace slalom {
 
-// Fails if another search is using the file.
+// Fails if another search uses the file.
 Result<LockFile> lock_search(const std::filesystem::path& path);
-// `uncontrolled`: what the target did so far that is not controlled.
+// `uncontrolled`: the uncontrolled acts of the target so far.
 Result<void> save_search(const std::filesystem::path& path, const Job& job, const Explorer& explorer,
                          const std::vector<UncontrolledAct>& uncontrolled);
-// False: there is no such file, so the search starts new. An error if it is damaged or of another job.
+// Returns false if there is no such file: the search starts new. Fails if the file is damaged or belongs to
+// another job.
 Result<bool> load_search(const std::filesystem::path& path, const Job& job, Explorer& explorer,
                          std::vector<UncontrolledAct>& uncontrolled);
 

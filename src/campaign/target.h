@@ -1,5 +1,5 @@
-// Target: what is to be explored, as far as a campaign needs to know. Made in cli/, the only place that names
-// concrete machines.
+// Target: what to explore, as far as a campaign needs to know. cli/ makes the targets of the command, check/
+// that of slalom::check; no other folder names concrete machines.
 #pragma once
 
 #include <functional>
@@ -19,64 +19,65 @@ namespace slalom {
 
 // What a machine is made for.
 struct MachineUse {
-  bool checkpoints = false;  // false: without snapshots, every execution from the beginning
-  // Are the locks and the memory of a kernel recognised, for detectors that need them? Executions are the
-  // same.
+  bool checkpoints = false;  // false: no snapshots, every execution runs from the beginning
+  // Whether to recognise a kernel's locks and memory, for detectors that need them. Executions do not depend
+  // on it.
   bool locks = true, memory = true;
-  // Each execution is made from the very start of the target: it is compared with others.
+  // Make each execution from the very start of the target, because it will be compared with others.
   bool from_start = false;
-  bool orders_set_up = false;  // executions are told apart by accesses in set-up, as in older capsules
+  bool orders_set_up = false;  // accesses in set-up make executions differ, as in older capsules
 };
 
 struct Target {
   TargetId id;
-  // A machine of its own for each worker.
+  // Returns a new machine; each worker gets its own.
   std::function<Result<std::unique_ptr<Machine>>(const MachineUse&)> make_machine;
-  bool yields = false;  // waits by yielding: only a fair search ends. Its loops may give up and sleep
-  // What suits it, unless the user says otherwise. Empty, 0: the usual.
+  bool yields = false;  // waits by yielding, so only a fair search ends; its loops may give up and sleep
+  // Defaults for this target. Empty or 0: the usual default.
   std::string strategy, choices, detectors;
   uint64_t max_steps = 0;
-  // Executions of so many steps take seconds: few are made to shrink a finding and to replay it. 0: they do
-  // not.
+  // Executions with this many steps take seconds, so few are made to shrink and replay a finding. 0:
+  // executions are always fast.
   uint64_t long_steps = 0;
-  bool races_count = true;              // as findings; else only where the user says so
-  std::string scope;                    // what the search is about; empty: the whole target
-  bool keeps_states = false;            // a state hash means the same in every process
-  bool learns = false;                  // where to switch: from executions that only look (trace/feedback.h)
-  bool atomics = false;                 // it may switch only at those that nothing else orders
-  std::string all_detectors = "all";    // what looks at replays of it
-  std::optional<Expectation> expected;  // what its file says that a search finds; none: it does not say
-  // A kernel's threads that it lets nobody pin to a CPU, so that when they run is up to the kernel; by name.
+  bool races_count = true;    // races count as findings; false: only if the user says so
+  std::string scope;          // the part that the search is about; empty: the whole target
+  bool keeps_states = false;  // a state hash means the same in every process
+  bool learns = false;        // learns where to switch from executions before the search (trace/feedback.h)
+  bool atomics = false;       // it may skip atomic operations that other synchronisation always orders
+  std::string all_detectors = "all";    // the detectors for replays
+  std::optional<Expectation> expected;  // the findings that its file expects; empty if the file does not say
+  // Names of kernel threads that cannot be pinned to a CPU. The kernel decides when they run.
   std::vector<std::string> unpinned_threads;
-  uint64_t serial_orders = 0;  // of whole system calls, with which results are compared
-  // Which of its memory accesses its executions have shown so far; null: all.
+  uint64_t serial_orders = 0;  // serial orders of whole system calls to compare results with
+  // Returns which of its memory accesses its executions have shown so far. Empty: it sees all.
   std::function<Sight()> sight;
-  // What the user has told it to leave out, beside the scope.
+  // What the user's options leave out, besides the scope.
   std::vector<Caveat> standing;
-  uint64_t most_places = 0;  // at which it can switch besides those of the policy's `where`; 0: any number
-  // What of its executions is not compared with what it should be, each with the reason, in words.
+  // The most places to switch at, besides those of the policy's `where`; 0 means unlimited.
+  uint64_t most_places = 0;
+  // What is not compared with its expected value, each a phrase with the reason.
   std::vector<std::string> not_compared;
-  // What its executions have met so far that slalom does not control, in words; null: nothing that it could
-  // meet.
+  // Returns the uncontrolled acts that its executions have met so far. Empty: it cannot meet any.
   std::function<std::vector<UncontrolledAct>()> uncontrolled;
-  // What the user should know of the target after a search besides, in words; null if there is nothing.
+  // Returns further remarks for the user after a search. Empty: it has none.
   std::function<std::vector<std::string>()> remarks;
-  // Where its executions run, as far as replays may depend on it (Finding::surroundings); null: nowhere else.
+  // Returns where its executions run, as far as replays may depend on it (Finding::surroundings). Empty:
+  // replays do not depend on it.
   std::function<std::string()> surroundings;
-  // Figures of its machines' executions since it was last asked, by name; empty: it has none.
+  // Returns figures of its machines' executions since the last call, by name. Empty: it has none.
   std::function<std::vector<std::pair<std::string, double>>()> statistics;
-  // Runs without control, as under plain stress, for comparing with; null: not for this kind of target.
+  // Runs without control, as under plain stress, for comparison. Empty: this kind of target has none.
   struct Stress {
     uint64_t runs = 0, failures = 0;
-    std::map<std::string, uint64_t> titles;  // how often each
+    std::map<std::string, uint64_t> titles;  // number of runs with each title
   };
   std::function<Result<Stress>(uint64_t runs, uint64_t seed, const std::string& detectors)> stress;
-  // What is wrong with the user's input where the first executions of a search all end so; null, empty:
-  // nothing.
+  // Returns what is wrong with the user's input if the first executions of a search all end with this
+  // outcome; "" if nothing is wrong. Empty: it cannot tell.
   std::function<std::string(const Outcome&)> input_trouble;
-  // What the user sets for longer executions, and for more switches; empty: the command's options.
+  // What the user sets for longer executions and for more switches. Empty: the command's options.
   std::string more_steps, everywhere;
-  // How the user replays a capsule; empty: by slalom replay.
+  // Returns how the user replays a capsule. Empty: with slalom replay.
   std::function<std::string(const std::string& capsule)> replay_command;
 };
 

@@ -118,8 +118,8 @@ class Session {
     checking::rehearse(machine, inputs());
     checking::heap().end_keeping();
     checking::heap().set_on(true);
-    const Happenings first = checking::rehearse(machine, inputs());
-    const Happenings second = checking::rehearse(machine, inputs());
+    const EventSequence first = checking::rehearse(machine, inputs());
+    const EventSequence second = checking::rehearse(machine, inputs());
     return checking::advice(first, second, machine.names());
   }
 

@@ -6,8 +6,8 @@
 
 namespace slalom::checking {
 
-Happenings rehearse(Machine& machine, const Inputs& inputs) {
-  Happenings result;
+EventSequence rehearse(Machine& machine, const Inputs& inputs) {
+  EventSequence result;
   if (!machine.reset(inputs).ok()) return result;
   Stop stop = machine.start(result);
   while (const ChoicePoint* point = std::get_if<ChoicePoint>(&stop))
@@ -17,8 +17,8 @@ Happenings rehearse(Machine& machine, const Inputs& inputs) {
   return result;
 }
 
-std::string advice(const Happenings& first, const Happenings& second, const Names& names) {
-  const std::string where = Happenings::difference(first, second, names);
+std::string advice(const EventSequence& first, const EventSequence& second, const Names& names) {
+  const std::string where = EventSequence::difference(first, second, names);
   if (where.empty()) return {};
   return fmt::format(
       "two executions with the same schedule differ: {}. Something outlives an execution: set what is static "

@@ -4,13 +4,13 @@
 
 #include <string>
 
-#include "explore/happenings.h"
+#include "explore/event_sequence.h"
 #include "machine/machine.h"
 
 namespace slalom::checking {
 
-Happenings rehearse(Machine& machine, const Inputs& inputs);
+EventSequence rehearse(Machine& machine, const Inputs& inputs);
 // What to tell the user; empty: they are the same.
-std::string advice(const Happenings& first, const Happenings& second, const Names& names);
+std::string advice(const EventSequence& first, const EventSequence& second, const Names& names);
 
 }  // namespace slalom::checking

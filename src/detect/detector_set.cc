@@ -78,7 +78,7 @@ class Selection {
 std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selection) {
   auto set = std::make_unique<DetectorSet>();
   if (selection.has("failure")) set->add(std::make_unique<FailureDetector>(names));
-  // One detector answers to two names: only it can say which of the two a hang is.
+  // One detector implements both names, because only it can decide which of the two a hang is.
   const DeadlockDetector::Reports hangs{selection.has("deadlock"), selection.has("lost-wakeup")};
   if (hangs.deadlocks || hangs.lost_wakeups) set->add(std::make_unique<DeadlockDetector>(names, hangs));
   if (selection.has("livelock")) set->add(std::make_unique<LivelockDetector>(names));

@@ -1,7 +1,7 @@
-// DetectorSet: several detectors as one Observer, chosen by name.
+// DetectorSet: several detectors, chosen by name, as one Observer.
 //
-// The names are those of the catalogue: what `--detectors a,b` takes and lists. A set and its saved states
-// belong together: a state can only be restored into a set of the same detectors.
+// The names are those of the catalogue; `--detectors a,b` takes them. A saved state can only be restored into
+// a set of the same detectors.
 #pragma once
 
 #include <memory>
@@ -28,12 +28,12 @@ class DetectorSet : public Observer {
 
  private:
   std::vector<std::unique_ptr<Detector>> detectors_;
-  std::vector<Detector*> access_users_;  // those of detectors_ that want accesses
+  std::vector<Detector*> access_users_;  // the elements of detectors_ that want accesses
   Step last_;
 };
 
-// What must be recognised in a kernel, beyond what its CPUs do, for a detector to say all that it can. Other
-// machines tell their locks and their memory anyway.
+// The kernel facilities that a machine must recognise, besides the acts of its CPUs, so that a detector finds
+// all that it can. Other machines report their locks and memory anyway.
 struct Needs {
   bool locks = false;
   bool memory = false;
@@ -44,17 +44,17 @@ struct DetectorInfo {
   std::string_view name;
   std::string_view about;
   bool by_default = true;
-  For what = For::Programs;  // toy ones too
+  For what = For::Programs;  // Programs includes toys
   Needs needs = {};
 };
 std::span<const DetectorInfo> detector_catalogue();
 
-// Every detector that is on by default. `names` must outlive the set.
+// Returns every detector that is on by default. `names` must outlive the set.
 std::unique_ptr<DetectorSet> all_detectors(const Names& names);
-// A comma-separated list of names; "default" and "all" stand for groups of those for programs, "kernel" for
-// those for kernels that are on by default.
+// `list` is a comma-separated list of names. "default" and "all" stand for groups of program detectors.
+// "kernel" stands for the kernel detectors that are on by default.
 Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::string_view list);
-Result<Needs> needs_of(std::string_view list);  // all of them together
+Result<Needs> needs_of(std::string_view list);  // the union of the detectors' needs
 Result<bool> selects(std::string_view list, std::string_view name);
 
 }  // namespace slalom

@@ -1,6 +1,6 @@
-// AgentTable gives the agents of one execution small dense numbers, in order of first appearance; AgentSet is
-// a set of such numbers. For the search's inner loops only: numbers mean nothing outside the execution that
-// made them.
+// AgentTable gives the agents of one execution small dense numbers, in order of first appearance. AgentSet is
+// a set of such numbers. Both are for the search's inner loops only: the numbers mean nothing outside the
+// execution that made them.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace slalom {
 
-inline constexpr size_t kMaxAgents = 1024;  // as many as a program may have
+inline constexpr size_t kMaxAgents = 1024;  // the most agents that a program may have
 
 class AgentSet {
  public:
@@ -42,7 +42,7 @@ class AgentSet {
   uint64_t hash() const {
     uint64_t hash = 0;
     for (size_t i = 0; i < words_.size(); ++i)
-      if (words_[i] != 0) hash += combine(i, words_[i]);  // most are
+      if (words_[i] != 0) hash += combine(i, words_[i]);  // most words are 0
     return hash;
   }
 
@@ -53,7 +53,7 @@ class AgentSet {
 class AgentTable {
  public:
   size_t index(AgentId agent) {
-    uint32_t& number = numbers_[agent.raw];  // plus one; 0: it is new
+    uint32_t& number = numbers_[agent.raw];  // the agent's number plus one; 0 if it is new
     if (number == 0) {
       CHECK(agents_.size() < kMaxAgents, "more than {} agents in one execution", kMaxAgents);
       agents_.push_back(agent);

@@ -8,20 +8,20 @@
 namespace slalom {
 namespace {
 
-// Consecutive tasks share prefixes, so a worker takes several at a time where there are many.
+// Consecutive tasks share prefixes, so a worker claims several at a time if there are many.
 constexpr size_t kLargestChunk = 4;
 constexpr size_t kChunksPerWorker = 4;
-constexpr size_t kPublished = 8;  // at a time, while the round is being made
+constexpr size_t kPublished = 8;  // tasks per announcement while the round is being made
 
-// What takes less than this in all is done sooner by one worker than by several: executions cross from one
-// core to another, and what one worker's checkpoints would have saved another one repeats.
+// One worker executes a round of less total time sooner than several workers. Executions must cross from one
+// core to another, and a worker repeats what another worker's checkpoints would have saved.
 constexpr std::chrono::nanoseconds kWorthSharing = std::chrono::microseconds(250);
 
-// How often a waiting thread looks again before it sleeps: a few times what it takes to be woken up.
+// How often a waiting thread checks again before it sleeps: a few times the duration of a wake-up.
 constexpr int kPatience = 4000;
 
 // Leaves the core to its other hardware thread for a moment. Yielding to another process would cost a time
-// slice of it.
+// slice of that process.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -41,25 +41,25 @@ bool soon(const Condition& condition) {
   return condition();
 }
 
-std::string how_they_differ(const Happenings& first, const Happenings& second, const Names& names) {
-  const std::string where = Happenings::difference(first, second, names);
+std::string how_they_differ(const EventSequence& first, const EventSequence& second, const Names& names) {
+  const std::string where = EventSequence::difference(first, second, names);
   if (!where.empty()) return where;
   if (first.full())
-    return fmt::format("the first {} operations and accesses are the same", Happenings::kMost);
+    return fmt::format("the first {} operations and accesses are the same", EventSequence::kMaxItems);
   return "every operation was the same, but not what was left at the end: what it wrote, or how it ended";
 }
 
-// `runs`: what happened in the first, and a place for what will in the second.
-std::optional<Divergence> compare_second_run(Runner& runner, const Execution& first, Happenings (&runs)[2],
+// `runs[0]` holds the events of the first run; `runs[1]` is for those of the second.
+std::optional<Divergence> compare_second_run(Runner& runner, const Execution& first, EventSequence (&runs)[2],
                                              const Names& names) {
   if (first.divergence || std::holds_alternative<Abandoned>(first.outcome)) return std::nullopt;
   ScheduleWalker again(first.schedule);
   runs[1].clear();
-  runner.also_tell(&runs[1]);
+  runner.set_extra_sink(&runs[1]);
   runner.repeat_errors(&first.schedule, true);
   const Execution& second = runner.run(Task{}, again);
   runner.repeat_errors(nullptr, false);
-  if (std::holds_alternative<Abandoned>(second.outcome)) return std::nullopt;  // the search is over
+  if (std::holds_alternative<Abandoned>(second.outcome)) return std::nullopt;  // the search has ended
   const bool alike = !first.schedule.errors || !second.schedule.errors ||
                      fail_alike(*first.schedule.errors, *second.schedule.errors);
   if (second.state_hash == first.state_hash && alike && second.schedule.switches == first.schedule.switches &&
@@ -91,16 +91,16 @@ Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<
   runner.fair = strategy.fair();
   runner.insist = options.insist;
   runner.hash_states = verify_ == ExploreOptions::Verify::RunTwice;
-  // A second run that starts at a checkpoint of the first would not show what differs before it.
-  // Where no task repeats a prefix, nobody would go back.
+  // A second run that starts at a checkpoint of the first would not show the differences before it.
+  // Checkpoints are useless too if no task repeats a prefix.
   const bool goes_back = verify_ != ExploreOptions::Verify::RunTwice && !strategy.adapts();
   runner.checkpoint_every = goes_back ? options.checkpoint_every : 0;
-  runs_ = std::make_unique<Happenings[][2]>(workers_.size());
+  runs_ = std::make_unique<EventSequence[][2]>(workers_.size());
   for (Worker& worker : workers_)
     runners_.push_back(std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner));
   try {
     for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
-  } catch (...) {  // as the system has too little memory, or too many threads
+  } catch (...) {  // the system has too little memory, or too many threads
     end_threads();
     throw;
   }
@@ -121,7 +121,7 @@ void Crew::end_threads() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// The first task is the calling thread's own; so is everything if there is too little to share.
+// The calling thread claims the first task, or all of them if they are too few to share.
 Crew::Round Crew::begin_round(size_t room, const Next& next, Range& own) {
   while (slots_.size() < room) slots_.emplace_back();
   unclaimed_ = packed(1, 1);
@@ -146,7 +146,7 @@ Crew::Round Crew::begin_round(size_t room, const Next& next, Range& own) {
 void Crew::publish(size_t end) {
   const uint64_t before = unclaimed_.load(std::memory_order_relaxed);
   unclaimed_ += end - (before & UINT32_MAX);
-  // Whoever went to sleep has seen less.
+  // Workers that went to sleep before have not seen the new tasks.
   ++published_;
   published_.notify_all();
 }
@@ -186,7 +186,7 @@ Crew::Round Crew::run(size_t room, const Next& next, const std::function<bool()>
   return round;
 }
 
-// One after the other, without a copy of each.
+// Executes the tasks one after the other, without copying each.
 void Crew::run_alone(Round& round, const TakeIn& take_in) {
   Runner& runner = *runners_.front();
   const bool twice = verify_ == ExploreOptions::Verify::RunTwice;
@@ -199,13 +199,13 @@ void Crew::run_alone(Round& round, const TakeIn& take_in) {
       take_in(task, execution, std::nullopt);
       continue;
     }
-    const Execution first = execution;  // the second run is in its place
+    const Execution first = execution;  // a second run overwrites `execution`
     take_in(task, first, compare_second_run(runner, first, runs_[0], workers_[0].machine->names()));
   }
 }
 
-// Ends the round: nobody begins with it any more, and whoever is at it has finished. `own` is what the
-// calling thread has claimed and will not do.
+// Ends the round: no worker starts another task, and running tasks finish. `own` holds the tasks that the
+// calling thread claimed and will not execute.
 void Crew::settle(Range own) {
   for (; !own.empty(); ++own.begin) slots_[own.begin].state = State::Skipped;
   const uint64_t claimed = unclaimed_.exchange(packed(1, 1)) >> 32;
@@ -219,7 +219,7 @@ void Crew::work(size_t worker) {
   }
 }
 
-// False: it is time to go home.
+// Returns false if the thread must end.
 bool Crew::wait_for_work() {
   const auto is_work = [this] {
     const uint64_t range = unclaimed_.load(std::memory_order_acquire);
@@ -246,13 +246,14 @@ Crew::Range Crew::claim() {
   }
 }
 
-// To the first of two runs.
+// Records the events of the first of two runs.
 void Crew::listen(size_t worker) {
   runs_[worker][0].clear();
-  runners_[worker]->also_tell(&runs_[worker][0]);
+  runners_[worker]->set_extra_sink(&runs_[worker][0]);
 }
 
-// By the end of the search. What a walker has abandoned meanwhile is left out with these.
+// Returns whether the end of the search cut the execution short. Executions that their walkers abandon after
+// the end count too.
 bool Crew::is_cut_short(const Execution& execution) const {
   return std::holds_alternative<Abandoned>(execution.outcome) && (*expired_)();
 }

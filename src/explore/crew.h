@@ -1,11 +1,12 @@
-// Crew: executes one round of tasks on all workers, and hands the results back in the order of the tasks.
+// Crew: executes one round of tasks on all workers, and returns the results in the order of the tasks.
 //
-// The calling thread is worker 0. It first asks for all tasks, which the others begin to execute at once;
-// then it takes in what is ready, in order, and executes, too, when nothing is. So what a strategy does with
-// results costs the other workers nothing, but walkers are made and asked while the strategy's begin() and
-// end() run (see explore/strategy.h). Who executes what, and when, may depend on time, and shows nowhere but
-// in steps_run. Between two rounds idle workers stay awake for a moment, since the next round of a small
-// target is due within microseconds. Not for deciding what is executed: that is the explorer's.
+// The calling thread is worker 0. It first asks for all tasks, which the other workers begin to execute at
+// once. Then it takes in the finished results, in order, and executes tasks itself while none is ready. The
+// strategy's work on results thus delays no other worker. As a consequence, workers create and call walkers
+// while the strategy's begin() and end() run (see explore/strategy.h). Timing may decide which worker
+// executes a task and when; of all results, only steps_run depends on it. Between two rounds, idle workers
+// stay awake for a moment, because the next round of a small target follows within microseconds. Not for
+// deciding which tasks to execute: the explorer does that.
 #pragma once
 
 #include <atomic>
@@ -19,16 +20,16 @@
 #include <thread>
 #include <vector>
 
+#include "explore/event_sequence.h"
 #include "explore/explorer.h"
-#include "explore/happenings.h"
 
 namespace slalom {
 
 class Crew {
  public:
   using Next = std::function<std::optional<Task>()>;
-  // Called in the order of the tasks. The last argument is how a second run differed from the first, if there
-  // was one and it did.
+  // Called in the order of the tasks. The last argument says how a second run differed from the first; empty
+  // if there was no second run or no difference.
   using TakeIn = std::function<void(const Task&, const Execution&, const std::optional<Divergence>&)>;
   struct Round {
     size_t tasks = 0;
@@ -40,16 +41,17 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  void set_policy(const ChoicePolicy& policy);  // between rounds
+  void set_policy(const ChoicePolicy& policy);  // call it between rounds only
 
-  // A round of up to `room` tasks: as many as there are next. All are taken in unless `expired` became true,
-  // which is asked before each execution and must stay true then. Next and TakeIn are called in the calling
-  // thread.
+  // Executes up to `room` tasks, until `next` returns none. Takes all of them in unless `expired` becomes
+  // true. Workers ask `expired` before each execution; once true, it must stay true. Calls `next` and
+  // `take_in` in the calling thread.
   Round run(size_t room, const Next& next, const std::function<bool()>& expired, const TakeIn& take_in);
 
  private:
   enum class State : uint8_t { Pending, Done, Skipped };
-  struct Slot {  // slots are used again, so that the memory of executions is
+  // Slots are reused, which also reuses the memory of executions.
+  struct Slot {
     Task task;
     Execution execution;
     std::optional<Divergence> second_run;
@@ -77,15 +79,17 @@ class Crew {
   const ExploreOptions::Verify verify_;
   std::vector<Worker> workers_;
   std::vector<std::unique_ptr<Runner>> runners_;
-  std::unique_ptr<Happenings[][2]> runs_;  // of each worker: what happened in the two that are compared
-  std::chrono::nanoseconds pace_{0};       // of the calling thread's executions, lately
+  std::unique_ptr<EventSequence[][2]> runs_;  // for each worker: the events of the two runs to compare
+  std::chrono::nanoseconds pace_{0};          // recent duration of an execution in the calling thread
 
-  // Of the current round. Whoever has claimed a task may use its slot until that is no longer Pending.
+  // State of the current round. The worker that claimed a task owns the task's slot while the slot is
+  // Pending.
   std::deque<Slot> slots_;
   const std::function<bool()>* expired_ = nullptr;
-  std::atomic<uint64_t> unclaimed_{0};  // a Range of slots: its begin in the upper half
+  std::atomic<uint64_t> unclaimed_{0};  // a Range of slots, with `begin` in the upper half
 
-  std::atomic<uint32_t> published_{0};  // how often there was something new: what sleeping workers wait for
+  // Counts announcements of new work; sleeping workers wait for a change.
+  std::atomic<uint32_t> published_{0};
   std::atomic<bool> quit_{false};
   std::mutex mutex_;
   std::exception_ptr failure_;  // the first one; guarded by mutex_

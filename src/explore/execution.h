@@ -1,8 +1,8 @@
-// Execution: what one run of the target left behind, as far as the search asked for it.
+// Execution: the record of one run of the target, as detailed as the search asked for.
 //
 // A *transition* is what an agent does between two scheduling choice points. Its footprint (the touches) is
-// all that partial-order reduction knows about it. Plain values, owned by nobody else: an Execution crosses
-// threads and queues.
+// all that partial-order reduction knows about it. An Execution is a plain value that owns all its data,
+// because it crosses threads and queues.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@
 
 namespace slalom {
 
-// One thing a transition did to one object.
+// One operation of a transition on one object.
 struct Touch {
   ObjectId object;
-  uint64_t state = 0;  // of the object before, for operations that can block
-  AgentId other;       // spawned or woken agent
+  uint64_t state = 0;  // state of the object before, for operations that can block
+  AgentId other;       // the spawned or woken agent
   OpKind op = OpKind::None;
   Effect effect = Effect::None;
 
   bool operator==(const Touch&) const = default;
 };
 
-// A decision as it was taken: the agent, or the value of a data choice, and the digest of the choice point.
+// A decision as it was taken: the agent or the value of a data choice, and the digest of the choice point.
 struct Pick {
   AgentId agent;
   uint32_t value = 0;
   bool data = false;
-  uint64_t digest = 0;  // 0: not known, anything is accepted
+  uint64_t digest = 0;  // 0: unknown, matches every choice point
 
   bool operator==(const Pick&) const = default;
 };
@@ -47,17 +47,17 @@ struct ChoiceRecord {
   uint64_t current_ops = 0;
   uint32_t arity = 0;
   Pick taken;
-  uint64_t history = 0;  // happens-before hash of all that was done before
+  uint64_t history = 0;  // happens-before hash of everything before this choice point
   uint32_t first_option = 0;
-  uint32_t first_touch = 0;  // its transition's touches end where the next record's begin
+  uint32_t first_touch = 0;  // the transition's touches end where the next record's begin
 };
 
-// A replayed prefix that did not find what it had found before: the target is not deterministic.
+// A replayed prefix met other choice points than before: the target is not deterministic.
 struct Divergence {
   uint64_t choice = 0;  // the first choice point that differed
   Step step;
   std::string what;
-  std::string detail;  // which operation it was, where that is known
+  std::string detail;  // the operation that differed; empty if unknown
 };
 
 struct Execution {
@@ -65,23 +65,23 @@ struct Execution {
   std::vector<Verdict> verdicts;
   Schedule schedule;
   uint64_t steps = 0;         // operations of the whole execution
-  uint64_t set_up_steps = 0;  // of these, before a second agent could exist
-  uint64_t steps_run = 0;     // of these, really executed now (the rest came from a checkpoint)
+  uint64_t set_up_steps = 0;  // of these, operations before a second agent could exist
+  uint64_t steps_run = 0;     // of these, operations executed now; the others came from a checkpoint
   uint64_t choice_points = 0;
-  uint64_t class_hash = 0;  // its happens-before equivalence class
+  uint64_t class_hash = 0;  // of the happens-before equivalence class
   uint64_t state_hash = 0;  // of the target at the end
-  uint32_t attempts = 1;    // more than one: a prefix diverged and was retried
-  bool withheld = false;    // fairness left out some of its options
+  uint32_t attempts = 1;    // more than one if a prefix diverged and was retried
+  bool withheld = false;    // fairness removed options from this execution
   std::optional<Divergence> divergence;
   std::vector<std::pair<AgentId, uint64_t>> agent_ops;  // operations of each agent, by id
-  Feedback feedback;                                    // what later ones should know
+  Feedback feedback;                                    // facts for later executions
 
   // With Recording::Choices and more:
   std::vector<ChoiceRecord> choices;
   std::vector<Option> options;
   // With Recording::Footprints:
   std::vector<Touch> touches;
-  std::vector<Option> blocked;  // what agents were waiting to do at the end
+  std::vector<Option> blocked;  // operations that agents were waiting for at the end
 
   std::span<const Option> options_at(size_t choice) const {
     const size_t end = choice + 1 < choices.size() ? choices[choice + 1].first_option : options.size();

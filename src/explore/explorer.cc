@@ -11,10 +11,11 @@
 namespace slalom {
 namespace {
 
-// How many tasks a round has: more where executions are short, since each round has a cost of its own and
-// ends with workers that wait for the last of them; but never many in comparison to what was done already
-// (what is learned from a round comes too late for it), nor more results than fit into memory with ease. A
-// function of counts that are the same on any number of workers, and are saved with the search.
+// Returns the number of tasks of the next round. Short executions get large rounds, because each round has a
+// fixed cost and ends with workers that wait for the last task. A round stays small compared with the
+// executions so far, because it cannot use what it teaches itself, and its results must fit into memory
+// easily. The result depends only on counts that are saved with the search and are the same for any number of
+// workers.
 size_t round_size(const ExploreResult& so_far) {
   constexpr uint64_t kSmallest = 64, kLargest = 1024, kSteps = 1 << 16;
   if (so_far.tasks == 0) return kSmallest;
@@ -22,7 +23,7 @@ size_t round_size(const ExploreResult& so_far) {
   return std::clamp(std::min(by_length, so_far.tasks / 4), kSmallest, kLargest);
 }
 
-// So many executions that could not be made, and no other: it is the same with all.
+// If the first kHopeless executions all fail to start, assume that every one will.
 constexpr uint64_t kHopeless = 8;
 
 bool only_failed(const ExploreResult& so_far) {
@@ -57,7 +58,7 @@ Result<ExploreResult> Explorer::run() {
   ExploreOptions options = options_;
   options.inputs.stop = expired;
   Crew crew(strategy_, options, std::move(workers));
-  if (strategy_.adapts() || restarts()) crew.set_policy(policy());  // a saved search has learned places
+  if (strategy_.adapts() || restarts()) crew.set_policy(policy());  // a loaded search has learned places
 
   const auto pause = [this] {
     if (on_pause) on_pause();
@@ -133,20 +134,21 @@ bool Explorer::has_failure() const {
 
 void Explorer::learn(const Feedback& feedback) {
   std::vector<Place> all;
-  if (!feedback.atomics.empty() && options_.inputs.looks) {
+  if (!feedback.atomics.empty() && options_.inputs.collect_atomics) {
     std::ranges::set_union(result_.atomics, feedback.atomics, std::back_inserter(all));
     result_.atomics.swap(all);
     all.clear();
   }
   if (feedback.places.empty()) return;
   if (strategy_.adapts()) return learn_places(feedback.places);
-  // Of the conflicting places, only atomic operations that the search passes by: the others are protected,
-  // unless a race shows that they are not.
-  std::ranges::set_intersection(options_.inputs.policy.passed, feedback.places, std::back_inserter(all));
+  // Of the conflicting places, only those of skipped atomic operations. Locks protect the others, unless a
+  // race report shows otherwise.
+  std::ranges::set_intersection(options_.inputs.policy.skipped_atomics, feedback.places,
+                                std::back_inserter(all));
   learn_places(all);
 }
 
-// A search that can neither adapt nor restart reports in the end that it should have switched there.
+// A search that can neither adapt nor restart reports these places at the end.
 void Explorer::learn_places(const std::vector<Place>& places) {
   if (std::ranges::includes(result_.learned, places)) return;
   std::vector<Place> all;
@@ -155,7 +157,7 @@ void Explorer::learn_places(const std::vector<Place>& places) {
   learned_more_ = learned_more_ || strategy_.adapts() || restarts();
 }
 
-// The accesses of a race, where the search does not switch yet.
+// Learns the accesses of a race at which the search does not switch yet.
 void Explorer::learn(const Verdict& race) {
   std::vector<Place> places;
   for (const Evidence& evidence : race.evidence)
@@ -174,7 +176,7 @@ void Explorer::absorb(const Task& task, const Execution& execution,
   result_.choice_points += execution.choice_points;
   result_.guessed += execution.feedback.guessed;
   learn(execution.feedback);
-  // What is the same but for where it happened is told once.
+  // Reports trouble once if it differs only in its place.
   const auto trouble = [&](const std::string& what, const std::string& where) {
     const auto known = [&](const std::string& other) { return other.starts_with(what); };
     if (result_.trouble.size() < 20 && std::none_of(result_.trouble.begin(), result_.trouble.end(), known))

@@ -1,9 +1,9 @@
-// Explorer: owns the only loop. It takes tasks from a strategy in rounds, has them executed by workers, and
-// gives the results back in order.
+// Explorer: owns the only search loop. It takes tasks from a strategy in rounds, lets workers execute them,
+// and returns the results to the strategy in order.
 //
-// A round's size and content depend on the strategy and on counts alone, never on the number of workers or on
-// time, so findings and counts are the same on any number of workers. Between rounds nothing is outstanding:
-// that is where a search is saved.
+// A round's size and content depend on the strategy and on counts, never on the number of workers or on time.
+// Findings and counts are therefore the same for any number of workers. Between rounds no task is
+// outstanding: a search can only be saved there.
 #pragma once
 
 #include <array>
@@ -18,28 +18,30 @@
 
 namespace slalom {
 
-// Everything one worker needs, its own copy of each.
+// Everything that one worker needs. Workers share none of it.
 struct Worker {
   std::unique_ptr<Machine> machine;
-  std::unique_ptr<Observer> observer;  // may be null
+  std::unique_ptr<Observer> observer;  // may be nullptr
 };
 using WorkerFactory = std::function<Result<Worker>()>;
 
 struct ExploreOptions {
   Inputs inputs;
-  uint64_t schedules = 0;  // executions to make, in all; 0: no limit
-  double seconds = 0;      // 0: no limit
-  double reserve = 0;      // of the seconds: not used once a failure was found, which others have work with
+  uint64_t schedules = 0;  // executions to make in all; 0 means unlimited
+  double seconds = 0;      // 0 means unlimited
+  // Of `seconds`: time to leave unused once a failure was found, so that the caller can process the failure.
+  double reserve = 0;
   unsigned workers = 1;
   uint32_t checkpoint_every = 8;
-  uint32_t insist = 0;  // how often in a row an agent may yield in vain, once at each place: see Fairness
-  enum class Verify : uint8_t { No, RunTwice } verify = Verify::No;  // run every execution twice and compare
-  // May a strategy that cannot change where it switches while it searches begin anew to do so?
+  uint32_t insist = 0;  // times in a row that an agent may yield in vain, once per place (see Fairness)
+  // Run every execution twice and compare the two.
+  enum class Verify : uint8_t { No, RunTwice } verify = Verify::No;
+  // Whether a strategy that cannot change its choice points during a search may start again with new ones.
   enum class Restart : uint8_t { No, AtNewRaces } restart = Restart::No;
   enum class Until : uint8_t { Done, FirstFailure, FirstFailureOrRace } until = Until::Done;
 };
 
-// A verdict met during the search, with the first execution that showed it.
+// A verdict of the search, with the first execution that showed it.
 struct Found {
   Verdict verdict;
   Schedule schedule;
@@ -48,25 +50,26 @@ struct Found {
 };
 
 struct ExploreResult {
-  uint64_t tasks = 0;       // all of the following together
-  uint64_t executions = 0;  // complete ones
-  uint64_t blocked = 0;     // abandoned: sleep sets, caching
-  uint64_t truncated = 0;   // cut off by the step limit
-  uint64_t diverged = 0;    // could not be replayed to where they should have started
-  uint64_t failed = 0;      // ended by a ToolError
-  uint64_t broken = 0;      // of the complete ones: those that a failure ended
+  uint64_t tasks = 0;                                     // sum of the following kinds
+  uint64_t executions = 0;                                // complete ones
+  uint64_t blocked = 0;                                   // abandoned: sleep sets, caching
+  uint64_t truncated = 0;                                 // cut off by the step limit
+  uint64_t diverged = 0;                                  // could not be replayed to their starting point
+  uint64_t failed = 0;                                    // ended by a ToolError
+  uint64_t broken = 0;                                    // complete executions that a failure ended
   std::array<uint64_t, Abandoned::kReasons> abandoned{};  // of `blocked`, by Abandoned::Because
   std::array<uint64_t, LimitReached::kLimits> limits{};   // of `truncated`, by LimitReached::Limit
-  uint64_t guessed = 0;  // of all: the machine only guessed that an agent waits (Feedback::guessed)
+  // Executions in which the machine only guessed that an agent waits (Feedback::guessed).
+  uint64_t guessed = 0;
   uint64_t steps = 0;
-  uint64_t steps_run = 0;  // less than steps where checkpoints saved work; depends on the number of workers
+  uint64_t steps_run = 0;  // less than `steps` if checkpoints saved work; depends on the number of workers
   uint64_t choice_points = 0;
   uint64_t classes = 0;              // distinct happens-before classes among the complete executions
-  std::vector<Place> learned;        // choice points beyond those of the policy it began with; sorted
-  std::vector<Place> atomics;        // atomic operations that were made, if Inputs::looks; sorted
-  std::vector<Found> found;          // by title
+  std::vector<Place> learned;        // choice points beyond those of the initial policy; sorted
+  std::vector<Place> atomics;        // places of atomic operations if Inputs::collect_atomics; sorted
+  std::vector<Found> found;          // ordered by title
   std::vector<std::string> trouble;  // ToolErrors and divergences, each kind once
-  Coverage coverage;                 // in the strategy's view: what may be claimed is for campaign/claims.h
+  Coverage coverage;  // the strategy's own view; campaign/claims.h decides what slalom may claim
   enum class End : uint8_t {
     SpaceExplored,
     ScheduleLimit,
@@ -83,18 +86,18 @@ class Explorer {
 
   // Called in task order, in the thread that called run().
   std::function<void(const Task&, const Execution&)> on_execution;
-  // Called between rounds; returning false ends the search as interrupted.
+  // Called between rounds. Returning false ends the search as interrupted.
   std::function<bool(const ExploreResult&)> on_round;
-  // Asked all the time, by all workers: true ends the search as interrupted, soon: in the middle of a round,
-  // and of executions that take long. Must stay true then.
+  // All workers call this all the time. Returning true ends the search as interrupted, soon: in the middle of
+  // a round or of a long execution. Once true, it must stay true.
   std::function<bool()> stop;
-  // Called once if the search stops between two rounds: the last time at which save() is allowed.
+  // Called once if the search stops between two rounds. save() is not allowed later.
   std::function<void()> on_pause;
 
   Result<ExploreResult> run();
   const ExploreResult& result() const { return result_; }
 
-  // Between rounds only (from on_round and on_pause), or before run().
+  // Call these only between rounds (from on_round and on_pause), or before run().
   void save(ByteWriter& out) const;
   bool load(ByteReader& in);
 
@@ -112,7 +115,7 @@ class Explorer {
   ExploreOptions options_;
   ExploreResult result_;
   FlatMap<uint8_t> classes_;
-  bool learned_more_ = false;  // in this round
+  bool learned_more_ = false;  // in the current round
 };
 
 }  // namespace slalom

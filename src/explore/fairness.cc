@@ -6,9 +6,10 @@
 namespace slalom {
 namespace {
 
-constexpr size_t kLongestLoop = 32;  // in choice points: an agent cannot insist on more than that
+constexpr size_t kLongestLoop = 32;  // in choice points; an agent cannot insist on a longer loop
 
-// The yield itself is over: what follows it tells where it was.
+// Returns the agent's next operation. The yield itself is over, so the operation after it says where the
+// yield was.
 Place place_of(AgentId agent, const std::vector<Option>& options) {
   const auto at = std::find_if(options.begin(), options.end(),
                                [&](const Option& option) { return option.agent == agent; });
@@ -19,7 +20,7 @@ bool has(const std::vector<Place>& places, Place place) {
   return std::find(places.begin(), places.end(), place) != places.end();
 }
 
-// False: it is there already.
+// Returns false if the place was there already.
 bool add(std::vector<Place>& places, Place place) {
   if (has(places, place)) return false;
   places.push_back(place);
@@ -28,7 +29,8 @@ bool add(std::vector<Place>& places, Place place) {
 
 }  // namespace
 
-// It gives way to whom it starved, unless it is at this place for the first time, or may insist.
+// The agent gives way to the agents that it starved, unless it yields at this place for the first time, or
+// may insist.
 void Fairness::yields(PerAgent& agent, Place place) {
   if (add(agent.yields, place)) return;
   AgentSet starved = agent.enabled;
@@ -40,7 +42,7 @@ void Fairness::yields(PerAgent& agent, Place place) {
     agent.starved_by_priority |= starved;
 }
 
-// Does the agent that ran last insist, and is it still where it did?
+// Returns whether the agent that ran last insists and is still in the loop in which it insisted.
 bool Fairness::goes_on_alone(PerAgent& agent, ChoiceKind kind, Place place) {
   if (kind == ChoiceKind::Yielded) {
     if (agent.turns > 0) --agent.turns;

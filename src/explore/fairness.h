@@ -1,16 +1,16 @@
 // Fairness: CHESS's fair scheduling (section 4.3; Musuvathi and Qadeer, PLDI 2008, Algorithm 1).
 //
-// An agent that yields where it has yielded before gets a lower priority than the agents it starved: those
-// that were enabled, or that it disabled, since its last yield and did not run. Programs whose threads yield
-// when they cannot go on thus end under every schedule that is left. Nothing is lost that shows without an
-// agent yielding twice at one place. (The paper counts instead: it looks at every k-th yield of an agent, and
-// can lose what shows after more than k, in programs without loops too.) Programs that never yield are not
-// restricted at all.
+// An agent that yields where it has yielded before gets a lower priority than the agents that it starved:
+// those that did not run since its last yield, although they were enabled or it disabled them. A program
+// whose threads yield when they cannot go on thus ends under every remaining schedule. No behaviour is lost,
+// except behaviour that needs an agent to yield twice at one place. (The paper instead handles every k-th
+// yield of an agent. It can lose behaviour that needs more than k yields, even in programs without loops.)
+// Programs that never yield are not restricted at all.
 //
-// Some loops give up: they yield a few times, then sleep. What goes wrong after that shows only if nobody
-// else runs meanwhile. So an agent may *insist*, once at each place: it is offered to go on where it should
-// give way, and if it does, it goes through the same loop alone, without further choices, until it leaves it
-// or has had its turns.
+// Some loops give up: they yield a few times, then sleep. A bug after that shows only if no other agent runs
+// meanwhile. So an agent may *insist*, once per place: where it should give way, the search is also offered
+// to let it go on. An agent that goes on repeats the same loop alone, without further choices, until it
+// leaves the loop or has used its turns.
 #pragma once
 
 #include <vector>
@@ -22,28 +22,28 @@ namespace slalom {
 
 class Fairness {
  public:
-  // How often whoever insists may yield in a row; 0: nobody may insist.
+  // `turns`: how often an insisting agent may yield in a row; 0: agents may not insist.
   explicit Fairness(uint32_t turns = 0) : turns_(turns) {}
   void clear() { *this = Fairness(turns_); }
   bool restricts() const { return yielded_; }
-  bool has_withheld() const { return withheld_; }  // an option, in this execution
+  bool has_withheld() const { return withheld_; }  // whether it removed an option from this execution
   bool concerns(const ChoicePoint& point) const { return yielded_ || point.kind == ChoiceKind::Yielded; }
-  // Reports what is enabled at a scheduling choice point and who ran last; removes options that would be
-  // unfair.
+  // Takes the enabled agents of a scheduling choice point and the agent that ran last. Removes the options
+  // that would be unfair.
   void filter(const ChoicePoint& point, std::vector<Option>& options);
   uint64_t hash() const { return yielded_ ? hash_all() : 0; }
 
  private:
   struct PerAgent {
     AgentSet starved_by_priority;  // agents that must run before this one: P(this, *)
-    AgentSet scheduled;            // S: ran since this one's last yield
-    AgentSet enabled;              // E: enabled ever since this one's last yield
-    AgentSet disabled;             // D: disabled by this one since its last yield
-    std::vector<Place> yields;     // where it went on after each
-    std::vector<Place> offers;     // where it could insist
-    std::vector<Place> passed;     // since its last yield,
-    std::vector<Place> loop;       // and between the last two
-    uint32_t turns = 0;            // that are left, if it insists or was just offered to
+    AgentSet scheduled;            // S: agents that ran since this one's last yield
+    AgentSet enabled;              // E: agents enabled ever since this one's last yield
+    AgentSet disabled;             // D: agents that this one disabled since its last yield
+    std::vector<Place> yields;     // places where it continued after each yield
+    std::vector<Place> offers;     // places where it was offered to insist
+    std::vector<Place> passed;     // choice points since its last yield
+    std::vector<Place> loop;       // choice points between its last two yields
+    uint32_t turns = 0;            // remaining turns, if it insists or was just offered to
   };
   void yields(PerAgent& agent, Place place);
   bool goes_on_alone(PerAgent& agent, ChoiceKind kind, Place place);
@@ -53,7 +53,7 @@ class Fairness {
   AgentTable table_;
   std::vector<PerAgent> agents_;
   AgentSet enabled_before_;
-  bool yielded_ = false;  // until somebody yields there is nothing to do
+  bool yielded_ = false;  // false until an agent yields: there is nothing to do before
   bool withheld_ = false;
 };
 

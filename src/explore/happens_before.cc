@@ -56,7 +56,7 @@ void HappensBefore::build(const Execution& execution) {
       std::vector<Use>& uses = uses_[slot - 1];
       const uint32_t last_write = uses.empty() ? 0 : uses.back().last_write;
       const bool writes = touch.effect == Effect::Write;
-      // With the last write comes everything before it; a write also comes after the reads since.
+      // The last write brings everything before it. A write also comes after the reads since then.
       const size_t first = last_write > 0 ? last_write - 1 : 0;
       const size_t end = writes ? uses.size() : last_write;
       for (size_t u = first; u < end; ++u)
@@ -77,7 +77,8 @@ void HappensBefore::build(const Execution& execution) {
   add_overtaken();
 }
 
-// One transition for each agent that was waiting: it has its past and its touches, but no place in the order.
+// Adds one transition for each agent that was waiting at the end. It has its past and its touches, but no
+// place in the order.
 void HappensBefore::add_blocked() {
   blocked_ = 0;
   blocked_touches_.clear();
@@ -115,7 +116,7 @@ void HappensBefore::add_without_place(AgentId agent, const uint32_t* clock, std:
 
 void HappensBefore::add_overtaken() {
   limit_touches_.clear();
-  for (const Touch& touch : execution_->touches)  // so that they stay where they are
+  for (const Touch& touch : execution_->touches)  // reserves the space, so that the touches do not move
     if (touch.op == OpKind::Wake) limit_touches_.emplace_back();
   size_t used = 0;
   for (uint32_t i = 0; i < count_; ++i)
@@ -137,7 +138,7 @@ void HappensBefore::add_overtaken() {
     }
 }
 
-// Of a wait, and not a timer, which is armed and cancelled.
+// Returns whether the limit belongs to a wait, and not to a timer that is armed and cancelled.
 bool HappensBefore::is_limit(const Touch& touch) const {
   if (touch.op != OpKind::TimerFire) return false;
   const uint32_t* slot = object_slots_.find(touch.object.raw);
@@ -175,11 +176,11 @@ void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& foun
   for (const Touch& touch : touches(j)) {
     if (touch.effect == Effect::None) continue;
     const uint32_t* slot = object_slots_.find(touch.object.raw);
-    if (slot == nullptr) continue;  // nobody ever touched what it waits for
+    if (slot == nullptr) continue;  // no transition touched the object of the wait
     const std::vector<Use>& uses = uses_[*slot - 1];
     const auto at_j = std::lower_bound(uses.begin(), uses.end(), j,
                                        [](const Use& use, size_t at) { return use.transition < at; });
-    // A read conflicts with writes only: it goes from one to the one before.
+    // A read conflicts only with writes, so the search goes from each write to the one before.
     const auto conflicting = [&](size_t end) -> size_t {
       return end == 0 || touch.effect == Effect::Write ? end : uses[end - 1].last_write;
     };
@@ -188,15 +189,14 @@ void HappensBefore::races(size_t j, Ancestors which, std::vector<uint32_t>& foun
       const bool writes = uses[u - 1].last_write == u;
       const Transition& first = transitions_[e];
       if (first.lane == last.lane || own[first.lane] >= first.ordinal) {
-        if (writes) break;  // all that came before it is ordered, too
+        if (writes) break;  // everything before it is ordered too
         continue;
       }
       if (is_new(e, which, found)) {
         if (which != Ancestors::AllAndAwaited && !could_precede(e, j)) continue;
         found.push_back(e);
       }
-      if (writes && which == Ancestors::Immediate)
-        break;  // all that came before it comes before one of these
+      if (writes && which == Ancestors::Immediate) break;  // everything before it comes before a found one
     }
   }
 }
@@ -206,21 +206,21 @@ bool HappensBefore::is_new(uint32_t e, Ancestors which, const std::vector<uint32
                       [&](uint32_t c) { return c == e || (which == Ancestors::Immediate && before(e, c)); });
 }
 
-// Could j's operation run in place of e, after all that does not depend on e?
+// Returns whether j's operation could run in the place of e, after everything that does not depend on e.
 bool HappensBefore::could_precede(size_t e, size_t j) const {
   for (const Touch& touch : touches(j)) {
-    const bool may_fail = !of_context(touch.op) && pending(j) == OpKind::TryLock;
+    const bool may_fail = !is_context_op(touch.op) && pending(j) == OpKind::TryLock;
     if (!may_fail && !is_limit(touch) && may_block(touch.op) &&
         !can_run(touch.op, state_without(e, j, touch)))
       return false;
-    // Only the transition's first operation must be able to run; being interruptible, or pending, is part of
-    // it.
-    if (!of_context(touch.op)) break;
+    // Only the transition's first operation must be able to run. Touches that say that the agent is
+    // interruptible, or an interrupt pending, belong to that operation.
+    if (!is_context_op(touch.op)) break;
   }
   return true;
 }
 
-// The state of the touched object just before j, if e and all that comes after it had not happened.
+// Returns the state of the touched object just before j, without e and everything that comes after e.
 uint64_t HappensBefore::state_without(size_t e, size_t j, const Touch& touch) const {
   const uint32_t* slot = object_slots_.find(touch.object.raw);
   if (slot == nullptr) return touch.state;

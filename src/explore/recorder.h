@@ -1,8 +1,9 @@
-// Recorder: the sink that turns accesses and events into footprints and into the happens-before hash.
+// Recorder: the sink that computes footprints and the happens-before hash from accesses and events.
 //
-// The hash is a sum over operations, each hashed with its predecessors (its agent's last operation, the
-// object's last write and, for a write, the reads since): two executions get the same hash if they differ
-// only in the order of independent operations, plain accesses included. O(1) per touch.
+// The hash is a sum over operations. Each operation is hashed with its predecessors: its agent's last
+// operation, the object's last write and, for a write, the reads since. Two executions get the same hash if
+// they differ only in the order of independent operations, plain accesses included. Each touch takes constant
+// time.
 #pragma once
 
 #include <bit>
@@ -16,13 +17,14 @@ namespace slalom {
 
 class Recorder : public EventSink {
  public:
-  struct History {  // a value: checkpoints copy it
+  // Everything that a checkpoint must hold.
+  struct History {
     struct ObjectHash {
       uint64_t write = 0;
       uint64_t reads = 0;
     };
     FlatMap<ObjectHash, 2> objects;  // by key()
-    // Objects are mostly at multiples of eight, and what lies together is used together.
+    // Most objects lie at multiples of eight, and neighbours are used together.
     static uint64_t key(ObjectId object) { return std::rotr(object.raw, 3); }
     FlatMap<uint64_t> agents;
     uint64_t sum = 0;
@@ -40,7 +42,7 @@ class Recorder : public EventSink {
   void on_event(const Event& event) override;
   void on_end(const Outcome&) override {}
 
-  // A value chosen by `agent` is part of what happened.
+  // Records a data choice of `agent`.
   void on_value(AgentId agent, uint32_t value);
 
   const History& history() const { return history_; }
@@ -51,13 +53,13 @@ class Recorder : public EventSink {
 
  private:
   uint64_t& hash_of(AgentId agent);
-  // `last` is the agent's own hash. Returns the operation's.
+  // `last` is the agent's own hash. Returns the operation's hash.
   uint64_t touch(uint64_t& last, ObjectId object, OpKind op, Effect effect);
 
   Execution* execution_ = nullptr;
   bool keep_touches_ = false;
   History history_;
-  // Mostly the same agent goes on. Another one that is new moves the map.
+  // Cache for the common case that the same agent goes on. Inserting a new agent moves the map.
   AgentId last_agent_;
   uint64_t* last_hash_ = nullptr;
   OpKind last_op_ = OpKind::None;  // of the last event

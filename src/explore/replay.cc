@@ -35,7 +35,7 @@ std::variant<Decision, Abandoned> ScheduleWalker::choose(const ChoicePoint& poin
                           next.to.path()));
     }
   }
-  // A timer that ends may be the one that runs next: no switch is recorded then.
+  // No switch is recorded if the agent that ends is a timer, and the same timer runs next.
   if (has(point.current)) return Decision{point.current, 0, 0};
   diverge(fmt::format("step {}: agent {} cannot go on and the schedule does not say who does", point.step.raw,
                       point.current.path()));

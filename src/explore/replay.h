@@ -1,9 +1,9 @@
-// replay: follows a Schedule, and nothing else.
+// replay: follows a Schedule and decides nothing itself.
 //
-// Guarantee: on the same target the execution is the one the schedule was taken from, under any ChoicePolicy
-// that stops at the schedule's positions (stops_of()). Where the schedule does not fit (the agent cannot run,
-// a switch is never reached) the walker goes on in the default order and divergence() says what happened
-// first.
+// Guarantee: on the same target, the execution is the one that the schedule was taken from, under any
+// ChoicePolicy that stops at the schedule's positions (stops_of()). If the schedule does not fit (the agent
+// cannot run, a switch is never reached), the walker goes on in the default order, and divergence() returns
+// the first problem.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ class ScheduleWalker : public Walker {
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution& so_far) override;
   bool fair() const override { return false; }
-  // What first differed, if anything did. To be asked when the execution has ended.
+  // Returns the first difference, if there was one. Call it after the execution has ended.
   std::optional<std::string> divergence() const;
 
  private:
@@ -30,7 +30,7 @@ class ScheduleWalker : public Walker {
   std::optional<std::string> divergence_;
 };
 
-// The positions at which a machine must stop for this schedule to be followed.
+// Returns the positions at which a machine must stop for this schedule.
 std::vector<ChoicePolicy::Position> stops_of(const Schedule& schedule);
 
 }  // namespace slalom

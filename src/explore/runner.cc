@@ -8,7 +8,7 @@
 namespace slalom {
 namespace {
 
-// Each can hold megabytes.
+// Each checkpoint can hold megabytes.
 constexpr size_t kMostCheckpoints = 128;
 
 constexpr size_t kMostForeseen = 512;
@@ -29,7 +29,8 @@ class Runner::Fan : public EventSink {
     if (runner_.extra_ != nullptr) runner_.extra_->on_event(event);
   }
   void begin() { ended_ = false; }
-  // Once an execution, by whom it ended: machines tell their own ends, the runner those it brings about.
+  // Emits one end per execution, the first: machines report their own ends, and the runner those that it
+  // causes.
   void on_end(const Outcome& outcome) override {
     if (std::exchange(ended_, true)) return;
     if (runner_.observer_ != nullptr) runner_.observer_->on_end(outcome);
@@ -73,7 +74,7 @@ const Execution& Runner::run(const Task& task, Walker& walker) {
     try {
       if (attempt(task, walker, log_.attempts >= options_.attempts)) break;
     } catch (const InternalError& failure) {
-      // The schedule is what a developer needs first: say it before anything else.
+      // A developer needs the schedule first.
       std::string switches;
       for (const Switch& s : log_.schedule.switches)
         switches += fmt::format(" {}@{}->{}", s.from.path(), s.from_ops, s.to.path());
@@ -137,8 +138,8 @@ void Runner::drop_checkpoints(size_t keep) {
   }
 }
 
-// Searches go back from the end: it is the earlier half that gets sparser. Who comes back to it executes a
-// little more, and takes new ones there.
+// Searches go back from the end, so the earlier half gets sparser. An execution that goes back there executes
+// a little more, and takes new checkpoints.
 void Runner::thin_out_checkpoints() {
   std::vector<Checkpoint> kept;
   for (size_t i = 0; i < checkpoints_.size(); ++i) {
@@ -180,8 +181,8 @@ void Runner::note(const ChoicePoint& point, const Pick& pick) {
   }
 }
 
-// What follows the decision that is being made at this position: the rest of the prefix, then what the walker
-// says.
+// Announces the choices that follow the decision at this position: the rest of the prefix, then the walker's
+// forecast.
 void Runner::foresee(const Task& task, const Walker& walker, size_t position) {
   foreseen_.clear();
   size_t next = position + 1;
@@ -192,8 +193,8 @@ void Runner::foresee(const Task& task, const Walker& walker, size_t position) {
   foresight_->foresee(foreseen_, forecast_);
 }
 
-// What follows from here, if anything: the prefix diverged and another attempt is due, or the walker wants no
-// more of it.
+// Returns the decision; empty if the execution ends here, because the prefix diverged and another attempt
+// follows, or because the walker wants no more of this execution.
 std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
   const size_t made = log_.choices.size();
   const size_t position = records_choices() ? made : log_.choice_points;
@@ -258,7 +259,7 @@ std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
   if (replaying && !now.diverged) {
     decision = {pick.data ? point.current : pick.agent, pick.value, 0};
   } else if (now.diverged) {
-    // What was recorded means nothing any more: run to the end in the default order.
+    // The recorded decisions mean nothing from here on. Run to the end in the default order.
     decision = data ? Decision{point.current, 0, 0} : Decision{next_in_order(point, allowed).agent, 0, 0};
   } else {
     auto chosen = now.walker.choose(point, allowed, log_);
@@ -271,21 +272,22 @@ std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
       return std::nullopt;
     }
     decision = std::get<Decision>(chosen);
-    // Whom fairness holds back now may be allowed at the next choice point.
+    // The next choice point may allow an agent that fairness holds back now.
     if (decision.until_conflict && allowed.size() != point.options().size()) decision.lease = 0;
   }
   pick = {decision.next, decision.value, data, point.digest};
   if (records_choices()) {
     log_.choices.back().taken = pick;
-    decision.lease = 0;  // every choice point is to be recorded
+    decision.lease = 0;  // every choice point must be recorded
   }
   ++log_.choice_points;
   note(point, pick);
-  if (foresight_ != nullptr && !now.diverged && foresight_->stands()) foresee(now.task, now.walker, position);
+  if (foresight_ != nullptr && !now.diverged && foresight_->is_at_choice_point())
+    foresee(now.task, now.walker, position);
   return decision;
 }
 
-// False: the prefix diverged and another attempt is due.
+// Returns false if the prefix diverged and another attempt is due.
 bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   log_.verdicts.clear();
   log_.divergence.reset();
@@ -328,7 +330,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
       std::erase_if(log_.blocked, [&](const Option& option) { return option.agent == fault->agent; });
   }
   if (!log_.schedule.switches.empty()) {
-    // The agent that ran last was not seen stopping: it did whatever the others did not.
+    // No switch away from the last agent was recorded. It did every operation that the other agents did not.
     const AgentId last = log_.schedule.switches.back().to;
     uint64_t others = 0;
     for (const auto& [agent, ops] : log_.agent_ops)

@@ -1,13 +1,13 @@
 // Runner: executes one task on one machine.
 //
-// It repeats the task's prefix (from the deepest checkpoint that agrees with it, where the machine has
-// checkpoints), then asks the walker at every choice point, and writes down what the strategy needs. A
-// checkpoint holds machine, observer, fairness and history state, so an execution that starts at one is equal
-// to one that was run from the beginning.
+// The runner repeats the task's prefix, then asks the walker at every choice point, and records what the
+// strategy needs. If the machine has checkpoints, the runner starts at the deepest one that agrees with the
+// prefix. A checkpoint holds the state of machine, observer, fairness and history, so an execution that
+// starts at a checkpoint equals one that ran from the beginning.
 //
-// Imperfect replay (CHESS 4.2): a prefix that meets another choice point than the one it was recorded at is
-// retried from the beginning; if it keeps diverging the execution runs to its end and reports where it first
-// differed.
+// Imperfect replay (CHESS 4.2): if a prefix meets another choice point than the recorded one, the runner
+// retries it from the beginning. If it keeps diverging, the execution runs to its end, and the runner reports
+// the first difference.
 #pragma once
 
 #include <memory>
@@ -24,15 +24,15 @@ struct RunnerOptions {
   Inputs inputs;
   Recording recording = Recording::Schedule;
   bool fair = true;
-  uint32_t insist = 0;            // Fairness::turns
+  uint32_t insist = 0;            // turns of Fairness
   uint32_t checkpoint_every = 8;  // choice points; 0: never
-  uint32_t attempts = 3;          // at a diverging prefix
-  bool hash_states = false;       // also where that is expensive
+  uint32_t attempts = 3;          // for a diverging prefix
+  bool hash_states = false;       // even if the machine does not hash cheaply
 };
 
 class Runner {
  public:
-  // `observer` may be null. Both must outlive the runner.
+  // `observer` may be nullptr. Both must outlive the runner.
   Runner(Machine& machine, Observer* observer, RunnerOptions options);
   ~Runner();
   Runner(const Runner&) = delete;
@@ -41,16 +41,16 @@ class Runner {
   // The result is valid until the next run.
   const Execution& run(const Task& task, Walker& walker);
 
-  // Between executions: where they can be switched from now on.
+  // Changes the choice points. Call it between executions only.
   void set_policy(const ChoicePolicy& policy);
 
-  // Between executions: what calls that fail give from now on, as `schedule` has it; null: what they give.
-  // `same`: it is also the schedule of the next executions.
+  // Makes failing calls return the errors of `schedule`; nullptr: calls run for real. `same`: the next
+  // executions follow that schedule too. Call it between executions only.
   void repeat_errors(const Schedule* schedule, bool same);
 
-  // A further sink for all accesses and events. Executions then run from the beginning, so that it sees
-  // everything.
-  void also_tell(EventSink* sink) { extra_ = sink; }
+  // Sets a further sink for all accesses and events; nullptr removes it. With such a sink, executions run
+  // from the beginning, so that it gets everything.
+  void set_extra_sink(EventSink* sink) { extra_ = sink; }
 
  private:
   class Fan;
@@ -92,11 +92,11 @@ class Runner {
   std::unique_ptr<Fan> fan_;
   Recorder recorder_;
   Fairness fairness_;
-  Execution log_;  // of the current or last execution: checkpoints refer to its beginnings
+  Execution log_;  // of the current or last execution; checkpoints refer to prefixes of it
   std::vector<Checkpoint> checkpoints_;
-  std::vector<Option> allowed_;    // where fairness leaves some out
-  std::vector<AgentId> foreseen_;  // of the prefix,
-  Forecast forecast_;              // and after it
+  std::vector<Option> allowed_;    // the fair options, if fairness removes some
+  std::vector<AgentId> foreseen_;  // the rest of the prefix
+  Forecast forecast_;              // after the prefix
 };
 
 }  // namespace slalom

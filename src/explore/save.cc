@@ -145,8 +145,7 @@ void decode(ByteReader& in, Found& found) {
   found.occurrences = in.u64();
 }
 
-// Everything the search knows: the counts, what was found, which classes were seen, and the strategy's own
-// state.
+// Saves everything that the search knows: counts, findings, seen classes, and the strategy's own state.
 void Explorer::save(ByteWriter& out) const {
   for (uint64_t count : {result_.tasks, result_.executions, result_.blocked, result_.truncated,
                          result_.diverged, result_.failed, result_.steps, result_.steps_run,
@@ -159,7 +158,7 @@ void Explorer::save(ByteWriter& out) const {
   out.u64(result_.learned.size());
   for (const Place place : result_.learned) out.u64(place.raw);
   out.u8(learned_more_);
-  std::vector<uint64_t> classes;  // sorted: the map's own order depends on how it grew
+  std::vector<uint64_t> classes;  // sorted, because the map's order depends on how it grew
   classes.reserve(classes_.size());
   classes_.for_each([&](uint64_t hash, uint8_t) { classes.push_back(hash); });
   std::sort(classes.begin(), classes.end());

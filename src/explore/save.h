@@ -1,5 +1,5 @@
-// Encoding of the search's own values for saved searches and job queues. What belongs to trace/ (schedules,
-// verdicts, policies) is encoded in trace/files/serialise.h.
+// Encoding of the search's own types for saved searches and job queues. trace/files/serialise.h encodes the
+// types of trace/ (schedules, verdicts, policies).
 #pragma once
 
 #include "explore/explorer.h"
@@ -13,7 +13,7 @@ void encode(ByteWriter& out, const Touch& touch);
 void decode(ByteReader& in, Touch& touch);
 void encode(ByteWriter& out, const Sleeper& sleeper);
 void decode(ByteReader& in, Sleeper& sleeper);
-// Without its verdicts and schedule: what a strategy needs that has not looked at it yet.
+// Leaves out verdicts and schedule: only what a strategy needs that has not taken the execution in yet.
 void encode(ByteWriter& out, const Execution& execution);
 void decode(ByteReader& in, Execution& execution);
 void encode(ByteWriter& out, const Task& task);

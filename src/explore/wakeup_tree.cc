@@ -10,9 +10,9 @@
 namespace slalom {
 namespace {
 
-// Is the agent of `node` a weak initial of `sequence`: could `sequence` as well begin with it? If its
-// transition is in the sequence, `position` is where; otherwise it is independent of all of it and `position`
-// is the end.
+// Returns whether the agent of `node` is a weak initial of `sequence`, which means that an equivalent
+// sequence begins with it. If the agent's transition is in the sequence, sets `position` to it. Otherwise the
+// transition is independent of the whole sequence, and `position` is the end.
 bool is_weak_initial(const TreeNode& node, const WakeupTree::Sequence& sequence, size_t& position) {
   for (position = 0; position < sequence.size(); ++position) {
     if (sequence[position].agent == node.agent) return true;
@@ -51,12 +51,12 @@ std::vector<TreeNode*> WakeupTree::start_leaves(uint32_t limit, size_t window) {
   std::vector<TreeNode*> started;
   struct Place {
     TreeNode* node;
-    size_t next;  // of its children
-    bool waits;   // for the one before
+    size_t next;  // child to enter next
+    bool waits;   // for the child before
   };
   std::vector<Place> path;
-  // Could it turn out to be something else, or to lead nowhere? What comes further right sleeps on it, and
-  // cannot know what that means.
+  // Whether the node may turn out to be something else, or to lead nowhere. Nodes further right would sleep
+  // on it without knowing what that means.
   const auto uncertain = [](const TreeNode& node, bool below) {
     return node.state != TreeNode::State::Executed && (below || node.footprint != Footprint::Known);
   };
@@ -132,7 +132,8 @@ void WakeupTree::insert(TreeNode& at, const Sleep& sleep, Sequence sequence) {
     });
     if (match == node->children.end()) break;
     TreeNode& child = **match;
-    // What was taken in explores all that begins with it, and so will a leaf.
+    // The tree already explores everything that begins with a node that was taken in. The same holds for a
+    // leaf.
     if (child.state == TreeNode::State::Executed) return;
     if (child.children.empty()) {
       if (child.footprint == Footprint::Known) return;
@@ -209,8 +210,8 @@ TreeNode& WakeupTree::add_child(TreeNode& node, AgentId agent, std::vector<uint3
   child->parent = &node;
   child->agent = agent;
   child->values = std::move(values);
-  // The values of one agent's data choice stay together: to its right they are asleep as one, among
-  // themselves never.
+  // Siblings with the values of one agent's data choice stay together. Nodes to their right have all of them
+  // asleep together; among themselves, they never sleep on one another.
   const auto same = [&](const auto& other) { return other->agent == agent; };
   const auto last = std::find_if(node.children.rbegin(), node.children.rend(), same);
   const auto at = last == node.children.rend() ? node.children.end() : last.base();
@@ -249,7 +250,7 @@ void WakeupTree::descend(Sleep& sleep, const TreeNode& child) {
 }
 
 void WakeupTree::wake(Sleep& sleep, const TreeNode& child) {
-  // An agent may sleep with several values of a data choice: what wakes one of them wakes the agent.
+  // An agent may sleep with several values of a data choice. If one of them wakes, the agent wakes.
   const auto wakes = [&](const TreeNode* sleeper) {
     return sleeper->agent == child.agent || conflict(sleeper->touches, child.touches);
   };
@@ -264,7 +265,8 @@ void WakeupTree::wake(Sleep& sleep, const TreeNode& child) {
   }
 }
 
-// Parents before children, each with the number of its children: no recursion, since paths can be long.
+// Writes parents before children, each with the number of its children. Not recursive, because paths can be
+// long.
 void WakeupTree::save(ByteWriter& out) const {
   out.u8(root_->open > 0);
   std::vector<const TreeNode*> todo = {root_.get()};
@@ -324,7 +326,7 @@ bool WakeupTree::load(ByteReader& in) {
   root_ = std::make_unique<TreeNode>();
   const bool unfinished = in.u8() != 0;
   std::vector<std::pair<TreeNode*, uint64_t>> path = {
-      {root_.get(), load_node(in, *root_)}};  // and children left
+      {root_.get(), load_node(in, *root_)}};  // and the number of children left
   while (!path.empty() && in.ok()) {
     auto& [parent, left] = path.back();
     if (left-- == 0) {

@@ -6,7 +6,7 @@
 namespace slalom {
 namespace {
 
-constexpr uint16_t kFirstSigned = 4;  // the first version with a place for a signature
+constexpr uint16_t kFirstSigned = 4;  // the first version with room for a signature
 
 std::string_view text_of(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

@@ -53,7 +53,7 @@ void decode(ByteReader& in, TargetId& target) {
 
 }  // namespace
 
-// Above them, in the same byte: Finding::excluded.
+// The bits above these, in the same byte, hold Finding::excluded.
 constexpr int kMinimalityBits = 2;
 
 TargetId make_target(std::string kind, std::string name, std::string content,
@@ -133,11 +133,11 @@ void decode(ByteReader& in, Finding& finding) {
   finding.occurrences = in.u64();
   decode_u32(in, finding.replays_tried);
   decode_u32(in, finding.replays_same);
-  finding.state_hash = in.at_end() ? 0 : in.fixed64();  // version 1 ends here
+  finding.state_hash = in.at_end() ? 0 : in.fixed64();  // version 1 has no more
   finding.surroundings = in.ok() && !in.at_end() ? in.text() : "";
   finding.schedule.errors.reset();
   finding.original.errors.reset();
-  if (!in.ok() || in.at_end()) return;  // of kernels, and of programs up to version 2
+  if (!in.ok() || in.at_end()) return;  // findings of kernels, and of programs up to version 2
   decode(in, finding.schedule.errors);
   decode(in, finding.original.errors);
 }

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// 64-bit numbers that are not counts are text: many readers of JSON keep only 53 bits.
+// 64-bit numbers that are not counts are text, because many readers of JSON keep only 53 bits.
 std::string hex(uint64_t number) {
   return fmt::format("{:#x}", number);
 }
@@ -88,8 +88,8 @@ Json finding_json(const Finding& finding, const std::string& capsule) {
 
 std::string json_text(const Json& json) {
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
-  // JSON escapes the control characters of ASCII only, and people look at it on terminals. Anything else that
-  // is unsafe there can only be a part of a string, and has at most 16 bits.
+  // JSON escapes only the control characters of ASCII, and people read it on terminals. Other unsafe
+  // characters can only occur within strings, and have at most 16 bits.
   std::string safe;
   for (size_t at = 0; at < text.size();) {
     const std::string_view rest = std::string_view(text).substr(at);

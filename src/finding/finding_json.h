@@ -1,5 +1,5 @@
-// A finding as JSON, for other tools; the fields are promised in docs/formats.md. One way only: the capsule
-// is what slalom reads back.
+// A finding as JSON, for other tools. docs/formats.md defines the fields. slalom never reads it back: it
+// reads the capsule.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,10 +9,10 @@
 
 namespace slalom {
 
-// `capsule`: where it is, as seen by whoever reads the JSON.
+// `capsule`: its path, as the reader of the JSON sees it.
 nlohmann::ordered_json finding_json(const Finding& finding, const std::string& capsule);
 
-// Indented, with a newline at its end; text of the target that is not UTF-8 is replaced.
+// Returns indented text with a newline at its end. Replaces text of the target that is not UTF-8.
 std::string json_text(const nlohmann::ordered_json& json);
 
 }  // namespace slalom

@@ -19,14 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A signature is of a capsule and of nothing else that may be signed one day.
+// Part of what is signed, so that the key's signature of a capsule is valid for nothing else.
 constexpr std::string_view kPurpose = "slalom capsule";
 
 Error key_trouble(const char* action, const fs::path& path) {
   return error("cannot {} the signing key {}: {}", action, path.string(), std::strerror(errno));
 }
 
-// Closed at the end.
+// Closes the file at the end.
 struct KeyFile {
   int descriptor = -1;
   explicit KeyFile(int number) : descriptor(number) {}
@@ -61,8 +61,8 @@ Result<SigningKey::Bytes> read_key(const fs::path& path) {
   return bytes;
 }
 
-// The folder, made if it is missing. In a folder of another user (as with sudo) a key would be of no use to
-// either of them.
+// Makes the folder if it is missing. Refuses a folder of another user (as with sudo), where a key would help
+// neither user.
 Result<void> make_key_folder(const fs::path& folder) {
   fs::path there = folder;
   struct stat status = {};
@@ -79,8 +79,8 @@ Result<void> make_key_folder(const fs::path& folder) {
   return {};
 }
 
-// Under its own name only when it is complete. Another process may have been first: then that one's key
-// stays.
+// Makes a key file, which gets its name only when it is complete. If another process was first, that
+// process's key stays.
 Result<void> make_key(const fs::path& path) {
   TRY(make_key_folder(path.parent_path()));
   SigningKey::Bytes bytes;
@@ -94,7 +94,7 @@ Result<void> make_key(const fs::path& path) {
     made = ::write(file.descriptor, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
            ::fsync(file.descriptor) == 0;
   }
-  // Neither replaces a file. The first also works on file systems without hard links.
+  // Neither call replaces a file. The first also works on file systems without hard links.
   made = made && (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0 ||
                   errno == EEXIST || ::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST);
   const int why = errno;
@@ -109,7 +109,7 @@ Result<void> make_key(const fs::path& path) {
 Result<fs::path> SigningKey::path() {
   const auto folder = [](const char* name) {
     const char* value = std::getenv(name);
-    // The specification calls relative paths invalid.
+    // The XDG specification calls relative paths invalid.
     return fs::path(value != nullptr && *value == '/' ? value : "");
   };
   if (const fs::path config = folder("XDG_CONFIG_HOME"); !config.empty())

@@ -1,9 +1,9 @@
-// SigningKey: tells the capsules that this user's slalom made here from those that came from elsewhere.
+// SigningKey: distinguishes the capsules that this user's slalom made from capsules of other origin.
 //
-// A file of 32 random bytes in the user's configuration folder, readable by the user alone. The signature of
-// a capsule is the HMAC-SHA-256 of its contents with that key: only a process that can read the key can make
-// one. (A checksum such as XXH3 is no substitute, since anybody can compute it.) Not for secrecy, and not for
-// proving to others who made a capsule.
+// The key is a file of 32 random bytes in the user's configuration folder, which only the user can read. The
+// signature of a capsule is the HMAC-SHA-256 of its contents with that key, so only a process that can read
+// the key can make one. (A checksum such as XXH3 is no substitute, because anyone can compute it.) Not for
+// secrecy, and not for proving to others who made a capsule.
 #pragma once
 
 #include <array>
@@ -23,9 +23,9 @@ class SigningKey {
 
   // $XDG_CONFIG_HOME/slalom/capsule.key, or below ~/.config.
   static Result<std::filesystem::path> path();
-  // Fails if there is no key yet, or if others may know it.
+  // Fails if there is no key yet, or if other users may know it.
   static Result<SigningKey> load();
-  // As load(), but makes the key if there is none. Processes that do so at once get the same key.
+  // As load(), but makes the key if there is none. Processes that do this at the same time get the same key.
   static Result<SigningKey> load_or_make();
 
   explicit SigningKey(const Bytes& bytes) : bytes_(bytes) {}

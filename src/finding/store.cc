@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr const char* kJson = "finding.json";
 constexpr const char* kReport = "report.txt";
 
-// Held while it lives. The kernel lets go of it when the process dies.
+// Holds the store's lock while the object lives. The kernel releases the lock if the process dies.
 class Lock {
  public:
   static Result<Lock> take(const fs::path& root) {
@@ -56,7 +56,7 @@ class Lock {
 Result<void> make_directory(const fs::path& path) {
   std::error_code code;
   fs::create_directories(path, code);
-  // A name that is taken by a file is an error with some libraries only.
+  // Only some libraries report an error if a file has the name.
   if (!code && !fs::is_directory(path)) code = std::make_error_code(std::errc::not_a_directory);
   if (code)
     return error("cannot write findings to {}: {}; choose another directory with --out", path.string(),
@@ -78,7 +78,7 @@ struct KnownCapsule {
   const Finding& finding() const { return capsule.finding; }
 };
 
-// What is in `path`, or nothing when there is no such file. A file that is no capsule is moved out of the
+// Returns the capsule in `path`; empty if there is no such file. Moves a file that is no capsule out of the
 // way.
 Result<std::optional<KnownCapsule>> load_or_set_aside(const fs::path& path) {
   std::error_code code;
@@ -114,8 +114,8 @@ Result<fs::path> FindingStore::add(const Finding& finding, const std::string& re
     return error("{} holds another finding (\"{}\"); move that folder away", directory.string(),
                  known->finding().verdict.title);
   if (known && known->finding().target.hash != finding.target.hash) {
-    // The target changed: its former finding stays beside, as it is, and an even earlier one of the present
-    // target counts.
+    // The target has changed. Its former finding stays in a file of its own. An even earlier finding of the
+    // present target counts as the known one.
     TRY(write_file(directory / fmt::format("capsule.{}.slalom", known->finding().target.hash), known->file));
     const fs::path earlier = directory / fmt::format("capsule.{}.slalom", finding.target.hash);
     TRY_ASSIGN(known, load_or_set_aside(earlier));

@@ -1,4 +1,4 @@
-// FindingStore: the folder in which findings are kept, one per bug:
+// FindingStore: the folder that keeps findings, one subfolder per bug:
 //
 //   <root>/<signature>/capsule.slalom         the finding: the truth
 //                      finding.json           the same, for other tools
@@ -6,8 +6,8 @@
 //                      capsule.<hash>.slalom  of earlier versions of the target (<hash>: TargetId::hash)
 //                      capsule.damaged-<n>.slalom  files that could not be read: kept, never used
 //
-// Every file is replaced atomically, the capsule first, and a lock file serialises writers, so that neither a
-// crash nor several processes at once lose a finding.
+// Every file is replaced atomically, the capsule first, and a lock file serialises writers. Neither a crash
+// nor several processes at once can lose a finding.
 #pragma once
 
 #include <filesystem>
@@ -24,21 +24,22 @@ namespace slalom {
 struct StoredFinding {
   std::string signature;
   std::filesystem::path directory;
-  Result<Finding> finding;  // an error: its capsule is damaged
+  Result<Finding> finding;  // an error if the capsule is damaged
 };
-// In the order of signatures. Only reads, so it works on a store that cannot be written.
+// Returns the findings in the order of signatures. Only reads, so it works on a store that cannot be written.
 Result<std::vector<StoredFinding>> list_findings(const std::filesystem::path& root);
 
 class FindingStore {
  public:
-  // Creates the folder when it is missing; fails when it cannot be written. `key` signs the capsules; nullptr
+  // Creates the folder if it is missing. Fails if it cannot be written. `key` signs the capsules; nullptr
   // leaves them unsigned.
   static Result<FindingStore> open(std::filesystem::path root,
                                    std::shared_ptr<const SigningKey> key = nullptr);
 
-  // Keeps the finding and returns the path of its capsule. When the bug is known already for this target, the
-  // finding with the smaller schedule stays, with its report, and occurrences add up. With a key, a capsule
-  // that was not signed with it never stays: that would sign what this user did not make.
+  // Keeps the finding and returns the path of its capsule. If the store already has the bug for this target,
+  // the finding with the smaller schedule stays, with its report, and occurrences add up. With a key, a
+  // capsule without this key's signature never stays: signing it would vouch for something that this user did
+  // not make.
   Result<std::filesystem::path> add(const Finding& finding, const std::string& report);
 
   Result<std::vector<StoredFinding>> list() const { return list_findings(root_); }

@@ -1,4 +1,4 @@
-// parse_calls(): from the readable form to a CallProgram.
+// parse_calls(): parses the readable form to a CallProgram.
 //
 //   line   : [name =] call(value, ...) | name = value | store(type, place, value)
 //   value  : numbers, constants and names with | ^ & << >> + - * ~ and brackets, "text", {type value, ...},

@@ -1,9 +1,9 @@
-// CallProgram: a list of system calls with their arguments and the memory that these point to: what a flow of
-// a kernel test does, or a generated test.
+// CallProgram: a list of system calls with their arguments and the memory to which these point. A flow of a
+// kernel test executes one; tests also generate them.
 //
-// A value, the same for the same text; docs/howto-kernel-test.md has the readable form. Arguments may be the
-// result of an earlier call, or a number that a call has written to memory. There are no branches: every call
-// is made, whatever those before it gave.
+// A value: the same text gives the same value. docs/howto-kernel-test.md describes the readable form.
+// Arguments may be the result of an earlier call, or a number that a call has written to memory. There are no
+// branches: every call is made, whatever the calls before it returned.
 #pragma once
 
 #include <array>
@@ -22,11 +22,11 @@ struct Operand {
     Constant,  // value
     Result,    // of the call with that ordinal, plus addend
     Pointer,   // to that place in the data
-    Load,      // what is at that place in the data, plus addend
+    Load,      // the number at that place in the data, plus addend
   };
   Kind kind = Kind::Constant;
-  uint8_t size = 0;        // of a load, in bytes: 1, 2, 4 or 8
-  bool is_signed = false;  // a load's value is
+  uint8_t size = 0;        // of a Load, in bytes: 1, 2, 4 or 8
+  bool is_signed = false;  // of a Load: its value is signed
   int32_t addend = 0;
   uint64_t value = 0;
 
@@ -40,8 +40,8 @@ struct CallStep {
     Store,  // writes its first operand to the data
   };
   Kind kind = Kind::Call;
-  uint16_t size = 0;    // of a call: how many operands it has; of a store: bytes, 1, 2, 4 or 8
-  uint32_t number = 0;  // of the call; of a store: where in the data
+  uint16_t size = 0;    // of a call: number of operands; of a store: 1, 2, 4 or 8 bytes
+  uint32_t number = 0;  // of a call: its number; of a store: the place in the data
   std::array<Operand, kOperands> operands{};
 
   bool operator==(const CallStep&) const = default;
@@ -56,10 +56,10 @@ struct DataObject {
 
 struct CallProgram {
   std::vector<CallStep> steps;
-  std::vector<uint8_t> data;  // as it is at the start
+  std::vector<uint8_t> data;  // at the start
   std::vector<DataObject> objects;
 
-  // Of each call, in the user's words and numbered as in the user's file. Not part of what is executed.
+  // The user's text of each call, with its line in the user's file. Not part of what is executed.
   struct Source {
     std::string text;
     int line = 0;
@@ -70,11 +70,11 @@ struct CallProgram {
   size_t calls() const;
 };
 
-// `first_line` is where the text begins in the file `origin`.
+// The text begins at `first_line` of the file `origin`.
 Result<CallProgram> parse_calls(std::string_view text, const std::string& origin, int first_line = 1);
 
-// A text that parse_calls() makes the same steps and data from. Names are made up: r0 is a result, d0 an
-// object.
+// Returns a text from which parse_calls() makes the same steps and data. Names are invented: r0 is a result,
+// d0 an object.
 std::string to_text(const CallProgram& program);
 
 }  // namespace slalom

@@ -1,4 +1,4 @@
-// to_text(): a CallProgram in its readable form.
+// to_text(): writes a CallProgram in its readable form.
 #include <algorithm>
 
 #include "inputs/call_program.h"
@@ -35,7 +35,7 @@ std::string constant_text(uint64_t value) {
   return value < 4096 ? fmt::format("{}", value) : fmt::format("{:#x}", value);
 }
 
-// The object that a place lies in, else the last before it.
+// Returns the object that contains the place, else the last object before it.
 std::string place_text(const CallProgram& program, uint64_t place) {
   size_t found = 0;
   for (size_t i = 0; i < program.objects.size(); ++i)

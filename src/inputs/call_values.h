@@ -1,5 +1,5 @@
-// CallValues: the values of a list of calls, from words to operands and data. The part of parse_calls() that
-// knows nothing of statements; for call_parser.cc only.
+// CallValues: parses the values in a list of calls to operands and data. This is the part of parse_calls()
+// that knows nothing of statements; only call_parser.cc uses it.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace slalom {
 
-inline constexpr uint32_t kDefaultOutput = 256;  // bytes that &name makes
+inline constexpr uint32_t kDefaultOutput = 256;  // size of &name in bytes
 inline constexpr int kMaxDepth = 32;
 
 struct FieldType {
@@ -140,7 +140,8 @@ class CallValues {
     return {};
   }
 
-  // {u16 AF_INET, u16be 80, "abc", zero(8), ...}: what is not known yet is stored when the call is made.
+  // Parses {u16 AF_INET, u16be 80, "abc", zero(8), ...}. Values that are not known yet are stored when the
+  // call is made.
   Result<Operand> structure() {
     const CallToken open = peek();
     ++at_;
@@ -303,7 +304,7 @@ class CallValues {
     return of;
   }
 
-  // &name: room for what a call writes; the first time it is made.
+  // Parses &name, memory for a call's output. Its first use allocates it.
   Result<Operand> output() {
     ++at_;
     const CallToken token = peek();
@@ -377,7 +378,7 @@ class CallValues {
     return {.kind = Operand::Kind::Load, .size = type.size, .is_signed = type.is_signed, .value = place};
   }
 
-  // p[1], an int; p.u64[1]
+  // Parses p[1], an int, or p.u64[1].
   Result<Operand> element(const CallToken& token, const Operand& base) {
     const FieldType* type = find_type("i32");
     if (take_sign(".")) {

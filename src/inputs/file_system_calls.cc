@@ -53,7 +53,7 @@ class Writer {
 
   template <typename... Arguments>
   void line(fmt::format_string<Arguments...> form, Arguments&&... arguments) {
-    if (lines_ == options_.calls) return;  // an operation of two calls, cut short
+    if (lines_ == options_.calls) return;  // drops the second call of an operation
     text_ += fmt::format(form, std::forward<Arguments>(arguments)...) + "\n";
     ++lines_;
   }
@@ -62,7 +62,7 @@ class Writer {
     return values.begin()[random_.below(values.size())];
   }
 
-  // Two draws, in this order: that of a call's arguments would be the compiler's.
+  // Draws twice in a fixed order. The compiler chooses the order in which a call's arguments are evaluated.
   struct Two {
     std::string first, second;
   };
@@ -76,12 +76,12 @@ class Writer {
   uint64_t place() { return one_of<uint64_t>({0, 0, 100, 4096, 12'000, 65'536, 1'000'000}); }
   uint64_t size() { return one_of<uint64_t>({1, 512, 4096, 10'000, 20'000}); }
 
-  // An open file: mostly one that is there already.
+  // Returns an open file, mostly one that is open already.
   unsigned descriptor() {
     if (files_ == 0 || random_.below(4) == 0) open_file();
     return static_cast<unsigned>(random_.below(files_));
   }
-  // The directory below which everything is.
+  // Opens the directory that contains all files.
   void open_root() {
     if (!root_is_open_) line("root = open(\"{}\", O_RDONLY | O_DIRECTORY)", options_.directory);
     root_is_open_ = true;
@@ -215,7 +215,7 @@ class Writer {
 
   const FileSystemCallsOptions& options_;
   Rng random_;
-  std::vector<Operation> operations_;  // each as often as it is wanted
+  std::vector<Operation> operations_;  // one entry per operation, repeated by its weight
   std::string text_;
   unsigned lines_ = 0, files_ = 0, lists_ = 0;
   bool root_is_open_ = false;

@@ -16,7 +16,7 @@ uint32_t round_up(uint32_t value, uint32_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// Where things are, which follows from how many there are.
+// The layout of an image, computed from the number of its parts.
 struct Layout {
   uint32_t objects, results, data, size;
 };
@@ -25,13 +25,13 @@ Layout layout_of(uint32_t steps, uint32_t calls, uint32_t objects, uint32_t data
   Layout layout{};
   layout.objects = kHeaderSize + steps * kStepSize;
   layout.results = round_up(layout.objects + objects * 8, 16);
-  // Large objects are aligned to pages, so the data is.
+  // Large objects are aligned to pages, so the data must be too.
   layout.data = round_up(layout.results + calls * 8, data >= 4096 ? 4096 : 16);
   layout.size = layout.data + data;
   return layout;
 }
 
-// What is read here has been found to lie within.
+// Reads a number whose place was checked to lie within the image.
 template <std::unsigned_integral T>
 T get(std::span<const uint8_t> image, size_t at) {
   return *get_le<T>(image, at);

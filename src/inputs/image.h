@@ -1,6 +1,7 @@
-// The form in which a CallProgram goes into the guest, and its results come out (guest/flow.c).
+// The form in which a CallProgram enters the guest, and its results leave it (guest/flow.c).
 //
-// One piece of memory that the guest works on in place, so that nothing is copied there. Little-endian:
+// It is one piece of memory on which the guest works in place, so the guest copies nothing. Numbers are
+// little-endian:
 //   header    magic, steps, calls, where results begin, where the data begins, size of all, objects, where
 //             they are: 32 bits each
 //   steps     kind, size: 16 bits; number: 32 bits; six operands: kind, size: 8 bits; signed: 16 bits;
@@ -8,7 +9,7 @@
 //   objects   offset, size: 32 bits each; the guest has no use for them
 //   results   64 bits for each call, zero at first
 //   data      as it is at the start
-// Results and data, as they are at the end, are what the flow gives back.
+// At the end, results and data are the flow's output.
 #pragma once
 
 #include "inputs/call_program.h"
@@ -20,11 +21,11 @@ inline constexpr uint32_t kMaxCallSteps = 512;
 inline constexpr uint32_t kMaxCallData = 256 * 1024;
 
 std::vector<uint8_t> encode_image(const CallProgram& program);
-// Trusts nothing; sources are lost.
+// Trusts nothing. Sources are lost.
 Result<CallProgram> decode_image(std::span<const uint8_t> image);
 
 struct CallResults {
-  std::vector<int64_t> values;  // of each call
+  std::vector<int64_t> values;  // the return value of each call
   std::vector<uint8_t> data;
   bool operator==(const CallResults&) const = default;
 };

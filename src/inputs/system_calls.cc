@@ -25,7 +25,7 @@ constexpr Named kErrors[] = {
 #include "inputs/tables/errors.inc"
 };
 
-// How many letters must be changed, added or left out.
+// Returns the number of letters to change, add or leave out.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j < row.size(); ++j) row[j] = j;
@@ -91,7 +91,7 @@ std::string describe_result(int64_t value) {
       if (each.value == -value) return fmt::format("-{}", each.name);
     return fmt::format("{}", value);
   }
-  // Sizes and descriptors are small; the rest is addresses.
+  // Sizes and descriptors are small. Other results are addresses.
   return value < 0 || value >= int64_t{1} << 32 ? fmt::format("{:#x}", static_cast<uint64_t>(value))
                                                 : fmt::format("{}", value);
 }

@@ -26,15 +26,16 @@ namespace slalom {
 struct Inputs {
   ChoicePolicy policy;
   uint64_t max_steps = 20'000;
-  bool at_end = false;        // accesses and events may be delivered when the execution has ended
-  bool looks = false;         // its feedback is to name the atomic operations
-  bool keeps_values = false;  // its trace is kept: plain stores of a program are to say what they write
-  // Errors that calls gave in an execution before this one: they come again. If this one has another
-  // schedule, only those that do not depend on that. None: calls are made, whatever they give.
+  bool at_end = false;           // the machine may deliver accesses and events after the execution has ended
+  bool collect_atomics = false;  // feedback should name the atomic operations
+  // The trace is kept, so plain stores of a program should carry the values that they write
+  bool keeps_values = false;
+  // Errors that calls returned in an earlier execution. The machine returns them again; if the schedule
+  // differs (!same_schedule), only those that do not depend on it. If empty, the machine makes the calls.
   std::optional<ErrorLog> errors;
   bool same_schedule = false;
-  // Asked now and then where executions take long: true: the rest of this one is not wanted, and it ends as
-  // Abandoned. Stays true then; null: never.
+  // Long executions call this now and then. If it returns true, the machine ends the execution as Abandoned.
+  // Once true, it must stay true. Empty: the execution is never stopped.
   std::function<bool()> stop;
 };
 
@@ -45,21 +46,22 @@ class Snapshots {
  public:
   using Id = uint64_t;
   virtual Id take() = 0;
-  virtual Stop restore(
-      Id id) = 0;  // the choice point at which it was taken; events go to the sink of start()
+  // Returns the choice point of take(). Further events go to the sink of start().
+  virtual Stop restore(Id id) = 0;
   virtual void drop(Id id) = 0;
 
  protected:
   ~Snapshots() = default;
 };
 
-// Of a machine that goes on unasked where it knows what the search will choose. It shows those choice points
-// later, in their order, as if it stood there.
+// Implemented by a machine that goes on without asking where it knows the search's choices. It shows those
+// choice points later, in order, as if it stood at each of them.
 class Foresight {
  public:
-  // Does it stand at its choice point, rather than far behind it?
-  virtual bool stands() const = 0;
-  // Of the next resume(): who will be chosen at the choice points after it, and how those after that.
+  // Returns whether the machine really stands at its choice point, not far beyond it.
+  virtual bool is_at_choice_point() const = 0;
+  // Announces the agents that the search will choose after the next resume(), and how it will choose after
+  // those.
   virtual void foresee(std::span<const AgentId> next, const Forecast& then) = 0;
 
  protected:
@@ -72,21 +74,24 @@ class Machine {
   virtual Result<void> reset(const Inputs& inputs) = 0;
   virtual Stop start(EventSink& sink) = 0;
   virtual Stop resume(Decision decision) = 0;
-  // How many of these an execution did before a second agent could exist: its step limit counts from there.
+  // Steps that the execution did before a second agent could exist. The step limit counts from there.
   virtual uint64_t set_up_steps() const { return 0; }
-  virtual Step step() const = 0;  // visible operations retired so far, also after the end
-  // What agents wait to do that cannot run now (at a choice point, or at the end): one entry per object that
-  // matters. Not those whose operation another agent will complete, as a wait on a condition variable.
+  virtual Step step() const = 0;  // visible operations retired so far; valid after the end too
+  // Returns the operations that blocked agents wait to do, at a choice point or at the end: one entry per
+  // object that matters. Leaves out operations that another agent will complete, such as a wait on a
+  // condition variable.
   virtual std::vector<Option> blocked() const = 0;
-  virtual uint64_t state_hash() const = 0;              // of everything the target can observe
-  virtual uint64_t digest() const { return 0; }         // of the whole execution, after its end; 0: none
-  virtual bool hashes_cheaply() const { return true; }  // else only where somebody compares
-  virtual Snapshots* snapshots() = 0;                   // null: this machine has none
-  virtual Foresight* foresight() { return nullptr; }    // null: it asks at every choice point
-  // What calls gave that failed, after the end; null: it does not keep that.
+  virtual uint64_t state_hash() const = 0;  // of everything the target can observe
+  // Of the whole execution, valid after its end; 0 if the machine has none.
+  virtual uint64_t digest() const { return 0; }
+  virtual bool hashes_cheaply() const { return true; }  // false: call state_hash() only where it is compared
+  virtual Snapshots* snapshots() = 0;                   // nullptr if the machine has none
+  virtual Foresight* foresight() { return nullptr; }    // nullptr if the machine asks at every choice point
+  // Errors that calls returned, valid after the end; nullptr if the machine does not record them.
   virtual const ErrorLog* errors() const { return nullptr; }
   virtual const Names& names() const = 0;
-  virtual const Feedback* feedback() const { return nullptr; }  // after the end; null: it learns nothing
+  // Valid after the end; nullptr if the machine gives none.
+  virtual const Feedback* feedback() const { return nullptr; }
 };
 
 }  // namespace slalom

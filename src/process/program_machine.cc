@@ -76,7 +76,7 @@ void ProgramMachine::write_places() {
   using Where = ChoicePolicy::Where;
   const Where where = inputs_.policy.where;
   channel.place_count = where != Where::Everywhere ? write(inputs_.policy.places, channel.places) : 0;
-  channel.passed_count = where == Where::Sync ? write(inputs_.policy.passed, channel.passed) : 0;
+  channel.passed_count = where == Where::Sync ? write(inputs_.policy.skipped_atomics, channel.passed) : 0;
 }
 
 Result<void> ProgramMachine::reset(const Inputs& inputs) {
@@ -125,7 +125,7 @@ void ProgramMachine::prepare_channel() {
   enabled_.clear();
   conflicts_.clear();
   atomics_.clear();
-  watches_atomics_ = inputs.looks || !inputs.policy.passed.empty();
+  watches_atomics_ = inputs.collect_atomics || !inputs.policy.skipped_atomics.empty();
   freed_.clear();
   kept_.clear();
   kept_bytes_ = 0;

@@ -59,7 +59,7 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
       : program_(program), options_(options), names_(std::move(names)) {}
 
   std::span<const Option> options() const override { return enabled_; }
-  bool stands() const override { return !at_passed_; }
+  bool is_at_choice_point() const override { return !at_passed_; }
   void foresee(std::span<const AgentId> next, const Forecast& then) override;
   Result<void> launch();
   void prepare_channel();

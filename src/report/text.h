@@ -1,7 +1,8 @@
-// The report on a finding for a terminal: what is wrong, the timeline that shows it, the order it needs, the
-// schedule, and how to see it again. Complete in itself: it is also what is kept as report.txt.
+// The report on a finding for a terminal: what is wrong, the timeline that shows it, the order that it needs,
+// the schedule, and how to see it again. It is complete in itself, and is also kept as report.txt.
 //
-// A function of its arguments: no clock, no terminal, no environment. Not for machines: finding_json.h is.
+// A function of its arguments: no clock, no terminal, no environment. Not for machines: they read
+// finding_json.h.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +17,23 @@
 
 namespace slalom {
 
-// Why less was done with a finding than could have been.
+// Why work on a finding ended early.
 enum class CutShort : uint8_t { No, Interrupted, OutOfTime, LongExecutions, RaceNotAsked };
 
 struct TextOptions {
   using Detail = TimelineDetail;
 
-  size_t width = 100;  // of the terminal; less than 40 counts as 40
+  size_t width = 100;  // of the terminal; values below 40 count as 40
   bool colour = false;
   bool ascii = false;  // no boxes, arrows and dots beyond ASCII
   Detail detail = Detail::Essential;
   std::string replay_command;            // printed as it is; empty: left out
-  uint64_t executions = 0;               // of the search; 0: not known
-  CutShort shrinking = CutShort::No;     // it was not shrunk to the end
-  CutShort replaying = CutShort::No;     // it was not replayed as often as others
+  uint64_t executions = 0;               // of the search; 0 if unknown
+  CutShort shrinking = CutShort::No;     // why shrinking ended early
+  CutShort replaying = CutShort::No;     // why there were fewer replays than usual
   std::vector<std::string> differences;  // of a replay that was not the same, a sentence each
-  // How the agent stood at each switch of finding.schedule, as its choice points said. Left empty, it is
-  // worked out from the log as far as that goes: of an agent that never ran again it often cannot be told.
+  // The state of the leaving agent at each switch of finding.schedule, from the choice points. If empty, the
+  // report infers it from the log. The log is often insufficient for an agent that never ran again.
   std::vector<ChoiceKind> switch_kinds;
 };
 

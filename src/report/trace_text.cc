@@ -15,7 +15,7 @@
 namespace slalom {
 namespace {
 
-// Names are asked for once: a long trace repeats them.
+// Caches names, because a long trace repeats them.
 class NameCache {
  public:
   explicit NameCache(const Names& names) : names_(names) {}
@@ -99,7 +99,7 @@ std::string kernel_value(const Access& access) {
   return access_value(access);
 }
 
-// One line for each access and event. What several instructions have in common is asked for once.
+// Prints one line for each access and event. Computes once what several instructions have in common.
 void print_kernel_trace(std::ostream& out, const TraceLog& log, const Names& names) {
   constexpr size_t kPlace = 40;
   NameCache cache(names);
@@ -123,7 +123,7 @@ void print_kernel_trace(std::ostream& out, const TraceLog& log, const Names& nam
     const TraceLog::Batch& batch = log.batches()[entry.index];
     for (uint64_t i = 0; i < batch.count; ++i) {
       const Access& access = log.accesses()[batch.first + i];
-      // The value of a compare-exchange is what it found.
+      // The value of a compare-exchange is the value that it found.
       const bool stores =
           access.op() == OpKind::Store || (access.op() == OpKind::ReadModifyWrite && access.wrote != 0);
       start(batch.header.first_step.raw + access.retired, batch.header.agent, access.pc());

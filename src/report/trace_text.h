@@ -1,5 +1,5 @@
-// The whole interleaving as plain text, one line per access and event just as they were logged: what
-// `slalom trace` prints. For a selection with explanations see report/text.h.
+// The whole interleaving as plain text: one line per access and event, in the order of the log. `slalom
+// trace` prints it. For a selection with explanations see report/text.h.
 #pragma once
 
 #include <iosfwd>
@@ -12,8 +12,8 @@ namespace slalom {
 
 std::string trace_text(const TraceLog& log, const Names& names);
 
-// The same as it is made, line by line. A kernel's trace, which is long, has columns of fixed width, system
-// calls in words, and is not held in memory as text.
+// Writes the same text line by line. A kernel's trace is long: it has columns of fixed width and system calls
+// in words, and it is never in memory as text.
 void print_trace(std::ostream& out, const TraceLog& log, const Names& names);
 
 }  // namespace slalom

@@ -39,10 +39,10 @@ constexpr uint16_t kMagic = 0xeb9f;
 constexpr uint64_t kHeaderSize = 24;
 constexpr uint32_t kMaxTypes = 1 << 24;
 constexpr int kMaxDepth = 32;                // of types within types
-constexpr uint32_t kSearchBudget = 1 << 14;  // members looked at for one step of a path
+constexpr uint32_t kSearchBudget = 1 << 14;  // members examined for one step of a path
 constexpr uint64_t kMaxSize = uint64_t{1} << 40;
 
-// Bytes that follow the three words of a type.
+// Returns the number of bytes that follow the three words of a type.
 uint64_t details_size(uint8_t kind, uint64_t count) {
   switch (kind) {
     case kInt:
@@ -68,7 +68,7 @@ bool is_modifier(uint8_t kind) {
   return kind == kTypedef || kind == kVolatile || kind == kConst || kind == kRestrict || kind == kTypeTag;
 }
 
-// Cuts the first step off a path: "a[1].b" is "a", then "[1].b".
+// Cuts the first step off a path: "a[1].b" becomes "a", and "[1].b" remains.
 std::string_view next_step(std::string_view& path) {
   const size_t end = std::min(path.find_first_of(".[", 1), path.size());
   const std::string_view step = path.substr(0, end);
@@ -246,7 +246,7 @@ std::optional<Btf::Field> Btf::follow(uint32_t id, std::string_view path) const 
 }
 
 std::vector<uint32_t> Btf::named(std::string_view name) const {
-  // Not equal_range, whose subrange clang 14 does not compile.
+  // Not equal_range: clang 14 does not compile its subrange.
   const auto name_of = [&](uint32_t id) { return text(types_[id].name); };
   return {std::ranges::lower_bound(by_name_, name, {}, name_of),
           std::ranges::upper_bound(by_name_, name, {}, name_of)};
@@ -255,7 +255,7 @@ std::vector<uint32_t> Btf::named(std::string_view name) const {
 std::optional<Btf::Field> Btf::field(std::string_view path) const {
   if (path.empty()) return std::nullopt;
   const std::string_view start = next_step(path);
-  // Several files may each have a struct of that name: the first that has the member answers.
+  // Several files may each have a struct with that name. Use the first one that has the member.
   for (const uint32_t id : named(start))
     if (const auto found = follow(id, path)) return found;
   return std::nullopt;

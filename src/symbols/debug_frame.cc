@@ -1,4 +1,4 @@
-// The .debug_frame section of a symbol file: DWARF's form of the rules by which callers are found.
+// The .debug_frame section of a symbol file: the rules that find callers, in DWARF's form.
 #include <algorithm>
 
 #include "base/little_endian.h"
@@ -9,16 +9,16 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// Of the DWARF standard.
+// Numbers of the DWARF standard.
 constexpr uint8_t kAdvance = 0x40, kAdvance1 = 0x02, kAdvance2 = 0x03, kAdvance4 = 0x04, kUndefined = 0x07,
                   kSameValue = 0x08, kDefineCfa = 0x0c, kDefineCfaExpression = 0x0f, kOffsetSigned = 0x11,
                   kDeref = 0x06, kPlusConstant = 0x23, kRegisterPlus = 0x70;
 constexpr uint8_t kRbp = 6, kRsp = 7, kReturn = 16;
-constexpr int kUnit = -8;  // of offsets
+constexpr int kUnit = -8;  // unit of offsets, in bytes
 constexpr uint64_t kUserEnd = 0x800000000000;
-constexpr size_t kRowsAtOnce = 64;  // a debugger goes through all rows before the one it wants
+constexpr size_t kRowsAtOnce = 64;  // a debugger reads all rows of an entry up to the one that it wants
 
-// Where a struct pt_regs has DWARF's registers 0 to 16, in units of 8 bytes.
+// The position of DWARF's registers 0 to 16 in a struct pt_regs, in units of 8 bytes.
 constexpr uint8_t kSaved[] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16};
 
 void put_unsigned(Bytes& out, uint64_t value) {
@@ -76,7 +76,7 @@ void put_frame(Bytes& out, const UnwindRow& row) {
 void put_rule(Bytes& out, const UnwindRow& row) {
   using Kind = UnwindRow::Kind;
   if (row.kind == Kind::Unknown) {
-    put_frame(out, {.offset = 8});  // some frame has to be there
+    put_frame(out, {.offset = 8});  // DWARF requires a frame
     out.push_back(kUndefined);
     put_unsigned(out, kReturn);
     return;
@@ -104,15 +104,16 @@ void put_rule(Bytes& out, const UnwindRow& row) {
   }
 }
 
-// What follows the length of an entry; the length is filled up to whole words.
+// Writes an entry with its length. Pads it to whole words.
 void put_entry(Bytes& out, Bytes entry) {
   while (entry.size() % 8 != 4) entry.push_back(0);  // DW_CFA_nop
   append_le(out, static_cast<uint32_t>(entry.size()));
   out.insert(out.end(), entry.begin(), entry.end());
 }
 
-// Entries of interrupts are no signal frames, as DWARF calls them: of those gdb does not tell the function.
-// So whoever is interrupted at the first instruction of a function is shown in the function before it.
+// Entries of interrupts are not marked as DWARF signal frames, because gdb shows no function name for those.
+// As a result, code that is interrupted at the first instruction of a function is shown in the function
+// before it.
 void put_common(Bytes& out) {
   Bytes entry;
   append_le(entry, ~uint32_t{0});
@@ -138,8 +139,8 @@ std::vector<uint8_t> make_debug_frame(std::span<const UnwindRow> rows) {
     put_entry(out, std::move(entry));
   }
   for (size_t i = 0; i + 1 < rows.size();) {
-    // Rows that belong to one entry: all of calls, or a single one of another kind, which would leave its
-    // rules to the next ones.
+    // Rows of one entry: several of kind Call, or a single one of another kind, whose rules would otherwise
+    // apply to the next rows.
     size_t end = i + 1;
     if (rows[i].kind == UnwindRow::Kind::Call)
       while (end + 1 < rows.size() && end - i < kRowsAtOnce && rows[end].kind == UnwindRow::Kind::Call) ++end;

@@ -7,7 +7,7 @@
 namespace slalom {
 namespace {
 
-// Where the bracket that opens at `open` closes; npos: nowhere.
+// Returns the position of the bracket that closes the one at `open`; npos if there is none.
 size_t closing(const std::string& text, size_t open, char opens, char closes) {
   int depth = 0;
   for (size_t at = open; at < text.size(); ++at) {
@@ -31,7 +31,7 @@ std::string demangle(const std::string& name) {
 
 std::string short_name(const std::string& symbol) {
   std::string name = demangle(symbol);
-  // What a std::thread runs is the first type in this tuple.
+  // The first type in this tuple is the function that the std::thread runs.
   if (const size_t tuple = name.find("std::thread::_Invoker<std::tuple<"); tuple != std::string::npos) {
     const size_t open = name.find('<', name.find("std::tuple", tuple));
     const size_t close = closing(name, open, '<', '>');
@@ -43,11 +43,11 @@ std::string short_name(const std::string& symbol) {
       if (depth == 0 && name[at] == ',') name.resize(at);
     }
     while (!name.empty() && name.back() == ' ') name.pop_back();
-    // A function that std::async() calls is known by its type only.
+    // Only the type of a function that std::async() calls is known.
     return name.find("(*)") != std::string::npos ? "async task" : name;
   }
   if (name == symbol) return name;
-  // "main::{lambda()#1}::operator()() const" is the lambda.
+  // "main::{lambda()#1}::operator()() const" stands for the lambda.
   if (const size_t call = name.find("}::operator()"); call != std::string::npos)
     return name.substr(0, call + 1);
   const size_t from = name.rfind('}') == std::string::npos ? 0 : name.rfind('}');

@@ -26,7 +26,7 @@ struct Free {
 };
 using Scopes = std::unique_ptr<Dwarf_Die, Free>;
 
-// libdw asks for the file of a module that was announced by its addresses only: one whose sections are
+// libdw calls this for a module that was announced by its addresses only: a module whose sections are
 // scattered.
 int find_scattered_file(Dwfl_Module*, void** userdata, const char*, Dwarf_Addr, char** file_name, Elf**) {
   const auto* file = static_cast<const DebugFile*>(*userdata);
@@ -55,7 +55,7 @@ std::optional<uint64_t> number(Dwarf_Die* die, unsigned name) {
   return value;
 }
 
-// Where the code of an inlined function was called.
+// Returns the call that was replaced by the inlined code.
 SourcePlace::Call call_of(Dwarf_Die* unit, Dwarf_Die* inlined) {
   SourcePlace::Call call;
   Dwarf_Files* files = nullptr;
@@ -69,12 +69,13 @@ SourcePlace::Call call_of(Dwarf_Die* unit, Dwarf_Die* inlined) {
   return call;
 }
 
-// The functions around an address, from the innermost one outwards.
+// Adds the functions around an address, from the innermost one outwards.
 void add_functions(Dwarf_Die* unit, Dwarf_Addr address, SourcePlace& place) {
   Dwarf_Die* raw = nullptr;
   if (dwarf_getscopes(unit, address, &raw) <= 0) return;
   const Scopes innermost(raw);
-  // The above leaves the code at the first inlined function, for where that one was declared; this does not.
+  // dwarf_getscopes continues from the first inlined function to the place of its declaration.
+  // dwarf_getscopes_die stays with the code.
   raw = nullptr;
   const int count = dwarf_getscopes_die(innermost.get(), &raw);
   const Scopes around(raw);
@@ -101,7 +102,7 @@ std::string symbol_of(Dwarf_Die* inlined) {
   return name != nullptr ? name : name_of(inlined);
 }
 
-// What was inlined below a unit or a function.
+// Adds the code that was inlined below a unit or a function.
 void add_inlined(Dwarf_Die* parent, uint64_t bias, std::vector<InlinedCode>& found) {
   Dwarf_Die die;
   if (dwarf_child(parent, &die) != 0) return;
@@ -120,8 +121,8 @@ void add_inlined(Dwarf_Die* parent, uint64_t bias, std::vector<InlinedCode>& fou
   } while (dwarf_siblingof(&die, &die) == 0);
 }
 
-// One file. Each has a libdw session of its own: sections of different modules may lie between each other's,
-// which one session could not tell apart.
+// One file. Each file has its own libdw session: sections of different modules may interleave, and one
+// session could not distinguish them.
 struct Session {
   struct Range {
     uint64_t start = 0, size = 0;
@@ -197,7 +198,7 @@ std::string SourcePlace::text() const {
   return text + ")";
 }
 
-// libdw keeps pointers to all of it.
+// libdw keeps pointers to all members.
 struct DebugInfo::State {
   std::string search_path;
   char* search_path_pointer = nullptr;
@@ -218,7 +219,7 @@ const std::vector<std::filesystem::path>& DebugInfo::without() const {
 Result<DebugInfo> DebugInfo::open(std::vector<DebugFile> files,
                                   const std::vector<std::filesystem::path>& directories) {
   auto state = std::make_unique<State>();
-  // The first three are libdw's own default: beside the file, below it, and where packages put them.
+  // The first three are libdw's default: beside the file, below it, and where packages put them.
   state->search_path = ":.debug:/usr/lib/debug";
   for (const auto& directory : directories) state->search_path += ":" + directory.string();
   state->search_path_pointer = state->search_path.data();

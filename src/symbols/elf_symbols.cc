@@ -19,7 +19,7 @@ struct CloseElf {
   void operator()(Elf* elf) const { elf_end(elf); }
 };
 
-// libelf takes memory that it may write to, but does so only when asked to update a file.
+// libelf takes writable memory, but writes to it only when asked to update a file.
 class ElfInMemory {
  public:
   static Result<ElfInMemory> open(std::span<const uint8_t> file) {
@@ -50,7 +50,7 @@ class ElfInMemory {
   std::unique_ptr<Elf, CloseElf> elf_;
 };
 
-// As nm prints them, as far as functions and variables go.
+// Returns the letter that nm prints, for functions and variables.
 char type_letter(const ElfInMemory& elf, const GElf_Sym& symbol) {
   const bool global = GELF_ST_BIND(symbol.st_info) != STB_LOCAL;
   if (GELF_ST_BIND(symbol.st_info) == STB_WEAK) return 'W';
@@ -145,8 +145,8 @@ Result<SymbolTable> read_elf_symbols(std::span<const uint8_t> file, uint64_t bia
     if (gelf_getshdr(section, &header) == nullptr) continue;
     if (header.sh_type != SHT_SYMTAB && (header.sh_type != SHT_DYNSYM || !found.empty())) continue;
     found = symbols_of(elf, section, header.sh_link, bias, module);
-    // A variable goes before the mark of a section that begins there (__bss_start, __TMC_END__), which has no
-    // size.
+    // A section's start mark without a size (__bss_start, __TMC_END__) comes after a variable at the same
+    // address.
     std::ranges::stable_sort(found, {}, [](const Symbol& symbol) {
       return symbol.size == 0 && symbol.type != 't' && symbol.type != 'T';
     });
@@ -171,7 +171,7 @@ Result<SymbolTable> read_vmlinux_symbols(std::span<const uint8_t> vmlinux) {
 Result<std::map<std::string, uint64_t>> locate_sections(std::span<const uint8_t> file,
                                                         const std::vector<Symbol>& loaded) {
   TRY_ASSIGN(const ElfInMemory elf, ElfInMemory::open(file));
-  std::map<std::string_view, std::optional<uint64_t>> addresses;  // nothing: the name is there twice
+  std::map<std::string_view, std::optional<uint64_t>> addresses;  // no value if the name occurs twice
   for (const Symbol& symbol : loaded) {
     const auto [known, is_new] = addresses.try_emplace(symbol.name, symbol.address);
     if (!is_new) known->second.reset();

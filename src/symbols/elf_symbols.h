@@ -1,8 +1,7 @@
-// ELF files in memory: the pieces that are loaded, a section's bytes, and the symbol table where there is
-// one.
+// ELF files in memory: the loaded pieces, the bytes of a section, and the symbol table if there is one.
 //
-// For what symbols need of a kernel, a module or a program; loading is vm/boot's job. The file is not
-// trusted: all pieces lie within it.
+// For the symbols of a kernel, a module or a program. vm/boot loads files. The file is untrusted: all
+// returned pieces lie within it.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +17,25 @@
 namespace slalom {
 
 struct ElfPiece {
-  uint64_t address = 0;  // where it lies when it runs, without relocation
+  uint64_t address = 0;  // its address at run time, without relocation
   std::span<const uint8_t> bytes;
 };
 
-// What of a file is loaded into memory.
+// Returns the parts of the file that are loaded into memory.
 Result<std::vector<ElfPiece>> loaded_pieces(std::span<const uint8_t> file);
-// Empty bytes: there is no such section.
+// Returns the section; its bytes are empty if there is no such section.
 Result<ElfPiece> elf_section(std::span<const uint8_t> file, std::string_view name);
 
-// Functions and variables of .symtab, or else of .dynsym; none in a stripped file. `bias` is added to every
-// address (0 unless a position-independent program was loaded elsewhere).
+// Returns the functions and variables of .symtab, or else of .dynsym; none for a stripped file. Adds `bias`
+// to every address (0 unless a position-independent program was loaded elsewhere).
 Result<SymbolTable> read_elf_symbols(std::span<const uint8_t> file, uint64_t bias = 0,
                                      std::string_view module = {});
 
-// Of a vmlinux: its ELF symbols, or if it is stripped, its kallsyms.
+// Returns the ELF symbols of a vmlinux or, if it is stripped, its kallsyms.
 Result<SymbolTable> read_vmlinux_symbols(std::span<const uint8_t> vmlinux);
 
-// Where the sections of a module's file lie, from symbols that have the same name there and in the loaded
-// module. Sections of which no such symbol is known are left out.
+// Finds the addresses of a module's sections from symbols with the same name in the file and in the loaded
+// module. Leaves out sections without such a symbol.
 Result<std::map<std::string, uint64_t>> locate_sections(std::span<const uint8_t> file,
                                                         const std::vector<Symbol>& loaded);
 

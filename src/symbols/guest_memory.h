@@ -1,5 +1,5 @@
-// GuestMemory: the memory of a stopped guest as its kernel sees it. All that readers of guest structures need
-// of a machine; whoever has one implements it.
+// GuestMemory: the memory of a stopped guest as its kernel sees it. Readers of guest structures need nothing
+// else of a machine. Each owner of a machine implements it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace slalom {
 class GuestMemory {
  public:
   virtual ~GuestMemory() = default;
-  // At a kernel virtual address. False: not all of it is mapped; `out` then holds anything.
+  // Reads at a kernel virtual address. Returns false if a part of it is not mapped; `out` is then undefined.
   virtual bool read(uint64_t address, std::span<uint8_t> out) = 0;
 };
 

@@ -16,9 +16,9 @@ constexpr size_t kTokens = 256;
 constexpr size_t kTokenIndexSize = kTokens * 2;
 constexpr uint64_t kNamesPerMarker = 256;
 constexpr uint64_t kMaxSymbolName = 1024;             // KSYM_NAME_LEN is 512 today
-constexpr uint64_t kMinName = 2, kMaxName = 1 + 512;  // bytes that a packed name takes
-constexpr uint64_t kFewestMarkers = 3;                // fewer are no structure to be sure of
-// An image made to look like many tables ends the search instead of prolonging it.
+constexpr uint64_t kMinName = 2, kMaxName = 1 + 512;  // bytes of a packed name
+constexpr uint64_t kFewestMarkers = 3;                // fewer do not identify the structure
+// Limits for images that contain many false tables: they end the search instead of prolonging it.
 constexpr int kMaxTokenTables = 16, kMaxMarkerTables = 64;
 constexpr uint64_t kKernelHalf = 0xffff'8000'0000'0000;
 
@@ -26,7 +26,7 @@ constexpr uint64_t align(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
 }
 
-// Reads outside of the data give zeros: every structure is checked for what it must hold anyway.
+// Reads outside the data return zeros. Every structure is checked for its required contents anyway.
 uint32_t u16(ByteView data, uint64_t at) {
   return get_le<uint16_t>(data, at).value_or(0);
 }
@@ -42,16 +42,16 @@ struct Tokens {
   std::array<std::string_view, kTokens> text;
 };
 
-// Is there a token index at this place, with its table before it?
+// Returns the tokens if there is a token index at this place, with its table before it.
 std::optional<Tokens> tokens_at(ByteView data, uint64_t index) {
   if (u16(data, index) != 0) return std::nullopt;
   for (size_t i = 1; i < kTokens; ++i) {
     const uint32_t previous = u16(data, index + 2 * i - 2), next = u16(data, index + 2 * i);
-    // A token is at least one character and its zero.
+    // A token has at least one character and its terminating zero.
     if (next < previous + 2 || next > previous + kMaxSymbolName) return std::nullopt;
   }
   const uint64_t last = u16(data, index + kTokenIndexSize - 2);
-  // The table ends with the last token and up to seven bytes that align the index.
+  // The table ends with the last token and up to seven bytes of alignment for the index.
   for (uint64_t size = last + 2; size < last + kMaxSymbolName && size <= index; ++size) {
     const uint64_t table = index - size;
     Tokens tokens{.table = table, .index = index, .end = index + kTokenIndexSize};
@@ -80,7 +80,7 @@ std::optional<Tokens> find_tokens(ByteView data, uint64_t from) {
   return std::nullopt;
 }
 
-// One packed name: token numbers, after their count in one byte, or two when there are more than 127.
+// Reads one packed name: token numbers, after their count in one byte, or in two if there are more than 127.
 std::optional<ByteView> packed_name(ByteView data, uint64_t& at, uint64_t end) {
   if (at >= end) return std::nullopt;
   uint64_t length = data[at++];
@@ -99,7 +99,7 @@ struct Names {
   uint64_t count_at = 0, start = 0, markers = 0;  // offsets in the data
 };
 
-// Names that end where the markers begin, aligned, and agree with the last of them.
+// Returns whether the names end where the markers begin, aligned, and agree with the last marker.
 bool last_names_fit(ByteView data, const Names& names) {
   const uint64_t markers = (names.count + kNamesPerMarker - 1) / kNamesPerMarker;
   uint64_t at = names.start + u32(data, names.markers + 4 * (markers - 1));
@@ -108,12 +108,12 @@ bool last_names_fit(ByteView data, const Names& names) {
   return names.markers - at < 8;
 }
 
-// `longest`: how many numbers from `markers` on could be markers.
+// `longest`: how many numbers, from `markers` on, could be markers.
 std::optional<Names> names_before(ByteView data, uint64_t markers, uint64_t longest) {
   const auto try_count = [&](uint64_t count_at, uint64_t start) -> std::optional<Names> {
     const uint64_t count = u32(data, count_at);
     const uint64_t needed = (count + kNamesPerMarker - 1) / kNamesPerMarker;
-    // What follows the markers may look like one more.
+    // The number after the markers may look like one more marker.
     if (needed < kFewestMarkers || needed > longest || needed + 2 < longest) return std::nullopt;
     const Names names{.count = count, .count_at = count_at, .start = start, .markers = markers};
     if (!last_names_fit(data, names)) return std::nullopt;
@@ -146,7 +146,7 @@ std::optional<Names> find_names(ByteView data, const Tokens& tokens) {
   return std::nullopt;
 }
 
-// A name with its type before it, for each symbol; nothing if a marker disagrees.
+// Returns the names of all symbols, with their types; nothing if a marker disagrees.
 std::optional<std::vector<Symbol>> unpack_names(ByteView data, const Tokens& tokens, const Names& names) {
   std::vector<Symbol> symbols;
   uint64_t at = names.start;
@@ -164,11 +164,11 @@ std::optional<std::vector<Symbol>> unpack_names(ByteView data, const Tokens& tok
   return symbols;
 }
 
-// The three ways in which offsets become addresses. Each gives a sorted table, or it is the wrong one.
+// The three ways to compute addresses from offsets. Each gives a sorted table, or it is the wrong one.
 enum class OffsetKind {
-  Mixed,     // negative ones count from the base, others are numbers of their own (per-CPU variables)
-  FromBase,  // all count from the base
-  FromSelf,  // each counts from where it lies itself
+  Mixed,     // negative offsets count from the base; others are plain numbers (per-CPU variables)
+  FromBase,  // all offsets count from the base
+  FromSelf,  // each offset counts from its own address
 };
 
 bool set_addresses(ByteView data, uint64_t address, uint64_t offsets, uint64_t base, OffsetKind kind,

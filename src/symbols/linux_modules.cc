@@ -20,7 +20,7 @@ constexpr uint64_t kMaxModuleName = 512;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kElfSymbolSize = 24;
 
-// Offsets in the structs of this kernel.
+// Offsets in this kernel's structs.
 struct Layout {
   struct Region {
     uint64_t base = 0, size = 0;
@@ -28,7 +28,7 @@ struct Layout {
   uint64_t list = 0, name = 0, name_size = 0, state = 0, kallsyms = 0;
   uint64_t symbols = 0, count = 0, strings = 0, letters = 0;  // of struct mod_kallsyms
   std::vector<Region> regions;
-  std::optional<int64_t> unformed;  // the state of a module that is only a name so far
+  std::optional<int64_t> unformed;  // the state of a module that has only a name so far
 };
 
 Result<Layout> layout_of(const Btf& types) {
@@ -47,7 +47,7 @@ Result<Layout> layout_of(const Btf& types) {
                 .strings = offset("mod_kallsyms.strtab"),
                 .letters = offset("mod_kallsyms.typetab"),
                 .unformed = types.enumerator("MODULE_STATE_UNFORMED")};
-  if (types.field("module.mem")) {  // 6.4 on
+  if (types.field("module.mem")) {  // since 6.4
     const uint64_t count = std::min(types.element_count("module.mem").value_or(0), kMaxRegions);
     for (uint64_t i = 0; i < count; ++i)
       layout.regions.push_back(
@@ -73,11 +73,11 @@ class Reader {
     return get_le<uint64_t>(bytes, 0);
   }
   bool bytes(uint64_t address, std::span<uint8_t> out) { return memory_.read(address, out); }
-  // Up to a zero, which must come within `most` bytes.
+  // Reads a text up to a zero, which must come within `most` bytes.
   std::optional<std::string> text(uint64_t address, uint64_t most) {
     std::string text;
     while (text.size() < most) {
-      // Never into a page that the text may not reach.
+      // Never read a page that the text may not reach.
       std::array<uint8_t, 64> chunk;
       const uint64_t size = std::min({uint64_t{chunk.size()}, kPage - address % kPage, most - text.size()});
       if (!memory_.read(address, std::span(chunk).first(size))) return std::nullopt;
@@ -118,7 +118,7 @@ Result<std::vector<Symbol>> read_symbols(Reader& memory, uint64_t module, const 
   std::vector<Symbol> symbols;
   const std::optional<uint64_t> table = memory.number(module + layout.kallsyms, 8);
   if (!table) return damaged(name, "it ends early");
-  if (*table == 0) return symbols;  // not yet filled in
+  if (*table == 0) return symbols;  // not filled in yet
   const std::optional<uint64_t> entries = memory.number(*table + layout.symbols, 8),
                                 count = memory.number(*table + layout.count, 4),
                                 strings = memory.number(*table + layout.strings, 8),

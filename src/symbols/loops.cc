@@ -14,7 +14,7 @@ bool may_loop(std::span<const uint8_t> code) {
       return true;
     if (in.meta.category != ZYDIS_CATEGORY_COND_BR && in.meta.category != ZYDIS_CATEGORY_UNCOND_BR) continue;
     if (operands[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE) return true;
-    // One that leads out, to what is before it, is no loop in here.
+    // A jump to a place before the piece leads out of it, and is no loop in it.
     const int64_t target = static_cast<int64_t>(at + in.length) + operands[0].imm.value.s;
     if (target >= 0 && target <= static_cast<int64_t>(at)) return true;
   }

@@ -1,7 +1,8 @@
-// Can a piece of code execute one of its instructions twice, without being left in between?
+// Determines whether a piece of code can execute one of its instructions twice without leaving the piece in
+// between.
 //
-// Only by a jump back into itself, or by one whose target is not in the instruction. Says yes where it cannot
-// tell.
+// Only a jump back into the piece can do so, or a jump whose target is not in the instruction. may_loop()
+// returns true if it cannot tell.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ std::vector<uint8_t> read_range(GuestMemory& memory, uint64_t first, uint64_t en
   return bytes;
 }
 
-// What a number of a register means, as in the kernel's orc_types.h.
+// The meaning of register numbers, as in the kernel's orc_types.h.
 struct Numbers {
   using Base = UnwindRow::Base;
   using Indirect = UnwindRow::Indirect;
@@ -29,10 +29,10 @@ struct Numbers {
     Indirect indirect;
   };
   std::array<One, 9> bases;
-  unsigned frame;  // the caller's RBP was saved relative to the frame
+  unsigned frame;  // this number means that the caller's RBP was saved relative to the frame
 };
-constexpr unsigned kNobody = 16;
-constexpr Numbers kOlderNumbers = {{{{kNobody, Numbers::Base::Rax, Numbers::Indirect::No},
+constexpr unsigned kNoNumber = 16;
+constexpr Numbers kOlderNumbers = {{{{kNoNumber, Numbers::Base::Rax, Numbers::Indirect::No},
                                      {2, Numbers::Base::Rdx, Numbers::Indirect::No},
                                      {3, Numbers::Base::Rdi, Numbers::Indirect::No},
                                      {4, Numbers::Base::Rbp, Numbers::Indirect::No},
@@ -53,8 +53,8 @@ constexpr Numbers kNewerNumbers = {{{{1, Numbers::Base::Rax, Numbers::Indirect::
                                      {10, Numbers::Base::Rbp, Numbers::Indirect::After}}},
                                    8};
 
-// 7.x kernels number registers in another way, and nothing but the numbers says so. Almost every frame is
-// computed from the stack pointer: 5, or else 3.
+// Returns the numbering of the rules. 7.x kernels number registers differently, and only the numbers show it.
+// Almost every frame is computed from the stack pointer, which is 5 in older and 3 in newer kernels.
 const Numbers& numbers_of(std::span<const uint8_t> rules) {
   std::array<size_t, 16> counts{};
   for (size_t at = 4; at < rules.size(); at += kRowBytes) ++counts[rules[at] & 15];

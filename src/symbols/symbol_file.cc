@@ -11,7 +11,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// What lies below is no kernel: offsets of per-CPU variables, and constants.
+// Symbols below this address are not in the kernel: offsets of per-CPU variables, and constants.
 constexpr uint64_t kKernel = 0xffffffff80000000;
 
 template <typename T>
@@ -92,7 +92,7 @@ std::vector<uint8_t> make_symbol_file(std::span<const Symbol> symbols, std::span
   contents(kStrings, SHT_STRTAB, strings);
   contents(kNames, SHT_STRTAB, names);
   sections[kSymbols].sh_link = kStrings;
-  sections[kSymbols].sh_info = 1;  // the first one that is not local
+  sections[kSymbols].sh_info = 1;  // index of the first symbol that is not local
   sections[kSymbols].sh_entsize = sizeof(Elf64_Sym);
 
   file.resize((file.size() + 7) / 8 * 8);

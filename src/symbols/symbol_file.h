@@ -1,8 +1,8 @@
-// A made-up ELF file that tells a debugger what is known of a kernel without its vmlinux: names of functions
-// and variables, and how to find callers.
+// A synthetic ELF file that gives a debugger what is known of a kernel without its vmlinux: names of
+// functions and variables, and rules to find callers.
 //
-// It holds no code: a debugger reads that from the machine. Not for kernels whose vmlinux is there, and not
-// for modules whose file is.
+// It holds no code: a debugger reads that from the machine. Not for kernels with a vmlinux, and not for
+// modules with a file.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace slalom {
 
-// x86-64. `rows` as read_orc() gives them; none: callers are not known.
+// Makes the file, for x86-64. `rows` come from read_orc(); if empty, callers are unknown.
 std::vector<uint8_t> make_symbol_file(std::span<const Symbol> symbols, std::span<const UnwindRow> rows);
 
-// The .debug_frame section of it.
+// Makes the file's .debug_frame section.
 std::vector<uint8_t> make_debug_frame(std::span<const UnwindRow> rows);
 
 }  // namespace slalom

@@ -9,8 +9,8 @@ namespace slalom {
 
 namespace {
 
-// How many symbols below an address may be too short to cover it before the search gives up: small objects
-// that lie inside a larger one.
+// The number of symbols below an address that may be too short to cover it before the search gives up: small
+// objects inside a larger one.
 constexpr int kNested = 16;
 
 }  // namespace
@@ -22,13 +22,13 @@ SymbolTable::SymbolTable(std::vector<Symbol> symbols) : symbols_(std::move(symbo
     if (!symbols_[i].is_offset) addressed_.push_back(i);
     by_name_.push_back(i);
   }
-  // Stable: symbols of one name stay sorted by address.
+  // A stable sort keeps symbols with the same name sorted by address.
   std::ranges::stable_sort(by_name_, {}, [&](uint32_t i) { return std::string_view(symbols_[i].name); });
 }
 
 void SymbolTable::fill_sizes() {
-  std::map<std::string_view, uint64_t> next;   // by module: the address of what was seen last
-  std::map<std::string_view, uint64_t> after;  // and the next higher one
+  std::map<std::string_view, uint64_t> next;   // by module: the address seen last
+  std::map<std::string_view, uint64_t> after;  // by module: the next higher address
   for (size_t i = symbols_.size(); i-- > 0;) {
     Symbol& symbol = symbols_[i];
     if (symbol.is_offset) continue;
@@ -66,7 +66,7 @@ std::vector<const Symbol*> SymbolTable::named(std::string_view name) const {
   const auto find = [&](std::string_view wanted, std::optional<std::string_view> module) {
     std::vector<const Symbol*> found;
     const auto name_of = [&](uint32_t i) { return std::string_view(symbols_[i].name); };
-    // Not equal_range, whose subrange clang 14 does not compile.
+    // Not equal_range: clang 14 does not compile its subrange.
     const auto end = std::ranges::upper_bound(by_name_, wanted, {}, name_of);
     for (auto at = std::ranges::lower_bound(by_name_, wanted, {}, name_of); at != end; ++at)
       if (!module || symbols_[*at].module == *module) found.push_back(&symbols_[*at]);
@@ -74,7 +74,7 @@ std::vector<const Symbol*> SymbolTable::named(std::string_view name) const {
   };
   std::vector<const Symbol*> found = find(name, std::nullopt);
   const size_t colon = name.find(':');
-  // A name with a colon of its own (C++) wins.
+  // A name with a colon of its own (C++) takes precedence.
   if (found.empty() && colon != std::string_view::npos)
     found = find(name.substr(colon + 1), name.substr(0, colon));
   return found;

@@ -1,5 +1,5 @@
-// What the operators of the toy language mean, for the compiler's constants and for the machine. Arithmetic
-// wraps around; a shift takes its count modulo 64.
+// The meaning of the operators of the toy language, for the compiler's constants and for the machine.
+// Arithmetic wraps around. A shift uses its count modulo 64.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace slalom {
 struct ToyOperator {
   std::string_view text;
   ToyOp op;
-  bool swapped = false;  // its operands, as `op` takes them
+  bool swapped = false;  // `op` takes the operands in reverse order
 };
-const ToyOperator& toy_operator(std::string_view text);  // any binary one but && and ||
+const ToyOperator& toy_operator(std::string_view text);  // `text`: any binary operator but && and ||
 
 const int64_t* find_toy_param(const ToyParams& params, std::string_view name);
 
-// The value of an expression of numbers and parameters; nothing if it is not one, or divides by zero.
+// Returns the value of an expression of numbers and parameters; nothing if it is not one, or divides by zero.
 std::optional<int64_t> fold_toy_constant(const ToyExpr& expr, const ToyParams& params);
-// The same for a text, as in `size = "n+1"`.
+// The same for a text, such as `size = "n+1"`.
 Result<int64_t> evaluate_toy_constant(std::string_view text, const ToyParams& params);
 
-// Nothing: division by zero.
+// Returns nothing for a division by zero.
 inline std::optional<int64_t> toy_arithmetic(ToyOp op, int64_t x, int64_t y) {
   const auto ux = static_cast<uint64_t>(x);
   const auto uy = static_cast<uint64_t>(y);

@@ -158,8 +158,8 @@ Result<ToyProgram> ToyBuilder::build() const {
   return program;
 }
 
-// Threads first, in order of declaration, then timers: their ids count on. An interrupt's id hangs on the
-// thread that it interrupts.
+// Adds threads first, in order of declaration, then timers, with consecutive ids. An interrupt's id belongs
+// to the thread that it interrupts.
 Result<void> ToyBuilder::add_agents(ToyProgram& program) const {
   uint32_t ordinal = 0;
   for (const auto kind : {ToyBlock::Kind::Thread, ToyBlock::Kind::Timer}) {

@@ -1,10 +1,10 @@
-// ToyBuilder: a ToyProgram from declarations and code, for tests, generated programs and toy_file.h.
+// ToyBuilder: builds a ToyProgram from declarations and code, for tests, generated programs and toy_file.h.
 //
 //   ToyBuilder b("lost-update");
 //   b.shared("x").thread("worker", "x = x + 1", {.copies = 2}).final_check("x == 2", "an update was lost");
 //   Result<ToyProgram> program = b.build();
 //
-// Nothing is checked before build(), whose error names the declaration or the line at fault.
+// Nothing is checked before build(). Its error names the faulty declaration or line.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@
 
 namespace slalom {
 
-// Code and where it was written, so that errors can point there.
+// Code and its place in a file, for errors.
 struct ToyCode {
   std::string text;
-  std::string file;    // empty: not in a file
+  std::string file;    // empty if not in a file
   int first_line = 1;  // in that file
 
   ToyCode(const char* code) : text(code) {}
@@ -33,19 +33,19 @@ struct ToyCode {
 
 struct ToySharedOptions {
   int64_t init = 0;
-  std::optional<int64_t> size = {};  // of an array; none: a single cell
+  std::optional<int64_t> size = {};  // of an array; empty for a single cell
   bool atomic = false;
   bool persistent = false;  // keeps its value over reset(): nondeterminism, to test imperfect replay
 };
 
 struct ToySyncOptions {
-  int64_t count = 0;                 // of a semaphore: initially; of a barrier: the parties
+  int64_t count = 0;                 // of a semaphore: the initial count; of a barrier: the number of parties
   std::optional<int64_t> size = {};  // of an array
 };
 
 struct ToyThreadOptions {
   int64_t copies = 1;
-  bool start = true;  // false: runs only when spawned
+  bool start = true;  // false: runs only if spawned
 };
 
 class ToyBuilder {
@@ -56,7 +56,7 @@ class ToyBuilder {
   ToyBuilder& shared(std::string name, ToySharedOptions options = {});
   ToyBuilder& sync(std::string name, ToySyncKind kind, ToySyncOptions options = {});
   ToyBuilder& thread(std::string name, ToyCode code, ToyThreadOptions options = {});
-  // `on`: a started thread (its copy 0), or "worker#1"
+  // `on`: a started thread (its copy 0), or one copy, such as "worker#1".
   ToyBuilder& interrupt(std::string name, std::string on, ToyCode code, int64_t times = 1);
   ToyBuilder& timer(std::string name, ToyCode code);
   ToyBuilder& final_check(ToyCode expression, std::string message = "");
@@ -81,7 +81,7 @@ class ToyBuilder {
   ToyProgram program_;
   std::vector<Source> sources_;  // of each block
   std::vector<std::string> names_;
-  std::string problem_;  // the first one
+  std::string problem_;  // the first problem; empty if there is none
 };
 
 }  // namespace slalom

@@ -47,7 +47,7 @@ class StatementCompiler : private ToyExprCompiler {
     std::vector<uint32_t> continues;
   };
 
-  // Locals, and registers that must keep their value between statements.
+  // Collects locals, and registers that must keep their value between statements.
   void collect(const std::vector<ToyStmt>& statements) {
     for (const ToyStmt& stmt : statements) {
       for (const ToyExpr& expr : stmt.args) collect_spawns(expr);
@@ -199,7 +199,7 @@ class StatementCompiler : private ToyExprCompiler {
     if (const ToySyncWord* sync = toy_sync_word(word)) {
       emit_sync(*sync, stmt.args[0]);
     } else if (word == "wait") {
-      // Both objects are evaluated before the agent goes to sleep.
+      // Evaluates both objects before the agent waits.
       const Ref condvar = sync_ref(kWaitWord, stmt.args[0]);
       const Ref mutex = sync_ref(kRelockWord, stmt.args[1]);
       for (const auto& [kind, ref] : {std::pair(OpKind::Wait, condvar), std::pair(OpKind::Lock, mutex)})
@@ -233,7 +233,7 @@ class StatementCompiler : private ToyExprCompiler {
     if (const auto block = find_block(block_kind, expr)) emit({.op = op, .kind = kind, .target = *block});
   }
 
-  // The last one spawned here, else a thread that runs from the start.
+  // Joins the last copy spawned here, else a thread that runs from the start.
   void join(const ToyExpr& target) {
     const auto emit_join = [&](ToyOperand handle) {
       emit({.op = ToyOp::Join, .kind = OpKind::Join, .x = handle});

@@ -1,5 +1,5 @@
-// From syntax to instructions. A program's declarations must be complete before its first block is compiled;
-// then each block adds to the program's code. Problems name a line of the block.
+// Compiles syntax to instructions. A program's declarations must be complete before its first block is
+// compiled. Each block then adds to the program's code. Problems name a line of the block.
 #pragma once
 
 #include <cstdint>

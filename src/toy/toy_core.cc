@@ -10,7 +10,7 @@ namespace slalom {
 namespace {
 
 constexpr size_t kMostAccesses = 256;      // in one batch; Access::retired has room for many more steps
-constexpr uint32_t kInvisibleStep = 1000;  // so many invisible instructions in a row count as one step
+constexpr uint32_t kInvisibleStep = 1000;  // this many invisible instructions in a row count as one step
 
 }  // namespace
 
@@ -143,7 +143,7 @@ void ToyCore::end(uint32_t self) {
     case ToyBlock::Kind::Timer:
       break;
   }
-  // The context waits for its next turn, as fresh as before the first.
+  // The context waits for its next run, in the same state as before the first.
   me.status = ToyAgent::Status::Idle;
   me.pc = block.first;
   std::fill_n(state_.registers.begin() + me.frame, block.registers, 0);
@@ -157,7 +157,7 @@ bool ToyCore::fail(uint32_t self, Faulted::Kind kind, std::string what) {
   return false;
 }
 
-// Runs as an agent that nobody can see, whose loads are silent.
+// Runs as an invisible agent, whose loads emit nothing.
 void ToyCore::check_final() {
   if (!program_->final_block) return;
   const uint32_t self = add_agent({}, *program_->final_block, 0);
@@ -285,7 +285,7 @@ PendingOp ToyCore::pending(uint32_t index) const {
   return result;
 }
 
-// Who an agent waits for, where that is somebody in particular.
+// Returns the agents for which an agent waits; empty if no single agent is responsible.
 std::vector<AgentId> ToyCore::holders(const ToyAgent& waiting) const {
   const ToyInstruction& code = instruction(waiting);
   std::vector<AgentId> result;
@@ -311,7 +311,7 @@ Deadlocked ToyCore::deadlock() const {
       case ToyAgent::Status::Ended:
         break;
       case ToyAgent::Status::Idle:
-        // An interrupt that cannot come because the agent it is on has masked it.
+        // An interrupt that cannot come because its agent has masked it.
         if (me.interrupts != kNoToyIndex && me.pending > 0)
           result.waiting.push_back({me.id, op.kind, op.object, op.pc, {agent(me.interrupts).id}});
         break;

@@ -1,8 +1,8 @@
-// ToyCore: what one step of a toy program does. It executes one visible operation of one agent and the
-// invisible instructions after it, tells the sink, and keeps each agent's enabled flag right. It makes no
-// choices: who runs, and where to stop, is ToyMachine's business.
+// ToyCore: executes the steps of a toy program. A step is one visible operation of one agent and the
+// invisible instructions after it. ToyCore emits events and accesses to the sink, and keeps each agent's
+// enabled flag up to date. It makes no choices: ToyMachine decides which agent runs and where to stop.
 //
-// After every call all Ready agents stand before a visible instruction, unless a fault or the step limit has
+// After every call, all Ready agents stand before a visible instruction, unless a fault or the step limit has
 // ended the execution.
 #pragma once
 
@@ -26,20 +26,21 @@ class ToyCore {
   explicit ToyCore(std::shared_ptr<const ToyProgram> program);
 
   void reset(uint64_t max_steps);  // to the initial state; persistent cells keep their value
-  void begin(EventSink& sink);     // every started agent runs up to its first visible operation
+  void begin(EventSink& sink);     // runs every started agent up to its first visible operation
 
-  // Executes the agent's pending operation, which must be able to run. `answer`: the value it has asked for.
-  // If it asks for one, state().arity says so and nothing else has happened.
+  // Executes the agent's pending operation, which must be able to run. `answer`: the value for an operation
+  // that asks for one. If it asks and there is no answer, state().arity says so, and nothing else has
+  // happened.
   void step(uint32_t agent, std::optional<uint32_t> answer);
 
-  // What happened to the agent in the last step, beyond an ordinary operation.
+  // Effects of the last step on the agent, beyond an ordinary operation.
   bool yielded() const { return yielded_; }
   bool enabled_changed() const { return enabled_changed_; }
   const std::optional<Faulted>& fault() const { return fault_; }
   bool over_limit() const { return state_.steps + state_.idle_steps >= max_steps_; }
 
-  void check_final();  // all agents have ended: sets fault() if the program's final check fails
-  void flush();        // accesses not yet told
+  void check_final();  // call it when all agents have ended; sets fault() if the final check fails
+  void flush();        // emits pending accesses
   EventSink* sink() const { return sink_; }
 
   const ToyState& state() const { return state_; }
@@ -50,18 +51,18 @@ class ToyCore {
   }
 
   const ToyNames& names() const { return names_; }
-  uint32_t find_agent(AgentId id) const;  // kNoToyIndex: there is none
+  uint32_t find_agent(AgentId id) const;  // kNoToyIndex if there is none
   PendingOp pending(uint32_t agent) const;
-  bool all_ended() const;  // no thread is left; an interrupt that can no longer come does not count
+  bool all_ended() const;  // no thread is left; ignores interrupts that can no longer come
   Deadlocked deadlock() const;
 
  private:
   struct Cell {
-    uint32_t at = 0;  // into cells or heap_cells
+    uint32_t at = 0;  // index into cells or heap_cells
     ObjectId address;
-    ObjectId heap;  // the object it belongs to, if any
+    ObjectId heap;  // the heap object of the cell, if any
     bool live = true;
-    bool found = false;  // else the index is out of range, or the handle no handle
+    bool found = false;  // false: the index is out of range, or the handle is no handle
   };
 
   ToyAgent& agent(uint32_t index) { return state_.agents[index]; }
@@ -75,7 +76,7 @@ class ToyCore {
     state_.registers[agent.frame + dest] = value;
   }
 
-  // Each executes one visible instruction; false: it has asked for a value, or faulted.
+  // Each executes one visible instruction. Returns false if it asks for a value, or faulted.
   bool execute(uint32_t self, std::optional<uint32_t> answer);
   bool memory(uint32_t self, const ToyInstruction& code);
   bool synchronise(uint32_t self, const ToyInstruction& code, std::optional<uint32_t> answer);
@@ -93,7 +94,7 @@ class ToyCore {
 
   void run_invisible(uint32_t self);
   void end(uint32_t self);
-  // These return false, for an operation to return in turn.
+  // These return false, so that an operation can return their result.
   bool fail(uint32_t self, Faulted::Kind kind, std::string what);
   bool bad_access(uint32_t self, const ToyInstruction& code);
   bool not_held(uint32_t self, OpKind kind, uint32_t object);
@@ -124,7 +125,7 @@ class ToyCore {
   std::vector<Access> accesses_;
   BatchHeader batch_;
   bool yielded_ = false;
-  bool affects_others_ = false;  // the step may have let other agents go on, or hold them up
+  bool affects_others_ = false;  // the step may have enabled or disabled other agents
   bool enabled_changed_ = false;
   std::optional<Faulted> fault_;
 };

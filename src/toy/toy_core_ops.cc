@@ -100,7 +100,7 @@ bool ToyCore::memory(uint32_t self, const ToyInstruction& code) {
   if (!cell.found) return bad_access(self, code);
   if (code.heap) tell(self, OpKind::HeapUse, cell.heap, cell.live);
   int64_t& slot = code.heap ? state_.heap_cells[cell.at] : state_.cells[cell.at];
-  const int64_t old = slot;  // 0 once freed
+  const int64_t old = slot;  // 0 if the object was freed
   int64_t written = value(me, code.x);
   int64_t reported = old;
   bool wrote = true;
@@ -216,7 +216,7 @@ bool ToyCore::not_held(uint32_t self, OpKind kind, uint32_t object) {
                           names_.agent(agent(self).id)));
 }
 
-// The mutex is that of the Lock that follows: what the agent does when it has been woken.
+// The mutex is that of the following Lock, which the agent executes when it has been woken.
 bool ToyCore::wait(uint32_t self, uint32_t condvar) {
   ToyAgent& me = agent(self);
   const ToyInstruction& relock = program_->code[me.pc + 1];
@@ -254,8 +254,8 @@ bool ToyCore::signal(uint32_t self, OpKind kind, uint32_t condvar, std::optional
   return true;
 }
 
-// The last one to arrive releases the others, who run on to their next visible operation at once, so that it
-// is known.
+// The last agent to arrive releases the others. They run on to their next visible operation at once, so that
+// it is known.
 bool ToyCore::arrive(uint32_t self, uint32_t barrier) {
   ToyAgent& me = agent(self);
   ToySync& sync = state_.sync[barrier];

@@ -189,7 +189,7 @@ ToyOperand ToyExprCompiler::value(const ToyExpr& expr, std::optional<uint16_t> d
   return constant(expr.number);
 }
 
-// Always into a register of its own: the result is written before the right side is read.
+// Always uses a register of its own: the result is written before the right side is read.
 ToyOperand ToyExprCompiler::short_circuit(const ToyExpr& expr) {
   const uint32_t mark = next_;
   const ToyOperand left = value(expr.args[0]);

@@ -1,8 +1,9 @@
-// ToyExprCompiler: the lower half of the compiler. It knows the names and registers of one block, and turns
-// expressions, references and calls into instructions. Statements are the upper half: toy_compiler.cc.
+// ToyExprCompiler: the lower half of the compiler. It knows the names and registers of one block, and
+// compiles expressions, references and calls to instructions. The upper half, toy_compiler.cc, compiles
+// statements.
 //
-// Temporaries are a stack above the locals: next_ is its top, and whoever raises it puts it back. After the
-// first problem it goes on, with code that nobody will run.
+// Temporaries form a stack above the locals. next_ is its top; a function that raises it must restore it.
+// After the first problem the compiler goes on, with code that will never run.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@
 
 namespace slalom {
 
-// A word of the language that is done to a synchronisation object.
+// A word of the language for an operation on a synchronisation object.
 struct ToySyncWord {
   std::string_view word;
   OpKind kind;
@@ -37,7 +38,7 @@ auto* find_toy_named(Items& items, std::string_view name) {
 
 class ToyExprCompiler {
  protected:
-  // Where a memory or synchronisation operation goes.
+  // The object of a memory or synchronisation operation.
   struct Ref {
     ToyOperand index;
     ToyOperand handle;
@@ -58,12 +59,12 @@ class ToyExprCompiler {
   uint32_t here() const { return static_cast<uint32_t>(program_.code.size()); }
   uint16_t fresh_local() { return static_cast<uint16_t>(locals_end_++); }
   uint32_t emit(ToyInstruction instruction);
-  // Emits an instruction that makes a value, once the registers from `mark` on are not needed after it.
+  // Emits an instruction that makes a value. The registers from `mark` on are not needed after it.
   ToyOperand produce(ToyInstruction instruction, uint32_t mark, std::optional<uint16_t> dest);
   ToyOperand constant(int64_t value);
-  void patch(const std::vector<uint32_t>& jumps);  // they go here
+  void patch(const std::vector<uint32_t>& jumps);  // makes these jumps lead here
 
-  // The value may stay in the local it is read from, since no expression changes a local.
+  // The value may stay in the local from which it is read, because no expression changes a local.
   ToyOperand value(const ToyExpr& expr, std::optional<uint16_t> dest = std::nullopt);
   ToyOperand call(const ToyExpr& expr, std::optional<uint16_t> dest, bool wants_value);
   Ref memory(const ToyExpr& expr);
@@ -78,9 +79,9 @@ class ToyExprCompiler {
   std::optional<ToyDiagnostic> problem_;
   int line_ = 0;
   std::map<std::string, uint16_t> locals_;
-  std::map<std::string, uint16_t> spawned_;  // the handle of the last one of each thread
+  std::map<std::string, uint16_t> spawned_;  // the handle of the last spawned copy of each thread
   uint32_t locals_end_ = 0;
-  uint32_t next_ = 0;  // free register: those above it are not in use
+  uint32_t next_ = 0;  // next free register; registers above it are unused
   uint32_t most_ = 0;
 
  private:

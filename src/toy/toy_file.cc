@@ -1,7 +1,7 @@
 #include "toy/toy_file.h"
 
 #define TOML_EXCEPTIONS 0
-// toml++ asserts what a malformed table header breaks, before it reports it as an error.
+// For a malformed table header, toml++ fails an assertion before it reports the error.
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #include <toml++/toml.h>
 
@@ -72,7 +72,7 @@ class Reader {
     return {};
   }
 
-  // In the order of the file, which a toml::table forgets.
+  // Returns the entries in the order of the file, which a toml::table does not keep.
   static std::vector<Entry> entries(const toml::table& table) {
     std::vector<Entry> result;
     for (const auto& [key, node] : table) result.push_back({std::string(key.str()), &node});
@@ -116,7 +116,7 @@ class Reader {
     return *value;
   }
 
-  // A number, or a text with an expression of numbers and parameters.
+  // Reads a number, or a text with an expression of numbers and parameters.
   Result<int64_t> number(const toml::node& node, std::string_view what) const {
     if (const auto value = node.value_exact<int64_t>()) return *value;
     const auto text = node.value_exact<std::string>();

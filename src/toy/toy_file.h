@@ -1,5 +1,5 @@
-// Toy programs from TOML files: docs/toy-language.md describes the format. Errors name the file, the line and
-// what to do about it.
+// Loads toy programs from TOML files. docs/toy-language.md describes the format. Errors name the file and the
+// line, and say what to do.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace slalom {
 using ToySettings = std::map<std::string, int64_t>;
 
 Result<ToyProgram> load_toy_file(const std::string& path, const ToySettings& settings = {});
-// `origin` stands for the file's name in errors.
+// `origin` is the file's name in errors.
 Result<ToyProgram> parse_toy(std::string_view text, const std::string& origin,
                              const ToySettings& settings = {});
 

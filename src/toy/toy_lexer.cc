@@ -76,7 +76,7 @@ class Lexer {
   void name() {
     size_t length = 1;
     while (continues_name(peek(length))) ++length;
-    // `join worker#1` names one copy; anywhere else `#` starts a comment.
+    // `join worker#1` names one copy. Elsewhere, `#` starts a comment.
     const bool after_join = !result_.tokens.empty() && result_.tokens.back().text == "join";
     if (after_join && peek(length) == '#' && is_digit(peek(length + 1))) {
       ++length;

@@ -1,4 +1,4 @@
-// The words of the toy language. Statements end at a newline or `;`; inside parentheses and brackets a
+// The tokens of the toy language. Statements end at a newline or `;`. Inside parentheses and brackets, a
 // newline is only a blank, so that long expressions can be broken. Not for reading files: see toy_file.h.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace slalom {
 
-// What is wrong with a piece of toy code, and where: a line of that piece, counted from 1.
+// A problem in a piece of toy code, and its line in that piece, counted from 1.
 struct ToyDiagnostic {
   int line = 0;
   std::string message;
@@ -25,7 +25,7 @@ struct ToyToken {
   size_t offset = 0;  // of the first character in the code
 };
 
-// The tokens point into `code`, and end with one of kind End.
+// The tokens point into `code`, and end with a token of kind End.
 struct ToyTokens {
   std::vector<ToyToken> tokens;
   std::optional<ToyDiagnostic> problem;
@@ -33,6 +33,6 @@ struct ToyTokens {
 ToyTokens toy_tokens(std::string_view code);
 
 bool is_toy_keyword(std::string_view word);
-bool is_toy_identifier(std::string_view word);  // could name something: an identifier and not a keyword
+bool is_toy_identifier(std::string_view word);  // an identifier that is no keyword
 
 }  // namespace slalom

@@ -82,7 +82,7 @@ Stop ToyMachine::run(uint32_t self, std::optional<uint32_t> answer, uint32_t lea
     if (state.enabled_count == 0) return conclude();
     if (core_.over_limit()) return finish(limit_reached());
     const ToyAgent& agent = state.agents[self];
-    // An interrupt's context that has ended may be able to run again at once: that is another run.
+    // An interrupt's context that has ended may be able to run again at once, but that is another run.
     if (agent.status == ToyAgent::Status::Ended || agent.status == ToyAgent::Status::Idle)
       return stop(ChoiceKind::Ended);
     if (!agent.enabled) return stop(ChoiceKind::Blocked);
@@ -95,7 +95,7 @@ Stop ToyMachine::run(uint32_t self, std::optional<uint32_t> answer, uint32_t lea
   }
 }
 
-// The agent's own count of operations at which a schedule wants it stopped next.
+// Returns the agent's own count of operations at the next stop of the schedule.
 uint64_t ToyMachine::next_stop(const ToyAgent& agent) const {
   const ChoicePolicy::Position after{agent.id, agent.ops + 1};
   const auto found = std::lower_bound(policy_.stops.begin(), policy_.stops.end(), after);
@@ -167,7 +167,7 @@ std::vector<Option> ToyMachine::blocked() const {
   const ToyState& state = core_.state();
   for (uint32_t index : state.order) {
     const ToyAgent& agent = state.agents[index];
-    // An interrupt that is masked, and a timer that was cancelled: without that they would have come.
+    // A masked interrupt, or a cancelled timer: it would have come otherwise.
     const bool held_off =
         agent.status == ToyAgent::Status::Idle && (agent.interrupts == kNoToyIndex || agent.pending > 0);
     if (agent.enabled || (agent.status != ToyAgent::Status::Ready && !held_off)) continue;

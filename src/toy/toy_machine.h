@@ -1,9 +1,9 @@
-// ToyMachine: little concurrent programs (toy_program.h), run in microseconds. Strategies are proven on it,
+// ToyMachine: runs small concurrent programs (toy_program.h) in microseconds. Tests prove strategies on it,
 // with exact counts of executions. Semantics: docs/toy-language.md.
 //
-// Every transition is one visible operation of one agent and the invisible instructions after it, so the
-// pending operation of every agent is known at every choice point. Not thread-safe; workers have a machine
-// each and share the program.
+// Every transition is one visible operation of one agent and the invisible instructions after it. The pending
+// operation of every agent is thus known at every choice point. Not thread-safe: each worker has its own
+// machine, and they share the program.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   const Names& names() const override { return core_.names(); }
 
   const ToyState& state() const { return core_.state(); }
-  PendingOp pending(uint32_t agent) const { return core_.pending(agent); }  // of any one, enabled or not
+  PendingOp pending(uint32_t agent) const { return core_.pending(agent); }  // of any agent, enabled or not
 
  private:
   struct Slot {
@@ -50,7 +50,7 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   Stop stop(ChoiceKind kind);
   Stop choice_point();
   Stop finish(Outcome outcome);
-  Stop conclude();  // nobody can go on
+  Stop conclude();  // called when no agent can run
   LimitReached limit_reached() const;
   uint64_t next_stop(const ToyAgent& agent) const;
 
@@ -58,8 +58,8 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   const SnapshotMode mode_;
   ToyCore core_;
   ChoicePolicy policy_;
-  std::vector<bool> is_choice_;  // by instruction: the policy makes it a choice point
-  bool running_ = false;         // stands at a choice point
+  std::vector<bool> is_choice_;  // by instruction: whether the policy makes it a choice point
+  bool running_ = false;         // the machine stands at a choice point
   std::vector<Slot> slots_;
   std::vector<Id> free_slots_;
   mutable std::vector<Option> options_;

@@ -42,7 +42,7 @@ std::string ToyNames::object(ObjectId id) const {
     return name.index < program_->blocks.size() ? program_->blocks[name.index].name
                                                 : fmt::format("object {:#x}", id.raw);
   };
-  // A path too deep for its number is not known any more; the number still tells two of them apart.
+  // A path too deep for its number is unknown, but the number still distinguishes two of them.
   const std::string who = name.agent ? agent(name.agent) : fmt::format("{:#x}", id.raw);
   switch (name.range) {
     case Range::Cell:

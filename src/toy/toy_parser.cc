@@ -11,7 +11,7 @@ namespace {
 
 using Kind = ToyToken::Kind;
 
-// How tightly a binary operator binds; 0: not one.
+// Returns the precedence of a binary operator; 0 if it is none.
 int binding(std::string_view op) {
   static constexpr std::array<std::pair<std::string_view, int>, 18> kTable = {{
       {"||", 1},
@@ -39,7 +39,7 @@ int binding(std::string_view op) {
 }
 constexpr int kUnaryBinding = 11;
 
-// How many objects a statement word is followed by; -1: not such a word.
+// Returns the number of objects after a statement word; -1 if it is no such word.
 int objects_of(std::string_view word) {
   static constexpr std::array<std::string_view, 6> kNone = {"yield",  "exit",  "mask",
                                                             "unmask", "break", "continue"};
@@ -203,7 +203,7 @@ class Parser {
     }
     take();
     if (is_word("if")) {
-      const Nesting inside(statement_depth_);  // as deep as if the `else` had a block
+      const Nesting inside(statement_depth_);  // counts as if the `else` had a block
       result.otherwise.emplace_back();
       result.otherwise.back().line = peek().line;
       if_statement(result.otherwise.back());
@@ -244,10 +244,10 @@ class Parser {
     }
   }
 
-  // x, a[i], worker#1
+  // Parses x, a[i] or worker#1.
   ToyExpr reference() {
     ToyExpr result{ToyExpr::Kind::Name, 0, "", {}, peek().line};
-    // `id` is a keyword so that nothing else is called so, but it is a local like any other.
+    // `id` is a keyword, so that no other thing can have this name, but it is a local like any other.
     result.name = is_word("id") ? std::string(take().text) : name("a name");
     if (take_symbol("[")) {
       result.kind = ToyExpr::Kind::Index;
@@ -278,7 +278,7 @@ class Parser {
     ToyExpr result{ToyExpr::Kind::Number, 0, std::string(token.text), {}, token.line};
     const Nesting inside(depth_);
     if (depth_ > kDeepest) fail("this expression is nested too deeply");
-    // `a + b + c ...` nests, too: in the tree.
+    // `a + b + c ...` nests in the tree, too.
     if (++operands_ > kLongest)
       fail(fmt::format("an expression may have {} operands, and this one has more", kLongest));
     if (token.kind == Kind::Number) {
@@ -311,8 +311,7 @@ class Parser {
     expect_symbol(")", "the arguments");
   }
 
-  // Deep and long enough for every program that people write, and no danger to the stack of those who walk
-  // through the tree.
+  // Sufficient for every program that people write, and safe for the stack of code that walks the tree.
   static constexpr int kDeepest = 200;
   static constexpr int kLongest = 1000;
 
@@ -330,7 +329,7 @@ class Parser {
   std::string_view code_;
   std::vector<ToyToken> tokens_;
   size_t at_ = 0;
-  int depth_ = 0;  // of operands in each other
+  int depth_ = 0;  // of nested operands
   int expression_depth_ = 0;
   int operands_ = 0;  // of the outermost expression
   int statement_depth_ = 0;

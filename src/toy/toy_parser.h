@@ -1,5 +1,5 @@
-// The syntax tree of a piece of toy code: what toy_compiler.h turns into instructions. Names are not resolved
-// here, so the parser knows nothing of what a program declares. The grammar is in docs/toy-language.md.
+// The syntax tree of a piece of toy code. toy_compiler.h compiles it to instructions. The parser does not
+// resolve names, so it does not depend on a program's declarations. The grammar is in docs/toy-language.md.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct ToyExpr {
   enum class Kind : uint8_t { Number, Name, Index, Unary, Binary, Call };
   Kind kind = Kind::Number;
   int64_t number = 0;
-  std::string name;           // what is named, indexed or called; the operator of a Unary or Binary
+  std::string name;           // the named, indexed or called thing; the operator of a Unary or Binary
   std::vector<ToyExpr> args;  // index, operands or arguments
   int line = 0;
 };
@@ -25,13 +25,13 @@ struct ToyStmt {
   enum class Kind : uint8_t {
     Assign,  // args: target, value
     Call,    // args: the call
-    Word,    // `word` done to args: lock m, wait c m, yield
+    Word,    // args: objects of `word`: lock m, wait c m, yield
     If,      // args: condition
     While,   // args: condition
     For,     // word: variable; args: first, end
     Label,   // word: the label
     Goto,    // word: the label
-    Assert,  // args: condition; text: the message, else the condition as written
+    Assert,  // args: condition; text: the message, or the condition as written
     Note,    // text
   };
   Kind kind = Kind::Word;

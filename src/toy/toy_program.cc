@@ -16,16 +16,17 @@ constexpr uint64_t kCpus = uint64_t{1} << 44;
 constexpr uint64_t kHeap = uint64_t{1} << 46;
 constexpr uint64_t kEnd = uint64_t{1} << 47;
 
-// Agents: 40 bits, which hold paths of up to five levels; a longer one becomes a hash below 0xff.
+// Agents: 40 bits, which hold paths of up to five levels. A longer path becomes a hash below 0xff.
 constexpr int kAgentBits = 40;
-// Heap objects: 24 bits for the allocator (three levels) and 11 for the ordinal, or again a hash below 0xff.
+// Heap objects: 24 bits for the allocating agent (three levels) and 11 for the ordinal, or again a hash below
+// 0xff.
 constexpr int kHeapAgentBits = 24;
 constexpr int kOrdinalBits = 11;
 constexpr int kHeapObjectBits = 11;  // a header and 255 cells of 8 bytes
 static_assert((kToyMaxHeapCells + 1) * 8 == 1 << kHeapObjectBits);
 static_assert(kHeapAgentBits + kOrdinalBits + kHeapObjectBits == 46);
 
-// The first `bits` bits of a path; nothing if the path has more, or is itself a hash.
+// Returns the first `bits` bits of a path; nothing if the path is longer, or is itself a hash.
 std::optional<uint64_t> path_prefix(AgentId id, int bits) {
   const bool folded = (id.raw >> 56) == 0xff;
   if (folded || (id.raw << bits) != 0) return std::nullopt;

@@ -1,9 +1,9 @@
-// ToyProgram: a little concurrent program in compiled form. A plain value, never changed once built, so all
-// workers share one. Made by ToyBuilder (toy_builder.h) or from a file (toy_file.h), run by ToyMachine.
+// ToyProgram: a small concurrent program in compiled form. A plain value that never changes once built, so
+// all workers share one. ToyBuilder (toy_builder.h) or a file (toy_file.h) makes it; ToyMachine runs it.
 //
-// All code is one array of instructions; a block is a range of it, ending with End. An instruction is visible
-// (kind != None: one step, a possible choice point) or invisible (arithmetic, jumps, assert, note). Operands
-// name a register of the agent or a constant.
+// All code is one array of instructions. A block is a range of it that ends with End. An instruction is
+// visible (kind != None: one step, a possible choice point) or invisible (arithmetic, jumps, assert, note).
+// An operand names a register of the agent or a constant.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ enum class ToyOp : uint8_t {
   Exchange,
   FetchAdd,
   CompareExchange,
-  // visible: the rest is told apart by its kind
+  // visible: the kind of the operation distinguishes these
   Sync,
   Spawn,
   Join,
@@ -80,15 +80,15 @@ struct ToyOperand {
 struct ToyInstruction {
   ToyOp op = ToyOp::End;
   OpKind kind = OpKind::None;
-  bool heap = false;       // of a memory operation: through the handle in `handle`
-  uint16_t live = 0;       // registers from here on hold nothing that is still needed
+  bool heap = false;       // of a memory operation: uses the handle in `handle`
+  uint16_t live = 0;       // registers from here on hold no value that is still needed
   uint16_t dest = 0;       // register
   ToyOperand index = {};   // into the array of cells or synchronisation objects
-  ToyOperand x = {};       // first operand: value stored, added, expected; handle freed or joined; ...
+  ToyOperand x = {};       // first operand: stored, added or expected value; freed or joined handle; ...
   ToyOperand y = {};       // second operand
   ToyOperand handle = {};  // of a heap access
-  uint32_t target = 0;     // first cell or object; instruction jumped to; block; text; timer; interrupt
-  uint32_t count = 0;      // of cells or objects from `target` on
+  uint32_t target = 0;     // first cell or object; jump target; block; text; timer; interrupt
+  uint32_t count = 0;      // number of cells or objects from `target` on
 };
 
 enum class ToySyncKind : uint8_t { Mutex, RwLock, Condvar, Semaphore, Barrier };
@@ -109,7 +109,7 @@ struct ToySyncObject {
   uint32_t first = 0;
   uint32_t size = 1;
   bool array = false;
-  uint32_t count = 0;  // of a semaphore: initially; of a barrier: the parties
+  uint32_t count = 0;  // of a semaphore: the initial count; of a barrier: the number of parties
 };
 
 struct ToyBlock {
@@ -118,17 +118,17 @@ struct ToyBlock {
   std::string name = {};
   uint32_t first = 0;  // instruction
   uint32_t registers = 0;
-  uint32_t copies = 1;                  // of a Thread; 0: it only runs when spawned
-  uint32_t pending = 0;                 // of an Interrupt: how many times from the start
+  uint32_t copies = 1;                  // of a Thread; 0: runs only if spawned
+  uint32_t pending = 0;                 // of an Interrupt: times pending at the start
   std::vector<std::string> lines = {};  // of its source, trimmed
 };
 
-// An agent that exists from the start: a started thread's copy, or the context of an interrupt or a timer.
+// An agent that exists from the start: a copy of a started thread, or the context of an interrupt or timer.
 struct ToyInitialAgent {
   AgentId id;
   uint32_t block = 0;
   int64_t copy = 0;
-  std::optional<uint32_t> interrupts;  // index of the agent it interrupts
+  std::optional<uint32_t> interrupts;  // index of the agent that it interrupts
   std::string name = {};
 };
 
@@ -152,18 +152,18 @@ struct ToyProgram {
   std::vector<int64_t> constants;
   std::vector<std::string> texts;
 
-  std::optional<uint32_t> final_block;  // asserts what must hold when all agents have ended
-  bool expects = false;                 // else anything may be found
+  std::optional<uint32_t> final_block;  // asserts a condition when all agents have ended
+  bool expects = false;                 // false: any finding is acceptable
   std::vector<std::string> expected_kinds;
   std::vector<std::string> expected_titles;
 
   uint32_t cells() const;
   uint32_t sync_objects() const;
-  const ToySyncObject& sync_at(uint32_t index) const;  // the declaration that object belongs to
+  const ToySyncObject& sync_at(uint32_t index) const;  // returns the declaration of that object
 };
 
-// Numbers of objects and places, the same in every execution. Ranges do not overlap, and an object that comes
-// to be at run time is numbered by who made it, never by when.
+// Numbers of objects and places, the same in every execution. Ranges do not overlap. The number of an object
+// that is created at run time depends on the agent that creates it, never on the time.
 inline constexpr uint32_t kToyMaxHeapCells = 255;
 
 inline Place toy_place(uint32_t pc) {
@@ -185,7 +185,7 @@ struct ToyObjectName {
   enum class Range : uint8_t { Unknown, Cell, Sync, Interrupt, Timer, Agent, Cpu, Heap };
   Range range = Range::Unknown;
   uint32_t index = 0;            // cell, object or block; ordinal of a heap object
-  AgentId agent;                 // none where its path was too long to be kept in the number
+  AgentId agent;                 // no agent if its path was too long for the number
   std::optional<uint32_t> cell;  // of a heap object
 };
 ToyObjectName toy_object_name(ObjectId id);

@@ -1,9 +1,10 @@
-// Access: one memory access, packed into 32 bytes and delivered in batches.
+// Access: one memory access, packed into 32 bytes. Machines deliver accesses in batches.
 //
-// Addresses are 48-bit canonical ones, stored without their sign extension. `retired` places the access: it
-// is made by the operation with that number, counted from the batch's first step (an operation may make
-// several accesses). A read-modify-write of a CPU is two: what it read, then what it wrote (`wrote`), with
-// the same operation; a compare-exchange that fails writes back what it found on real CPUs, but not here.
+// Addresses are canonical 48-bit addresses, stored without their sign extension. `retired` is the number of
+// the operation that makes the access, counted from the batch's first step; one operation may make several
+// accesses. A CPU's read-modify-write is two accesses of the same operation: the value that it read, then the
+// value that it wrote (`wrote`). A real CPU writes the old value back when a compare-exchange fails; here, a
+// failed compare-exchange writes nothing.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace slalom {
 
-// What a CPU's instruction does with memory beyond loading and storing.
+// What an instruction does with memory beyond loading and storing.
 enum class Modify : uint8_t {
   None,  // a load or a store
   Add,
@@ -39,21 +40,23 @@ enum class Modify : uint8_t {
   Shift,
   Other,
 };
-std::string_view name(Modify modify);  // "add", "cmpxchg", ...; of None ""
+std::string_view name(Modify modify);  // "add", "cmpxchg", ...; "" for None
 
 struct Access {
   uint64_t pc_bits : 48;
-  uint64_t op_bits : 8;      // OpKind: Load .. CompareExchange
+  uint64_t op_bits : 8;      // OpKind, from Load to CompareExchange
   uint64_t modify_bits : 8;  // Modify
   uint64_t address_bits : 48;
   uint64_t retired : 16;  // step minus the batch's first step
-  uint64_t value;         // read or written (of a compare-exchange: the value read); see fold_value()
+  uint64_t value;         // value read or written (a compare-exchange: the value read); see fold_value()
   uint64_t physical : 40;
   uint64_t size : 16;  // in bytes
   uint64_t ring : 2;
-  uint64_t wrote : 1;  // a compare-exchange that failed did not
-  uint64_t aside : 1;  // outside of what a search was told to order: detectors see it, the search does not
-  uint64_t alone : 1;  // known to touch what no other context writes, nor touches if it is a write
+  uint64_t wrote : 1;  // false for a compare-exchange that failed
+  uint64_t aside : 1;  // outside the code that the search orders: detectors see it, the search does not
+  // Known to be private: no other context writes this memory; if this access is a write, no other context
+  // touches it at all.
+  uint64_t alone : 1;
   uint64_t unused : 3;
 
   OpKind op() const { return static_cast<OpKind>(op_bits); }
@@ -68,12 +71,12 @@ struct Access {
 };
 static_assert(sizeof(Access) == 32);
 
-// Access::value of a whole access: its bytes, or a hash of them if they are more than eight.
+// Returns the Access::value of a whole access: its bytes, or a hash of them if there are more than eight.
 uint64_t fold_value(const void* bytes, size_t size);
 
 struct BatchHeader {
-  AgentId agent;        // who made all accesses of the batch
-  uint64_t thread = 0;  // the guest thread, where it differs from the agent
+  AgentId agent;        // made all accesses of the batch
+  uint64_t thread = 0;  // the guest thread, if it differs from the agent
   Step first_step;
 };
 

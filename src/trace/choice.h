@@ -1,8 +1,8 @@
-// ChoicePoint: where the machine could go two ways; Decision: the way it goes.
+// ChoicePoint: a place where the machine could go more than one way. Decision: the way it goes.
 //
-// A machine stops at a choice point before an agent's next operation. Options are computed on demand, since
-// most choice points are passed without looking at them. A Data choice asks for a value of the running agent
-// (which waiter to wake, what a random source returns) instead of an agent.
+// A machine stops at a choice point before an agent's next operation. It computes the options on demand,
+// because strategies pass most choice points without reading them. A Data choice asks for a value (which
+// waiter to wake, what a random source returns) instead of an agent, on behalf of the running agent.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 namespace slalom {
 
 enum class ChoiceKind : uint8_t {
-  Start,    // nobody runs yet
-  Running,  // the current agent could go on: choosing another one is a preemption
-  Yielded,  // the current agent offered to give way
-  Blocked,  // the current agent cannot go on now
-  Ended,    // the current agent is over
-  Data,     // a value in [0, arity)
+  Start,    // no agent runs yet
+  Running,  // the current agent could go on; choosing another one is a preemption
+  Yielded,  // the current agent offered to yield
+  Blocked,  // the current agent is blocked
+  Ended,    // the current agent has ended
+  Data,     // the choice is a value in [0, arity)
 };
 
-// What an enabled agent would do next.
+// The next operation of an enabled agent.
 struct PendingOp {
   OpKind kind = OpKind::None;
   ObjectId object;
@@ -37,7 +37,7 @@ struct Option {
 
 class OptionSource {
  public:
-  virtual std::span<const Option> options() const = 0;  // all enabled agents, in the order of their ids
+  virtual std::span<const Option> options() const = 0;  // all enabled agents, ordered by id
 
  protected:
   ~OptionSource() = default;
@@ -46,13 +46,14 @@ class OptionSource {
 struct ChoicePoint {
   Step step;
   ChoiceKind kind = ChoiceKind::Start;
-  AgentId current;               // who ran last
-  uint64_t current_ops = 0;      // how many operations it has retired
-  uint32_t arity = 0;            // of a Data choice
-  uint64_t digest = 0;           // of what an exact replay must find here
-  uint32_t unasked = 0;          // choice points that were passed since the last decision, by its lease
-  PendingOp passed;              // what the agent did at the last of them: of a lease until a conflict only
-  bool heeds_conflicts = false;  // the machine does what Decision::until_conflict says
+  AgentId current;           // the agent that ran last
+  uint64_t current_ops = 0;  // operations that it has retired
+  uint32_t arity = 0;        // of a Data choice: the number of values
+  uint64_t digest = 0;       // an exact replay must find the same digest here
+  uint32_t skipped = 0;      // choice points that the lease skipped since the last decision
+  // The agent's operation at the last skipped choice point; set only if the lease was until a conflict.
+  PendingOp last_skipped;
+  bool supports_until_conflict = false;  // the machine obeys Decision::until_conflict
   const OptionSource* source = nullptr;
 
   std::span<const Option> options() const { return source->options(); }
@@ -60,11 +61,13 @@ struct ChoicePoint {
 };
 
 struct Decision {
-  AgentId next;        // of a Data choice: the current agent
-  uint32_t value = 0;  // of a Data choice
-  uint32_t lease =
-      0;  // pass that many choice points unasked, unless the agent blocks, ends, or others wake or end
-  bool until_conflict = false;  // nor one at which its operation conflicts with what another would do next
+  AgentId next;        // the agent to run; for a Data choice, the current agent
+  uint32_t value = 0;  // the answer to a Data choice
+  // Skip this many choice points. The lease ends early if the agent blocks or ends, or if other agents wake
+  // or end.
+  uint32_t lease = 0;
+  // Also end the lease where the agent's operation conflicts with another agent's next operation.
+  bool until_conflict = false;
 
   bool operator==(const Decision&) const = default;
 };

@@ -1,7 +1,8 @@
-// ChoicePolicy: which operations are choice points. A serialisable value given to the machine.
+// ChoicePolicy: which operations are choice points. A serialisable value that the machine gets in its Inputs.
 //
-// Whatever the policy, a machine stops where the current agent blocks, ends or yields, at data choices, and
-// at `stops` (the positions of a schedule's switches: that is how a schedule replays under any policy).
+// Under every policy, a machine stops where the current agent blocks, ends or yields, at data choices, and at
+// `stops`. A replay puts the positions of a schedule's switches into `stops`, so a schedule replays under any
+// policy.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@ namespace slalom {
 
 struct ChoicePolicy {
   enum class Where : uint8_t {
-    Everywhere,  // before every visible operation: what fine DPOR needs
-    Sync,        // before synchronisation and atomic operations, and at the places below
-    Nowhere,     // only at the places below
+    Everywhere,  // before every visible operation; fine-grained DPOR needs this
+    Sync,        // before synchronisation and atomic operations, and at `places`
+    Nowhere,     // only at `places`
   };
   struct Position {
     AgentId agent;
@@ -25,11 +26,11 @@ struct ChoicePolicy {
   };
 
   Where where = Where::Everywhere;
-  std::vector<Place> places;    // program counters that are choice points too, sorted
+  std::vector<Place> places;    // further program counters that are choice points, sorted
   std::vector<Position> stops;  // sorted
-  // Atomic operations that Sync passes by, unless they are among the places: sorted. Not a part of files: a
-  // schedule replays without.
-  std::vector<Place> passed;
+  // Atomic operations that are no choice points under Sync, unless `places` names them. Sorted. Files do not
+  // hold this list: a schedule replays without it.
+  std::vector<Place> skipped_atomics;
   bool operator==(const ChoicePolicy&) const = default;
 };
 

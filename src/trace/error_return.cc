@@ -10,7 +10,7 @@
 namespace slalom {
 namespace {
 
-constexpr size_t kMostTold = 5;
+constexpr size_t kMaxDifferences = 5;
 
 std::string error_in_words(int32_t error) {
   if (error < 0) return fmt::format("\"{}\"", gai_strerror(error));
@@ -24,7 +24,7 @@ std::string call_in_words(const ErrorReturn& failed, const Names& names) {
                      names.agent(failed.agent), names.place(failed.pc));
 }
 
-// The same call of the same agent; null: it did not fail.
+// Returns the same call of the same agent, or nullptr if it did not fail.
 const ErrorReturn* find(const ErrorLog& log, const ErrorReturn& wanted) {
   const auto key = [](const ErrorReturn& one) { return std::tuple(one.agent, one.ordinal); };
   const auto at = std::ranges::lower_bound(log.returns, key(wanted), {}, key);
@@ -51,15 +51,15 @@ std::vector<std::string> differences(const ErrorLog& then, const ErrorLog& now, 
       all.push_back(fmt::format("{} fails with {}, then with {}", call_in_words(failed, names),
                                 error_in_words(failed.error), error_in_words(before->error)));
   }
-  // What was not called again is mostly a consequence of the others.
+  // A call that is not repeated is mostly a consequence of another difference.
   if (all.empty())
     for (const ErrorReturn& failed : then.returns)
       if (find(now, failed) == nullptr && now.left_out == 0)
         all.push_back(fmt::format("{} failed with {} then; now it does not come to that call",
                                   call_in_words(failed, names), error_in_words(failed.error)));
-  if (all.size() > kMostTold) {
-    const size_t more = all.size() - kMostTold;
-    all.resize(kMostTold);
+  if (all.size() > kMaxDifferences) {
+    const size_t more = all.size() - kMaxDifferences;
+    all.resize(kMaxDifferences);
     all.push_back(fmt::format("{} further calls differ", more));
   }
   if (then.left_out > 0)

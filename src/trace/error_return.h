@@ -1,8 +1,9 @@
-// ErrorReturn: a call by which the target asked something of the world around it, and which failed. That
-// world may be another one when the execution is repeated, so its errors are kept (CHESS 3.1), and given
-// again without asking. What calls that succeed bring in is not kept.
+// ErrorReturn: a failed call by which the target asked something of the world outside it. That world may have
+// changed when the execution is repeated. slalom therefore keeps the errors (CHESS 3.1), and a replay returns
+// them again without making the calls. It does not keep the results of calls that succeed.
 //
-// Only of programs. Errors that the schedule alone decides (EAGAIN, EINTR and the like) are none of these.
+// Only programs have error returns. Errors that depend on the schedule alone (EAGAIN, EINTR and the like) are
+// not kept.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +20,26 @@ struct ErrorReturn {
   AgentId agent;
   uint64_t ordinal = 0;  // among the agent's calls of this kind, failed or not
   std::string call;      // "open"
-  int32_t error = 0;     // errno; negative: what getaddrinfo() gives
-  // Nothing that other agents did before it can be why, as far as is known: it would come under other
-  // schedules, too.
+  int32_t error = 0;     // errno; negative: an error of getaddrinfo()
+  // As far as slalom knows, no earlier act of another agent caused the error, so it occurs under other
+  // schedules too.
   bool outside = false;
-  uint64_t subject = 0;  // a hash of what it was about; 0: of something that the target had opened before
-  std::string about;     // the same for people to read: a path; empty: it was not kept
+  uint64_t subject = 0;  // hash of the object of the call; 0: an object that the target had opened before
+  std::string about;     // the object of the call for people to read, such as a path; empty if not kept
   Place pc;
   bool operator==(const ErrorReturn&) const = default;
 };
 
 struct ErrorLog {
-  std::vector<ErrorReturn> returns;  // by agent, then by ordinal
-  uint64_t left_out = 0;             // there were so many more
+  std::vector<ErrorReturn> returns;  // ordered by agent, then by ordinal
+  uint64_t left_out = 0;             // number of further errors that were not kept
   bool operator==(const ErrorLog&) const = default;
 };
 
-// The same calls gave the same errors, whatever they were about: names may be made up anew each time.
+// Returns whether the same calls gave the same errors. Ignores `about`: a target may make up new names each
+// time.
 bool fail_alike(const ErrorLog& one, const ErrorLog& other);
-// What a repetition met otherwise, a sentence each: first of all, calls that failed only now.
+// Returns a sentence for each difference between two executions, calls that fail only in `now` first.
 std::vector<std::string> differences(const ErrorLog& then, const ErrorLog& now, const Names& names);
 
 }  // namespace slalom

@@ -1,4 +1,5 @@
-// Event: everything an execution tells besides plain memory accesses, in the order it happened.
+// Event: anything that happens in an execution, except plain memory accesses. Sinks get events in their
+// order.
 #pragma once
 
 #include <string_view>
@@ -9,8 +10,8 @@
 
 namespace slalom {
 
-// Event::value of an Unlock, WriteUnlock, Broadcast, SemPost or BarrierArrive that destroys its object: it
-// orders the same operations as these.
+// Event::value of an Unlock, WriteUnlock, Broadcast, SemPost or BarrierArrive that destroys its object. A
+// destruction orders the same operations as these kinds do.
 inline constexpr int64_t kDestroys = -1;
 
 struct Event {
@@ -18,13 +19,14 @@ struct Event {
   AgentId agent;
   OpKind op = OpKind::None;
   Place pc;
-  ObjectId object;        // what it is done to
-  uint64_t state = 0;     // of the object, before (see trace/op.h)
-  AgentId other;          // spawned, joined, woken agent
+  ObjectId object;        // the object of the operation
+  uint64_t state = 0;     // the object's state before the operation (see trace/op.h)
+  AgentId other;          // the spawned, joined or woken agent
   int64_t value = 0;      // chosen value, size of an allocation, ...
-  std::string_view text;  // of Note and Fail; valid during the call only
-  // Only recognised by what a kernel calls, as its locks and allocations are: it explains what was done, but
-  // where the machine stops may decide when it is noticed, so that executions are not told apart by it.
+  std::string_view text;  // of Note and Fail; valid only during the call
+  // The machine recognised the operation by a call that the kernel made (its locks and allocations are found
+  // this way). It explains the execution, but the machine's stops can decide when it is noticed. Comparisons
+  // of executions therefore ignore it.
   bool recognised = false;
 };
 

@@ -1,5 +1,5 @@
-// Feedback: what an execution has shown that later ones should know. Merged at fixed points of a search, so
-// that it is the same on any number of workers.
+// Feedback: facts that an execution has shown and that later executions should know. A search merges feedback
+// at fixed points, so that the result is the same for any number of workers.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,10 @@
 namespace slalom {
 
 struct Feedback {
-  std::vector<Place> places;   // that should be choice points, beyond those of the policy; sorted
-  std::vector<Place> atomics;  // atomic operations that were made, if Inputs::looks; sorted
-  bool guessed = false;        // the machine took an agent to wait because of what it did (a CPU that spins)
+  std::vector<Place> places;  // places that should be choice points besides those of the policy; sorted
+  // Places of the execution's atomic operations; empty unless Inputs::collect_atomics. Sorted.
+  std::vector<Place> atomics;
+  bool guessed = false;  // the machine inferred from an agent's behaviour that it waits (a CPU that spins)
 };
 
 }  // namespace slalom

@@ -1,9 +1,9 @@
-// Forecast: how a strategy will choose from here on, for machines that can go on by themselves and tell later
-// where they could have gone another way. The strategy is asked then all the same, and must give these
+// Forecast: how a strategy will choose from here on. A machine with a forecast can go on by itself and show
+// the choice points later. The strategy still gets asked about each of them, and must give the forecast's
 // answers.
 //
-// It holds until an agent yields (fairness may leave out some options from there on) or a value is asked for.
-// A plain value: it may be read in another process.
+// A forecast holds until an agent yields (from there on, fairness may leave out options) or until a Data
+// choice. It is a plain value because another process may read it.
 #pragma once
 
 #include <type_traits>
@@ -17,7 +17,7 @@ struct Forecast {
   static constexpr uint32_t kMostAgents = 64;
 
   enum class How : uint32_t {
-    Unknown,  // ask
+    Unknown,  // the machine must ask
     InOrder,  // next_in_order(), see explore/strategy.h
     Uniform,
     Pct,
@@ -26,7 +26,7 @@ struct Forecast {
   UniformPicks uniform{Rng(0)};
   PctPicks pct{Rng(0)};
   PosPicks pos{Rng(0)};
-  // Of Pct and Pos; those who are not here have none yet.
+  // Used by Pct and Pos. An agent that is not in the list has no priority yet.
   uint32_t known = 0;
   struct {
     AgentId agent;

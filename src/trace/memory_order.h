@@ -1,15 +1,15 @@
-// What an access of a program says besides what those of a kernel say, too: the memory order of an atomic
-// one, and whether the value of a plain store is known. A program's code is in no ring, so Access::ring holds
-// it.
+// The facts that only a program's accesses carry: whether an atomic access has a weak memory order, and
+// whether the value of a plain store is known. Rings mean nothing for programs, so Access::ring holds these
+// facts.
 #pragma once
 
 #include "trace/access.h"
 
 namespace slalom {
 
-inline constexpr uint64_t kWeakOrder = 1, kUnknownValue = 2;  // in Access::ring
+inline constexpr uint64_t kWeakOrder = 1, kUnknownValue = 2;  // values of Access::ring
 
-// Weaker than sequential consistency, as the program wrote it.
+// Returns whether the program asked for an order weaker than sequential consistency.
 inline bool is_weak(const Access& access) {
   return access.ring == kWeakOrder;
 }
@@ -17,8 +17,8 @@ inline void set_weak(Access& access, bool weak) {
   access.ring = weak ? kWeakOrder : 0;
 }
 
-// A plain store is seen before it is made, so Access::value may be what was there before. Executions whose
-// trace is kept know better, mostly (Inputs::keeps_values).
+// The machine sees a plain store before the program makes it, so Access::value may be the old value. Most
+// stores of executions whose trace is kept have the right value (Inputs::keeps_values).
 inline bool knows_value(const Access& access) {
   return access.op() != OpKind::Store || access.ring != kUnknownValue;
 }

@@ -1,4 +1,5 @@
-// Outcome: how an execution ended. A closed sum: a new kind makes every std::visit fail to compile.
+// Outcome: how an execution ended. A closed sum type: a new alternative makes every std::visit fail to
+// compile.
 #pragma once
 
 #include <string>
@@ -13,20 +14,20 @@ namespace slalom {
 
 struct Exited {};
 
-// Nothing can run, and not all agents have ended.
+// No agent can run, and some agents have not ended.
 struct Deadlocked {
   struct Waiting {
     AgentId agent;
     OpKind op = OpKind::None;
     ObjectId object;
     Place pc;
-    std::vector<AgentId> held_by;  // who could let it go on; empty where nobody in particular
+    std::vector<AgentId> held_by;  // agents that could let it go on; empty if no single agent is responsible
   };
   std::vector<Waiting> waiting;
-  std::string doubt;  // a sentence: why it may be none; not in traces
+  std::string doubt;  // a sentence: why this may be no deadlock; empty if certain; not in traces
 };
 
-// The target broke by itself: a failed assertion, a bad access.
+// The target failed by itself: a failed assertion or a bad access.
 struct Faulted {
   enum class Kind : uint8_t { Assertion, Crash };
   Kind kind = Kind::Assertion;
@@ -35,31 +36,31 @@ struct Faulted {
   std::string what;
 };
 
-// A limit cut the execution off: perhaps a livelock, perhaps a long program.
+// A limit stopped the execution: perhaps a livelock, perhaps a long program.
 struct LimitReached {
   uint64_t steps = 0;
-  std::vector<AgentId> enabled;  // at the end
+  std::vector<AgentId> enabled;  // agents that could run at the end
   enum class Limit : uint8_t {
     Steps,  // of the whole execution
-    Notes,  // bytes of text that the target may leave in an execution's events
-    Check,  // of the check that a kernel test makes after its flows; in traces as Steps
+    Notes,  // bytes of text that the target may emit as events of one execution
+    Check,  // steps of the check that a kernel test makes after its flows; stored as Steps in traces
   } limit = Limit::Steps;
   static constexpr size_t kLimits = 3;
 };
 
-// The search cut it off.
+// The search stopped the execution.
 struct Abandoned {
   enum class Because : uint8_t {
     Unfinished,   // the search ended, or the execution was never made
-    Redundant,    // all that can follow is explored by other executions
-    NotPossible,  // the agent that the search wanted next cannot run there
+    Redundant,    // other executions explore all continuations
+    NotPossible,  // the agent that the search wants next cannot run
   };
   static constexpr size_t kReasons = 3;
   std::string why;
   Because because = Because::Unfinished;  // not in traces
 };
 
-// slalom's own trouble, never a bug of the target.
+// A failure of slalom itself, never a bug of the target.
 struct ToolError {
   std::string message;
 };

@@ -1,6 +1,6 @@
-// How sampling strategies choose among those that can run: in one place, since the strategy does it and,
-// where it is foreseen (trace/forecast.h), the target does it as well. Plain values, without any memory of
-// their own: the priorities of agents belong to whoever asks.
+// The random choices of sampling strategies. The strategy uses this code, and so does the target where it
+// follows a forecast (trace/forecast.h). Plain values without dynamic memory: the caller owns the agents'
+// priorities.
 #pragma once
 
 #include <compare>
@@ -13,20 +13,21 @@
 
 namespace slalom {
 
-// Each is equally probable. What would be drawn at the next choice points is drawn ahead, up to another
-// agent, so that those between need not be asked; it holds as long as the same agents can run.
+// Each option is equally probable. The choices for the next choice points are drawn ahead, until one falls on
+// another agent, so that the machine need not ask at the choice points between. They hold as long as the same
+// agents can run.
 struct UniformPicks {
   static constexpr uint32_t kLongest = std::numeric_limits<uint32_t>::max();
 
   Rng rng;
-  uint32_t left = 0;   // so many choice points whoever was chosen passes
-  size_t chosen = 0;   // its position among those that could run,
-  size_t among = 0;    // how many these were; 0: nobody is drawn yet
-  size_t next = 0;     // who follows
-  uint64_t names = 0;  // of those that could run, as given to choose()
+  uint32_t left = 0;   // number of further choice points that keep the chosen agent
+  size_t chosen = 0;   // position of the chosen agent among the options
+  size_t among = 0;    // number of options at that choice; 0: nothing is drawn yet
+  size_t next = 0;     // position of the agent to choose next
+  uint64_t names = 0;  // identifies the set of options; as given to choose()
 
-  // A position among `count`, who are told from others by `those`. `goes_on`: who was chosen last runs, and
-  // could just go on.
+  // Returns a position among `count` options. `those` identifies the set of options. `goes_on`: the last
+  // chosen agent ran, and could go on.
   size_t choose(size_t count, bool goes_on, uint64_t those) {
     if (left > 0 && goes_on && those == names) {
       --left;
@@ -48,7 +49,7 @@ struct UniformPicks {
 
 inline constexpr int64_t kNoPriority = 0;
 
-// The highest priority; whoever executes the step of a change point falls to its value.
+// Chooses the highest priority. An agent that executes the step of a change point gets the priority `value`.
 struct PctPicks {
   static constexpr uint32_t kMostChanges = 32;
   struct Change {
@@ -59,7 +60,7 @@ struct PctPicks {
 
   Rng rng;
   uint32_t passed = 0, count = 0;
-  Change changes[kMostChanges];  // by step
+  Change changes[kMostChanges];  // ordered by step
 
   bool changes_left() const { return passed < count; }
   template <typename Fall>
@@ -67,8 +68,9 @@ struct PctPicks {
     for (; changes_left() && changes[passed].step <= step; ++passed) fall(changes[passed].value);
   }
 
-  // `priority` of each position; those without one get theirs, above all change values. Independent draws
-  // make every order of the agents equally probable, whenever each of them appears.
+  // `priority(i)` is the priority of position i. An agent without one gets a random one, above all change
+  // values. Independent draws make every order of the agents equally probable, however late each agent
+  // appears.
   template <typename Priority>
   size_t choose(size_t among, Priority priority) {
     size_t chosen = 0;
@@ -84,14 +86,15 @@ struct PctPicks {
   }
 };
 
-// The highest priority of what is pending; those that conflict with it get new ones.
+// Chooses the pending operation with the highest priority. Operations that conflict with it get new
+// priorities.
 struct PosPicks {
   Rng rng;
-  uint64_t object = 0;  // of what was chosen last
+  uint64_t object = 0;  // object of the operation chosen last
   Effect effect = Effect::None;
 
-  // `priority`, `kind` and `on` (the object) of what is pending, for each position. Whoever is chosen has
-  // none afterwards: what it does next is another operation.
+  // `priority(i)`, `kind(i)` and `on(i)` (the object) describe the pending operation of position i. The
+  // caller clears the priority of the chosen agent afterwards: its next operation is another one.
   template <typename Priority, typename Kind, typename On>
   size_t choose(size_t among, Priority priority, Kind kind, On on) {
     size_t chosen = 0;

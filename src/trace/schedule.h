@@ -1,9 +1,10 @@
-// Schedule: what was decided, in terms that do not depend on who asked. A switch is placed at the leaving
-// agent's own count of retired operations, so it means the same under any ChoicePolicy and without the
-// strategy that found it.
+// Schedule: the decisions of an execution, in terms that do not depend on the strategy or the choice points.
+// A switch is placed at the leaving agent's own count of retired operations, so it means the same under any
+// ChoicePolicy.
 //
-// Complete: every change of agent is in it, forced ones too, and every data choice. The first switch leaves
-// no agent. What the world around the target answered is with it, as far as a replay needs it.
+// A schedule is complete: it holds every change of agent, forced ones included, and every data choice. The
+// first switch comes from no agent. `errors` holds the answers of the outside world, as far as a replay needs
+// them.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct Switch {
 
 struct DataChoice {
   AgentId agent;
-  uint64_t ops = 0;      // the agent's retired operations when it asked
-  uint32_t ordinal = 0;  // among its questions at that count
+  uint64_t ops = 0;      // the agent's retired operations at the choice
+  uint32_t ordinal = 0;  // among the agent's data choices at that count
   uint32_t value = 0;
   bool operator==(const DataChoice&) const = default;
 };
@@ -33,8 +34,8 @@ struct DataChoice {
 struct Schedule {
   std::vector<Switch> switches;
   std::vector<DataChoice> data;
-  uint64_t digest = 0;  // of the execution it describes: the machine's own, or its happens-before hash
-  std::optional<ErrorLog> errors;  // none: the machine does not keep them
+  uint64_t digest = 0;             // of the execution: the machine's own digest, or the happens-before hash
+  std::optional<ErrorLog> errors;  // empty if the machine does not record errors
   bool operator==(const Schedule&) const = default;
 };
 

@@ -1,6 +1,7 @@
-// Sight and UncontrolledAct: what of a target is not seen, and what it does that is not controlled.
+// Sight: the part of a target that slalom does not see. UncontrolledAct: something that a target does and
+// slalom does not control.
 //
-// An access that is not seen is no choice point, and no two executions differ by it.
+// An unseen access is no choice point, and executions do not differ by it.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +12,19 @@ namespace slalom {
 
 struct Sight {
   enum class Of : uint8_t {
-    Everything,  // toys, kernels, programs that were built with -fsanitize=thread
-    Parts,       // a program of which `unseen` was built without it
-    Nothing,     // a program that was built without it: locks, waits and the like are all that shows
+    Everything,  // toys, kernels, and programs built with -fsanitize=thread
+    Parts,       // a program whose `unseen` parts were built without it
+    Nothing,     // a program built without it: only locks, waits and the like are visible
   };
   Of of = Of::Everything;
   std::vector<std::string> unseen;     // the user's own files and libraries
-  std::vector<std::string> libraries;  // of the system, beside the C and C++ runtimes
+  std::vector<std::string> libraries;  // system libraries other than the C and C++ runtimes
 };
 
 struct UncontrolledAct {
-  std::string text;               // a sentence
-  bool leaves_orders_out = true;  // false: it harms replays or is bad style, but all orders are executed
+  std::string text;  // a sentence
+  // False: it harms replays or is bad style, but slalom still executes all orders
+  bool leaves_orders_out = true;
   bool operator==(const UncontrolledAct&) const = default;
 };
 

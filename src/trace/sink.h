@@ -1,6 +1,6 @@
-// EventSink: the one waist through which machines tell what happens. Observer: a sink whose state can be
-// saved and put back, so that an execution may start at a checkpoint, and that gives verdicts when the
-// execution has ended.
+// EventSink: the only interface through which machines report what happens.
+// Observer: a sink that gives verdicts after an execution. Its state can be saved and restored, so that an
+// execution may start at a checkpoint.
 #pragma once
 
 #include <memory>

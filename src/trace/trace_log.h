@@ -1,6 +1,6 @@
-// TraceLog: a whole execution kept in memory: every access and event, in order. What reports are made from,
-// what trace files hold, and what detectors run over offline (replay_into gives them the same calls as a live
-// machine).
+// TraceLog: a whole execution in memory: every access and event, in order. Reports are made from it, and
+// trace files hold it. replay_into() makes the same calls as a live machine, so that detectors can run
+// offline.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ class TraceLog : public EventSink {
     uint64_t first = 0;  // into accesses()
     uint64_t count = 0;
   };
-  // The order of things: batch number i, or event number i.
+  // One element of the order: batch number `index`, or event number `index`.
   struct Entry {
     enum class What : uint8_t { Batch, Event } what = What::Event;
     uint32_t index = 0;
@@ -48,7 +48,8 @@ class TraceLog : public EventSink {
   std::vector<Batch> batches_;
   std::vector<Event> events_;
   std::vector<Entry> order_;
-  std::deque<std::string> texts_;  // what Event::text points to: stable under growth and move
+  // Event::text points into these. A deque keeps them in place when it grows or moves.
+  std::deque<std::string> texts_;
   Outcome outcome_ = Abandoned{"the execution has not ended"};
 };
 

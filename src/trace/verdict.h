@@ -1,5 +1,5 @@
-// Verdict: what a detector says about one execution. The title is stable: the same bug has the same title in
-// every execution, on every machine, so it is the key by which findings are merged.
+// Verdict: what a detector says about one execution. The same bug has the same title in every execution on
+// every machine, so findings are merged by title.
 #pragma once
 
 #include <string>
@@ -19,11 +19,11 @@ enum class BugKind : uint8_t {
   Livelock,
   GoodSamaritan,  // spins without yielding (CHESS, section 5.4.2)
   UseAfterFree,
-  DoubleFree,
+  DoubleFree,  // spins without yielding (CHESS, section 5.4.2)
   Leak,
   DataRace,
   WeakMemory,  // a processor may take it another way than any interleaving
-};
+};             // a processor may reorder accesses in a way that no interleaving shows
 inline constexpr int kBugKinds = static_cast<int>(BugKind::WeakMemory) + 1;
 std::string_view name(BugKind kind);  // "assertion", "data-race": as in JSON
 

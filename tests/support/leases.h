@@ -33,7 +33,7 @@ class WithoutLeases final : public Machine {
 
  private:
   static Stop without_lease(Stop stop) {
-    if (auto* point = std::get_if<ChoicePoint>(&stop)) point->heeds_conflicts = false;
+    if (auto* point = std::get_if<ChoicePoint>(&stop)) point->supports_until_conflict = false;
     return stop;
   }
   std::unique_ptr<KernelMachine> machine_;

@@ -1,7 +1,7 @@
-// ClockTable: vector clocks as the rows of one matrix, so that copying all of them is one memcpy.
+// ClockTable: vector clocks as the rows of one matrix, so that one memcpy copies all of them.
 //
-// A row has one component for each agent, in the order of the agents' dense indices; components that were
-// never set are 0. Row 0 belongs to nobody and stays zero, so that 0 can mean "no row".
+// A row has one component per agent, in the order of the agents' dense indices. Components that were never
+// set are 0. Row 0 belongs to no agent and stays zero, so 0 can mean "no row".
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// ContextTable: in what circumstances an access was made, as one number that fits into its record: the locks
-// the agent held and the last synchronisation it did.
+// ContextTable: maps the circumstances of an access to one number that fits into its record. The
+// circumstances are the locks that the agent held and its last synchronisation operation.
 //
 // Only explanations use contexts, never the decision whether there is a race. Equal contexts have equal
 // numbers, so the table grows with the program's code and objects, not with the length of the execution.
@@ -18,8 +18,8 @@ namespace slalom {
 class LockSets {
  public:
   uint32_t with(uint32_t set, ObjectId lock);
-  uint32_t without(uint32_t set, ObjectId lock);   // the same set if it is not in it
-  std::vector<ObjectId> list(uint32_t set) const;  // in the order they were taken
+  uint32_t without(uint32_t set, ObjectId lock);   // returns `set` if the lock is not in it
+  std::vector<ObjectId> list(uint32_t set) const;  // in the order in which they were taken
   void clear() {
     nodes_.clear();
     index_.clear();
@@ -36,7 +36,7 @@ class LockSets {
 
 struct Context {
   uint32_t locks = 0;
-  OpKind sync = OpKind::None;  // None: nothing yet
+  OpKind sync = OpKind::None;  // None: no synchronisation yet
   Place pc;
   ObjectId object;
 };

@@ -1,11 +1,11 @@
-// Detector: looks at one execution and says what is wrong with it.
+// Detector: watches one execution and reports what is wrong with it.
 //
-// A pure consumer: it sees accesses, events and the outcome, nothing else, so its verdicts are the same live,
-// offline (TraceLog::replay_into) and however accesses are cut into batches. Its whole state is a value,
-// which a checkpoint saves and restores many times a second: concrete detectors derive from
-// StatefulDetector<S> with S a copyable struct (vectors and FlatMaps of plain records), and save, restore and
-// reset come for free. Verdicts are made in on_end(), so that S holds no strings.
-// Not for steering the search. How to add one: docs/howto-detector.md.
+// A detector consumes accesses, events and the outcome, nothing else. Its verdicts are therefore the same
+// live and offline (TraceLog::replay_into), however accesses are cut into batches. Its whole state is a
+// value, which checkpoints save and restore many times a second. Concrete detectors derive from
+// StatefulDetector<S>, where S is a copyable struct (vectors and FlatMaps of plain records); StatefulDetector
+// implements save, restore and reset. Detectors make verdicts in on_end(), so that S holds no strings. Not
+// for steering the search. How to add a detector: docs/howto-detector.md.
 #pragma once
 
 #include <iterator>
@@ -21,7 +21,7 @@
 
 namespace slalom {
 
-// Where something happened: what detectors keep, to become an Evidence in a verdict.
+// A place in an execution. Detectors keep Sites and turn them into Evidence.
 struct Site {
   Step step;
   AgentId agent;
@@ -36,11 +36,11 @@ class Detector : public Observer {
  public:
   explicit Detector(const Names& names) : names_(names) {}
 
-  // A detector that says false is not told of accesses: most live on events alone.
+  // If false, the detector gets no accesses. Most detectors need only events.
   virtual bool wants_accesses() const { return false; }
   void on_accesses(std::span<const Access>, const BatchHeader&) override {}
   void on_event(const Event&) override {}
-  // Before on_end(): the latest step of all that the set was told, accesses included.
+  // Called before on_end() with the latest step that the set has seen, accesses included.
   void set_last_step(Step step) { last_step_ = step; }
   void harvest(std::vector<Verdict>& verdicts) final {
     std::move(found_.begin(), found_.end(), std::back_inserter(verdicts));
@@ -48,10 +48,11 @@ class Detector : public Observer {
   }
 
  protected:
-  // Keeps a verdict for harvest(), unless one with its title is there: an execution tells each bug once.
+  // Keeps a verdict for harvest(), unless there is one with the same title: an execution reports each bug
+  // once.
   void report(Verdict verdict);
   void forget_reports() { found_.clear(); }
-  Step last_step() const { return last_step_; }  // in on_end()
+  Step last_step() const { return last_step_; }  // valid in on_end()
 
   const Names& names_;
 
@@ -67,7 +68,7 @@ class StatefulDetector : public Detector {
 
   void reset() final {
     forget_reports();
-    // S may offer clear() to keep its memory from one execution to the next.
+    // S may have a clear() that keeps its memory from one execution to the next.
     if constexpr (requires { state_.clear(); }) {
       state_.clear();
     } else {

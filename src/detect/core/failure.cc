@@ -10,14 +10,14 @@ void FailureDetector::on_end(const Outcome& outcome) {
   const auto* fault = std::get_if<Faulted>(&outcome);
   if (fault == nullptr) return;
   if (fault->kind == Faulted::Kind::Crash && !fault->agent && fault->what.empty())
-    return;  // its console says more
+    return;  // the kernel's console says more
   const bool assertion = fault->kind == Faulted::Kind::Assertion;
-  // The text of an assertion is part of the program; that of a crash is made at run time, with values in it.
-  // Of several lines the first one says what is wrong, the others with which values.
+  // The text of an assertion is part of the program. The text of a crash is made at run time and contains
+  // values. Its first line says what is wrong; further lines say with which values.
   const size_t line = std::min(fault->what.find('\n'), fault->what.size());
   const std::string first = fault->what.substr(0, line);
   const std::string what = assertion ? first : generic_text(first);
-  // A check that no agent makes (after all have ended) has no place.
+  // A check after all agents have ended has no place.
   const std::string where = fault->agent ? fmt::format(" at {}", names_.place(fault->pc)) : "";
 
   Verdict verdict;

@@ -1,11 +1,11 @@
-// FailureDetector: the target broke by itself, by a failed assertion or a bad access (outcome Faulted).
+// FailureDetector: the target failed by itself, by a failed assertion or a bad access (outcome Faulted).
 #pragma once
 
 #include "detect/core/detector.h"
 
 namespace slalom {
 
-struct FailureState {};  // the end says everything
+struct FailureState {};  // empty: the outcome holds everything
 
 class FailureDetector final : public StatefulDetector<FailureState> {
  public:

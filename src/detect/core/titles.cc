@@ -11,7 +11,7 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// Where the run of characters for which `belongs` holds, starting at `at`, ends.
+// Returns the end of the run of characters, starting at `at`, for which `belongs` holds.
 template <typename Belongs>
 size_t run_end(std::string_view text, size_t at, Belongs belongs) {
   while (at < text.size() && belongs(text[at])) ++at;

@@ -1,5 +1,5 @@
-// What makes titles stable: names without the parts that tell apart copies of the same thing, since a title
-// is the key by which findings are merged.
+// Functions for titles. A title is the key by which findings are merged, so it must not contain the parts of
+// names that distinguish copies of the same thing.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace slalom {
 // "a[3]" -> "a[]", "heap(worker#0,1)[2]" -> "heap[]", "worker#2" -> "worker", "child@1.2" -> "child"
 std::string generic_name(std::string_view name);
 
-// As generic_name, for a message: numbers that stand alone, decimal or hexadecimal, become "N". Digits of
+// As generic_name, for a message. Numbers that stand alone, decimal or hexadecimal, become "N". Digits within
 // identifiers stay.
 std::string generic_text(std::string_view text);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kLinesOfReport = 100;
 constexpr size_t kMostLines = 2000;  // of all reports of an execution
-constexpr size_t kMostOfLine = 400;  // "Modules linked in:" can be long
+constexpr size_t kMostOfLine = 400;  // bytes kept of a line; "Modules linked in:" can be long
 
 }  // namespace
 

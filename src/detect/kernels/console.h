@@ -1,9 +1,10 @@
-// ConsoleDetector: what the kernel under test says is wrong with it (oopses, BUG, WARNING, lockdep, KASAN,
-// lockups, file systems that find themselves damaged) becomes verdicts. What a report looks like:
+// ConsoleDetector: turns what the kernel under test reports about itself (oopses, BUG, WARNING, lockdep,
+// KASAN, lockups, damaged file systems) into verdicts. For the forms of reports see
 // detect/kernels/console_report.h.
 //
-// Only lines of reports are kept, and of each so many: a chatty guest costs one look at each line. Not for
-// judging how an execution ended: a kernel that dies silently says nothing here.
+// The detector keeps only lines of reports, up to a limit. Every other line costs only one check, so a chatty
+// guest costs little. Not for judging how an execution ended: a kernel that dies silently reports nothing
+// here.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct ConsoleState {
   };
   std::vector<char> text;
   std::vector<Line> lines;
-  uint32_t wanted = 0;  // lines that still belong to the report that began last
+  uint32_t wanted = 0;  // further lines that belong to the last report
 
   void clear() {
     text.clear();

@@ -11,9 +11,9 @@ namespace {
 constexpr std::string_view kSpaces = " \t";
 constexpr size_t kMostTitle = 120;
 
-// Prefixes. What sleeps, locks, copies or checks on behalf of its caller says nothing about whose bug it is.
+// Prefixes. Functions that sleep, lock, copy or check for a caller do not show whose bug it is.
 constexpr std::string_view kMachinery[] = {
-    // the messengers
+    // functions that report
     "dump_stack", "show_stack", "show_regs", "show_trace", "dump_backtrace", "__warn", "warn_slowpath",
     "report_bug", "handle_bug", "exc_", "asm_exc_", "asm_sysvec_", "sysvec_", "panic", "__die", "die",
     "oops_", "page_fault_oops", "bad_area", "__bad_area", "no_context", "printk", "_printk", "vprintk",
@@ -23,7 +23,7 @@ constexpr std::string_view kMachinery[] = {
     "debug_check_no_locks", "debug_print_object", "debug_object", "__debug_object", "debug_check_no_obj",
     "__stack_chk_fail", "end_report", "object_err", "slab_err", "slab_pad", "check_bytes", "check_object",
     "free_debug_", "alloc_debug_", "bad_page", "entry_SYSCALL", "do_syscall", "x64_sys", "ret_from_fork",
-    // the scheduler and what sleeps
+    // the scheduler, and functions that sleep
     "schedule", "__schedule", "preempt_schedule", "io_schedule", "__cond_resched", "_cond_resched",
     "__might_", "___might_", "might_", "rcu_note_context_switch", "msleep", "ssleep", "usleep_range",
     "fsleep", "wait_for_completion", "__wait_for_common", "do_wait_for_common", "wait_for_common",
@@ -127,7 +127,7 @@ std::string stable_text(std::string_view text) {
 }
 
 bool is_machinery(std::string_view function) {
-  if (function.find(':') != std::string_view::npos) return false;  // modules have none
+  if (function.find(':') != std::string_view::npos) return false;  // functions of modules are no machinery
   const auto begins = [&](std::string_view prefix) { return function.starts_with(prefix); };
   return std::any_of(std::begin(kMachinery), std::end(kMachinery), begins) ||
          std::find(std::begin(kMachineryNames), std::end(kMachineryNames), function) !=

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kNone = std::string_view::npos;
 constexpr size_t kFarthestPart = 12;  // lines between the message of a report and its oops or warning
 
-// Where the function of a title is told.
+// Where a report names the function of its title.
 enum class Where : uint8_t {
   Nowhere,
   Rip,    // where the CPU stood, or its caller
@@ -24,16 +24,16 @@ enum class Where : uint8_t {
   Lock,   // "at: func", else as Trace
 };
 
-// One report is often several heads: a message, then "kernel BUG at", then "invalid opcode". The first one
-// has the title.
+// One report often has several heads: a message, then "kernel BUG at", then "invalid opcode". The first head
+// gives the title.
 struct Head {
   std::string title;
   BugKind kind = BugKind::Crash;
   Where where = Where::Rip;
-  bool opens = false;    // more of it may follow
-  bool follows = false;  // may be a part of what was opened
+  bool opens = false;    // further heads may follow
+  bool follows = false;  // may belong to an open report
   Severity severity = Severity::Failure;
-  std::string function;  // if it is known already
+  std::string function;  // empty if the head does not name it
 };
 
 struct Rule {
@@ -104,7 +104,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != kNone;
 }
 
-// What is between two marks; empty where either is missing.
+// Returns the text between two marks; empty if either is missing.
 std::string_view between(std::string_view text, std::string_view after, std::string_view before) {
   const size_t begin = text.find(after);
   if (begin == kNone) return {};
@@ -153,7 +153,7 @@ std::optional<Head> sanitizer(std::string_view text) {
   return std::nullopt;
 }
 
-// File systems name the function in the message; the device goes.
+// File systems name the function in the message. The title leaves the device out.
 std::optional<Head> file_system(std::string_view text) {
   const auto head = [](std::string_view what, std::string_view function, std::string_view message) {
     const bool named = !function.empty() && std::all_of(function.begin(), function.end(), [](char c) {
@@ -228,7 +228,7 @@ bool is_panic(const Head& head) {
   return head.title.starts_with("kernel panic: ");
 }
 
-// Subsystems put their names in front of what they say, and lockdep once put brackets around it.
+// Subsystems put their names before their messages, and lockdep once put brackets around them.
 std::string_view without_speaker(std::string_view text) {
   for (const std::string_view speaker : {"NMI watchdog: ", "watchdog: ", "rcu: ", "traps: ", "[ "})
     if (text.starts_with(speaker)) text.remove_prefix(speaker.size());
@@ -281,7 +281,7 @@ std::string function_of(const Head& head, std::span<const std::string_view> text
   return {};
 }
 
-// What only the whole report tells.
+// Improves the head with information from the whole report.
 void refine(Head& head, std::span<const std::string_view> texts) {
   const auto says = [&](std::string_view begin) {
     return std::any_of(texts.begin(), texts.end(),
@@ -328,7 +328,7 @@ std::vector<ConsoleReport> find_reports(std::span<const std::string_view> lines)
   for (const std::string_view line : lines) texts.push_back(console_text(line));
   std::vector<ConsoleReport> reports;
   std::optional<Head> open;
-  size_t first = 0, begin = 0;  // of the open report: its head, its first line
+  size_t first = 0, begin = 0;  // index of the open report's head, and of its first line
   size_t last_head = 0;         // the latest of its heads
   size_t cut = kNone;
   const auto close = [&](size_t end) {

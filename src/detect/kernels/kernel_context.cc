@@ -9,8 +9,8 @@
 namespace slalom {
 namespace {
 
-constexpr uint64_t kStackSize = 16384;  // as x86-64 aligns them
-constexpr ObjectId kRcu{1};             // its read sections, which are no object's
+constexpr uint64_t kStackSize = 16384;  // alignment of stacks on x86-64
+constexpr ObjectId kRcu{1};             // stands for RCU read sections, which have no lock object
 constexpr size_t kMostFrames = 12;      // shown
 
 uint64_t region(uint64_t stack) {
@@ -42,7 +42,7 @@ void KernelContext::look_at(AgentId agent, uint64_t region) {
 KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& transfer) {
   const bool is_call = transfer.op() == OpKind::Call;
   const uint64_t pointer = transfer.value;
-  // A return leaves the pointer above the place where the return address lay.
+  // A return leaves the pointer above the slot of the return address.
   const uint64_t place = region(is_call ? pointer : pointer - 8);
   if (agent != agent_ || place != now_.region) [[unlikely]]
     return transfer_elsewhere(agent, place, transfer);
@@ -119,11 +119,11 @@ std::string KernelContext::stack_text(Place pc, uint32_t path, const Names& name
   for (const Place place : frames(pc, path)) {
     std::string name = names.place(place);
     const std::string function = function_name(name);
-    // The entry code is the same for all.
+    // The entry code is the same for all calls.
     if (function.starts_with("entry_SYSCALL") || function.starts_with("do_syscall_64") ||
         shown.size() == kMostFrames)
       break;
-    if (function == before) continue;  // the place behind a call, and the call itself
+    if (function == before) continue;  // a call, and the place behind it
     before = function;
     shown.push_back(std::move(name));
   }

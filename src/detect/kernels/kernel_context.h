@@ -1,9 +1,9 @@
-// KernelContext: in what circumstances a kernel's accesses are made: who called whom, and which locks are
-// held. From the calls and returns among the accesses, and from the events of locks.
+// KernelContext: the circumstances of a kernel's accesses: the chain of calls, and the locks held. It uses
+// the calls and returns among the accesses, and the events of locks.
 //
-// A stack is the aligned region that its pointer lies in, so threads and interrupts have their own; what is
-// on it lives until the stack pointer has risen above it. Calls from before the recording are not known.
-// Only explanations and titles use it. A value: part of a detector's state.
+// A stack is the aligned region that contains the stack pointer, so threads and interrupts have their own
+// stacks. A call lives until the stack pointer has risen above it. Calls from before the recording are
+// unknown. Only explanations and titles use the context. A value: part of a detector's state.
 #pragma once
 
 #include <array>
@@ -23,18 +23,18 @@ namespace slalom {
 
 class KernelContext {
  public:
-  struct Where {
-    uint32_t path = 0;   // of calls; 0: none is known
+  struct Where {         // of calls; 0 if none is known
+    uint32_t path = 0;   // a set of LockSets
     uint32_t locks = 0;  // a set of LockSets
   };
   Where where(AgentId agent) const;
-  Where on_transfer(AgentId agent, const Access& transfer);  // a Call or Return
+  Where on_transfer(AgentId agent, const Access& transfer);  // `transfer` is a Call or a Return
   void on_event(const Event& event);
   void clear();
 
-  // The places that lead to `pc`, innermost first: `pc` itself, then the calls.
+  // Returns the places that lead to `pc`, innermost first: `pc` itself, then the calls.
   std::vector<Place> frames(Place pc, uint32_t path) const;
-  // The functions called on the way, innermost first, by their entries.
+  // Returns the entries of the functions called on the way, innermost first.
   std::vector<Place> functions(uint32_t path) const;
   // "f+0x12 <- g+0x34 <- h+0x56"
   std::string stack_text(Place pc, uint32_t path, const Names& names) const;
@@ -45,7 +45,7 @@ class KernelContext {
   struct Call {
     uint32_t caller = 0;  // index + 1
     Place at, function;
-    uint64_t stack = 0;  // where its return address lies
+    uint64_t stack = 0;  // address of its return address
     bool operator==(const Call&) const = default;
   };
   struct Stack {
@@ -53,37 +53,37 @@ class KernelContext {
   };
   struct Running {
     uint64_t region = 0;
-    uint32_t path = 0;  // whatever an interrupt on the same stack has left there
+    uint32_t path = 0;  // may also hold what an interrupt on the same stack left there
   };
 
   std::vector<Call> calls_;  // path i is calls_[i - 1] and its callers
-  // Some of calls_, by a hash of their fields: most calls are made again soon, from the same place. One that
-  // was forgotten is another one when it is made again, which only costs memory. Small, to stay in the
-  // processor's cache.
+  // Cache of calls_ by a hash of their fields: most calls are soon repeated from the same place. A call that
+  // was evicted gets a new number when it is repeated, which only costs memory. The cache is small, to stay
+  // in the processor's cache.
   struct Known {
-    uint32_t path = 0;  // 0: none
-    uint32_t tag = 0;   // of the hash, so that others need not be looked up to be told apart
+    uint32_t path = 0;  // 0 if empty
+    uint32_t tag = 0;   // of the hash, to reject other calls without reading calls_
   };
   std::array<Known, 1024> known_{};
 
-  // Apart, and last of all, so that whoever stays on its stack and calls what it has called before has
-  // nothing to save on the host's.
+  // Slow path of on_transfer(), a separate tail call. The fast path, for an agent that stays on its stack and
+  // repeats a known call, then saves no registers on the host's stack.
   Where transfer_elsewhere(AgentId agent, uint64_t region, const Access& transfer);
   Where add_call(Known& known, uint32_t tag, const Call& call);
   void look_at(AgentId agent, uint64_t region);
 
-  // Of the agent that ran last, since mostly it goes on: what the maps say about it is out of date.
+  // State of the agent that ran last, because mostly the same agent goes on. The maps are out of date for it.
   AgentId agent_;
   Running now_;
-  Stack stack_;               // in now_.region
+  Stack stack_;               // of now_.region
   FlatMap<Stack> stacks_;     // by region
-  FlatMap<Running> running_;  // where an agent runs
+  FlatMap<Running> running_;  // by agent: where it runs
   LockSets locks_;
 };
 
 // "module:func.isra.0+0x12" -> "module:func"
 std::string function_name(const std::string& place);
-// Does the name begin with one of these?
+// Returns whether the name begins with one of `beginnings`.
 bool begins_with_any(std::string_view name, std::span<const std::string_view> beginnings);
 
 }  // namespace slalom

@@ -8,10 +8,11 @@
 namespace slalom {
 namespace {
 
-constexpr uint64_t kMostBytes = 1 << 16;                  // of one object that are looked at
-constexpr uint64_t kMostPages = 1 << 22;                  // bytes of one allocation of pages
-constexpr size_t kMostMisuses = 64;                       // in one execution
-constexpr uint64_t kKernelImage = 0xffff'ffff'8000'0000;  // and modules: no heap is there
+constexpr uint64_t kMostBytes = 1 << 16;  // bytes of an object that are watched
+constexpr uint64_t kMostPages = 1 << 22;  // bytes of one allocation of pages
+constexpr size_t kMostMisuses = 64;       // in one execution
+// The kernel's image and modules: no heap from here on.
+constexpr uint64_t kKernelImage = 0xffff'ffff'8000'0000;
 
 }  // namespace
 
@@ -21,8 +22,8 @@ bool KernelHeapDetector::is_allocator(Place pc) {
   return known == 2;
 }
 
-// Both what was called and from where it called on: a function that ends in a jump to the allocator is
-// called, but it is the allocator that runs.
+// Checks both the called functions and the places of their calls. A function that ends in a jump to the
+// allocator appears as called, although the allocator runs.
 bool KernelHeapDetector::in_allocator(Place pc, uint32_t path) {
   const auto is_its = [&](Place place) { return is_allocator(place); };
   return std::ranges::any_of(state_.context.frames(pc, path), is_its) ||
@@ -67,7 +68,7 @@ void KernelHeapDetector::on_event(const Event& event) {
   state_.context.on_event(event);
 }
 
-// Bytes of the last cell that are not the object's belong to nobody else: objects are aligned.
+// The rest of the last cell belongs to no other object, because objects are aligned.
 void KernelHeapDetector::add(const Object& object) {
   state_.objects.push_back(object);
   const uint64_t end = object.address.raw + std::clamp<uint64_t>(object.size, 1, kMostBytes);

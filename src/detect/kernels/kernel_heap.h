@@ -1,13 +1,14 @@
-// KernelHeapDetector: memory of a kernel that is used after it was freed, freed twice, or freed where nothing
-// begins; from the allocations and frees that the machine tells (Alloc, Free) and every access.
+// KernelHeapDetector: kernel memory that is used after it was freed, freed twice, or freed where no object
+// begins. It uses the allocations and frees that the machine reports (Alloc, Free), and every access.
 //
-// Only what is freed while it watches is known to be free, so memory from before is judged once it is freed.
-// What the allocator itself does with free memory (lists of free objects, clearing) is no use: those accesses
-// have one of its functions on their stack. Objects that RCU's readers may look at although they are free
-// (Free with state 1) and memory that became pages for something else (Alloc with state 1) are let go.
-// A use is an access that begins in the object: kernels compare strings by whole words, and read beyond.
+// Only memory that is freed while the detector watches is known to be free, so earlier objects are judged
+// once they are freed. Accesses by the allocator to free memory (lists of free objects, clearing) are not
+// uses: they have an allocator function on their stack. The detector ignores objects that RCU readers may
+// read although they are free (Free with state 1), and memory that became pages for another purpose (Alloc
+// with state 1). An access is a use if it begins within the object, because kernels compare strings by whole
+// words and read beyond their end.
 //
-// Not for programs: their machine tells the uses, see detect/programs/heap.h.
+// Not for programs: their machines report uses themselves, see detect/programs/heap.h.
 #pragma once
 
 #include <array>
@@ -27,14 +28,15 @@ struct KernelHeapState {
   struct Object {
     ObjectId address;
     uint64_t size = 0;
-    uint32_t cache = 0;     // in the detector's list of names
-    bool live = false;      // else it is free
-    bool readable = false;  // while it is free
+    uint32_t cache = 0;     // index in the detector's list of names
+    bool live = false;      // false: it is free
+    bool readable = false;  // RCU readers may read it while it is free
     Moment alloc, free;
   };
   struct Misuse {
-    BugKind kind = BugKind::UseAfterFree;  // an invalid free is a DoubleFree of what was never an object
-    Object object;                         // as it was then
+    // DoubleFree also stands for an invalid free, where no object begins.
+    BugKind kind = BugKind::UseAfterFree;
+    Object object;  // as it was at the misuse
     ObjectId address;
     Moment use;
     uint64_t value = 0;
@@ -45,9 +47,9 @@ struct KernelHeapState {
 
   KernelContext context;
   std::vector<Object> objects;
-  FlatMap<uint32_t, 2> cells;  // by address / 8: index of the object + 1; 0: none
-  FlatMap<uint8_t> seen;       // misuses by place and object
-  // A bit for each page that has an object, or shares its bit with one: most accesses need no more.
+  FlatMap<uint32_t, 2> cells;  // by address / 8: index of the object + 1; 0 if none
+  FlatMap<uint8_t> seen;       // misuses already recorded, by place and object
+  // One bit per page, shared between pages: set if a page has an object. Most accesses need no other check.
   std::array<uint64_t, 64> pages{};
   std::vector<Misuse> misuses;
 
@@ -82,12 +84,12 @@ class KernelHeapDetector final : public StatefulDetector<KernelHeapState> {
   void freed(const Event& event);
   void add(const Object& object);
   void misused(Misuse misuse);
-  bool is_allocator(Place pc);  // a place in one of its functions
+  bool is_allocator(Place pc);  // whether the place is in an allocator function
   bool in_allocator(Place pc, uint32_t path);
   uint32_t cache_number(std::string_view name);
   Verdict verdict(const Misuse& misuse) const;
 
-  // What these hold follows from names alone, so it is no part of an execution's state.
+  // Caches of what names_ returns, so they are no part of an execution's state.
   std::vector<std::string> caches_;
   FlatMap<uint8_t> allocator_;  // by place: 1 no, 2 yes
 };

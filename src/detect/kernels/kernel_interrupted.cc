@@ -46,7 +46,7 @@ void KernelInterruptedDetector::on_accesses(std::span<const Access> accesses, co
 void KernelInterruptedDetector::touch(uint64_t key, uint8_t bytes, const Access& access, const Moment& now) {
   const uint32_t* cpu = state_.cpus.find(now.agent.raw);
   const bool interrupt = cpu != nullptr;
-  // Whoever has read nothing yet loses nothing.
+  // Without a read there is nothing to lose.
   uint32_t* known = state_.index.find(key);
   if (known == nullptr) {
     if (interrupt || access.wrote || access.op() == OpKind::Store) return;
@@ -71,7 +71,8 @@ void KernelInterruptedDetector::touch(uint64_t key, uint8_t bytes, const Access&
     return;
   }
   if (cell.reader.agent != now.agent) return;
-  // What an instruction reads itself, just before it writes, was noted as a load: nothing can be lost there.
+  // The load of a read-modify-write instruction, just before its own write, was recorded as a read too. An
+  // interrupt cannot come between the two.
   if ((cell.lost & bytes) != 0 && cell.reader.step != now.step && state_.updates.size() < kMostUpdates)
     state_.updates.push_back({cell.reader, cell.writer, now});
   cell.read &= ~bytes;

@@ -1,11 +1,12 @@
 // KernelInterruptedDetector: updates that lose what an interrupt wrote. Code reads some bytes, an interrupt
-// on the same CPU writes them, and the code then stores there what it made of the old value.
+// on the same CPU writes them, and the code then stores a value there that it computed from the old one.
 //
-// To kernel-race, a CPU and the interrupts on it are one: what a single instruction does cannot be torn apart
-// by an interrupt, and much of a kernel relies on that. Two instructions can, unless interrupts are off
-// between them. So only that is reported, where it happened: a load, a store of an interrupt, a plain store,
-// with no other load by the same code in between. Of one piece of code are two places of which one lies in a
-// function that is still on the way to the other: a thread that has the CPU later is another one.
+// kernel-race treats a CPU and the interrupts on it as one: no interrupt can split a single instruction, and
+// much of a kernel relies on that. An interrupt can come between two instructions unless interrupts are off.
+// So this detector reports only what really happened in this order: a load, a store by an interrupt, a plain
+// store, with no other load by the same code in between. Two places belong to the same piece of code if the
+// function of one is still among the callers of the other. A thread that gets the CPU later is another piece
+// of code.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ struct KernelInterruptedState {
     KernelContext::Where where;
   };
   struct Cell {
-    uint8_t read = 0;  // bytes of eight, that `reader` has read since it last stored there;
-    uint8_t lost = 0;  // of these, those that an interrupt has written since
+    uint8_t read = 0;  // bytes of eight that `reader` has read since it last stored there
+    uint8_t lost = 0;  // of these, bytes that an interrupt has written since
     Moment reader, writer;
   };
   struct Update {
@@ -37,8 +38,8 @@ struct KernelInterruptedState {
   };
 
   KernelContext context;
-  FlatMap<uint32_t> cpus;   // by id of an interrupt's context: the CPU it is on + 1
-  FlatMap<uint32_t> index;  // by physical address / 8: of a cell + 1
+  FlatMap<uint32_t> cpus;   // by id of an interrupt's context: its CPU + 1
+  FlatMap<uint32_t> index;  // by physical address / 8: index of a cell + 1
   std::vector<Cell> cells;
   std::vector<Update> updates;
 

@@ -1,8 +1,8 @@
-// KernelLivelockDetector: a kernel test that goes on to its limit (outcome LimitReached): a flow that has not
-// ended by then, or the check after the flows.
+// KernelLivelockDetector: a kernel test that runs to its limit (outcome LimitReached), in a flow that has not
+// ended or in the check after the flows.
 //
-// Whether it ever would cannot be told from one execution. That others of the same test end is what makes it
-// a finding: where none does, the campaign says so instead.
+// One execution cannot show whether the test would ever end. It is a finding because other executions of the
+// same test end. If none does, the campaign says so instead.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct KernelLivelockState {
     uint64_t made = 0;
     Site last;
     int64_t number = 0;
-    bool inside = false;  // of the last one
+    bool inside = false;  // the last call has not returned
   };
   std::map<AgentId, Calls> flows;
 };

@@ -3,7 +3,7 @@
 namespace slalom {
 namespace {
 
-// Functions of the allocators: free memory is theirs.
+// Functions of the allocators, which may access free memory.
 constexpr std::string_view kAllocator[] = {
     "kmem_cache_", "__kmem_cache_", "kmalloc",         "__kmalloc",    "kfree",       "kvfree",
     "kvmalloc",    "slab_",         "__slab_",         "___slab_",     "get_partial", "deactivate_",
@@ -12,7 +12,7 @@ constexpr std::string_view kAllocator[] = {
     "check_slab",  "on_freelist",   "free_debug_",     "alloc_debug_", "memcg_slab_", "kasan_",
     "__kasan_",    "kfence_",       "vfree",           "__vfree",      "__vunmap",    "shuffle_",
     "new_slab",    "refill_obj",    "__free_one_page", "free_unref_",  "__free_pages"};
-// Functions that work for whoever calls them: the caller says more.
+// Functions that work for their callers: the caller says more.
 constexpr std::string_view kHelpers[] = {
     "__list_", "list_",     "mem",   "__mem",  "str",     "_raw_",    "native_queued_", "queued_",
     "__pv_",   "refcount_", "rb_",   "__rb_",  "_copy_",  "copy_",    "lockref_",       "mutex_",

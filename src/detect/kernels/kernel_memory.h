@@ -1,5 +1,5 @@
-// What detectors of a kernel's memory have in common: which functions are the allocators' own, and which one
-// of those that led to an allocation, a free or a use says most to a reader.
+// Shared code of the detectors of kernel memory: which functions belong to the allocators, and which function
+// on the way to an allocation, a free or a use says most to a reader.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace slalom {
 
-// What Event::state of an Alloc says: pages, whatever for; or, at the end, not an allocation but how many
-// (`value`) of those made at `pc` stay when whole calls run one after the other.
+// Values of Event::state of an Alloc. kOfPages: pages for any purpose. kMayStay, emitted at the end: no
+// allocation, but the number (`value`) of allocations made at `pc` that stay if whole calls run one after the
+// other.
 inline constexpr uint64_t kOfPages = 1, kMayStay = 2;
 
-// When something happened to an object.
+// A moment in the life of an object.
 struct KernelMoment {
-  Site site;  // no agent: not seen
+  Site site;  // no agent if not seen
   uint32_t path = 0;
 };
 

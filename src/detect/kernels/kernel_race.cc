@@ -11,7 +11,7 @@ namespace slalom {
 namespace {
 
 constexpr int64_t kFirstIpi = 0xf0;
-constexpr uint64_t kAhead = 24;  // cells, in a long access
+constexpr uint64_t kAhead = 24;  // cells to prefetch ahead in a long access
 constexpr size_t kMostCpus = 128;
 constexpr size_t kMostRaces = 4096;  // pairs of places and cells in one execution
 
@@ -45,7 +45,8 @@ uint8_t KernelRaceDetector::cpu_of(AgentId id) {
   Cpu added;
   added.id = id;
   added.clock = state_.clocks.add_row();
-  state_.clocks.row(added.clock)[index] = 1;  // 0 is what others know of a CPU they never heard of
+  // 0 is what other CPUs know of a CPU before they synchronise with it.
+  state_.clocks.row(added.clock)[index] = 1;
   state_.cpus.push_back(added);
   return static_cast<uint8_t>(index);
 }
@@ -60,8 +61,8 @@ uint32_t KernelRaceDetector::agent_of(AgentId id) {
   return known - 1;
 }
 
-// Records are passed by value, and it is inlined, so that they stay in registers: one that is copied in
-// larger words than it was written in makes the processor wait (see RaceDetector::touch).
+// Inlined, and records are passed by value, so that they stay in registers. Reading a record in larger words
+// than it was written in stalls the processor (see RaceDetector::touch).
 [[gnu::always_inline]] inline void KernelRaceDetector::touch(Cell& cell, uint64_t key, const uint32_t* now,
                                                              Record record) {
   uint32_t place = 0;  // a dropped record that the new one replaces
@@ -73,7 +74,7 @@ uint32_t KernelRaceDetector::agent_of(AgentId id) {
         if (old.writes() || record.writes()) [[unlikely]]
           found(key, old, record);
       } else if (record.writes() || !old.writes()) {
-        // Whoever races with the old one in these bytes races with the new one, too.
+        // An access that races with the old one in these bytes races with the new one too.
         old.what &= ~uint64_t{record.bytes()};
         if (old.bytes() == 0 && place == 0) {
           place = index;
@@ -108,7 +109,7 @@ uint32_t KernelRaceDetector::agent_of(AgentId id) {
   slot.next = next;
 }
 
-// `bytes` of one cell; the record's `what` lacks these and the clock.
+// Handles `bytes` of one cell. The record's `what` lacks these bytes and the clock.
 [[gnu::always_inline]] inline void KernelRaceDetector::touch_cell(uint64_t key, uint8_t bytes, uint8_t index,
                                                                   bool locked, Record record) {
   const Cpu& cpu = state_.cpus[index];
@@ -129,8 +130,9 @@ uint32_t KernelRaceDetector::agent_of(AgentId id) {
     cell.owner = cell.owner == 0 ? static_cast<uint8_t>(index + 1) : Cell::kShared;
   } else if (Record& front = state_.records[cell.first];
              front.bytes() == plain && (record.writes() ? front.next == 0 : !front.writes())) {
-    // Most memory is one CPU's own, and mostly used in the same way as before. What touch() would do: nothing
-    // here is concurrent, and whatever else a read overlaps with was dropped when the one in front came.
+    // Fast path: one CPU owns most memory, and mostly repeats the same kind of access. It does what touch()
+    // would do: nothing here is concurrent, and other records that a read overlaps were dropped when the
+    // front one came.
     record.next = front.next;
     front = record;
     return;
@@ -138,7 +140,7 @@ uint32_t KernelRaceDetector::agent_of(AgentId id) {
   touch(cell, key, now, record);
 }
 
-// Of an access to more cells than one.
+// Handles an access to more than one cell.
 [[gnu::noinline]] void KernelRaceDetector::access_cells(const Access& access, uint8_t index, bool locked,
                                                         const Record& record) {
   const uint64_t offset = access.physical & 7;
@@ -183,7 +185,7 @@ void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const Bat
   batch_ = accesses;
   first_step_ = header.first_step;
   for (const Access& one : accesses) {
-    // What no other context touches races with nothing, and orders nothing.
+    // Memory that no other context touches cannot race, and orders nothing.
     if (one.alone) continue;
     if (!is_memory(one.op())) {
       where = state_.context.on_transfer(header.agent, one);
@@ -195,7 +197,7 @@ void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const Bat
   state_.cpus[cpu].latest = latest_at(state_.cpus[cpu], accesses.size());
 }
 
-// Of a CPU whose latest accesses are the first `count` of this batch.
+// Returns the state of a CPU whose latest accesses are the first `count` of this batch.
 KernelRaceState::Latest KernelRaceDetector::latest_at(const Cpu& cpu, size_t count) const {
   uint64_t now = 0;
   while (count > 0) {
@@ -224,7 +226,7 @@ void KernelRaceDetector::release(uint8_t cpu, uint32_t row) {
 void KernelRaceDetector::on_event(const Event& event) {
   state_.context.on_event(event);
   if (event.op != OpKind::IrqEnter || !event.agent) return;
-  // The event names the CPU: the id of an interrupt context does not always.
+  // The event names the CPU. The id of an interrupt context does not always name it.
   const uint8_t cpu = cpu_of(AgentId::initial(static_cast<uint32_t>(event.object.raw)));
   state_.agents[agent_of(event.agent)].cpu = cpu;
   if (event.value < kFirstIpi || state_.cpus.size() < 2) return;

@@ -16,12 +16,12 @@ bool in_module(const std::string& function) {
   return function.find(':') != std::string::npos;
 }
 
-// Two sides of one size at one address: their values compare.
+// Returns whether both sides have the same address and size, so that their values can be compared.
 bool same_range(const Race& race) {
   return race.first.address == race.second.address && race.first.size == race.second.size;
 }
 
-// Why a race may well be harmless; empty where nothing says so.
+// Returns why a race may be harmless; empty if there is no sign of that.
 std::string_view benign(const Race& race) {
   if (!same_range(race)) return {};
   if (race.first.writes() && race.second.writes())
@@ -51,9 +51,9 @@ struct Named {
   std::string low, high;  // functions
   size_t group = 0;
 
-  // What the authors have marked on both sides, they know of.
+  // The authors know of a race whose two sides they have marked.
   bool intended() const { return first == Marking::Marked && second == Marking::Marked; }
-  int rank() const {  // less is more telling
+  int rank() const {  // a lower rank says more
     const int modules = (in_module(low) ? 1 : 0) + (in_module(high) ? 1 : 0);
     return (intended() ? 100 : 0) + 4 * (2 - modules) + (race->simultaneous ? 0 : 2) +
            (benign(*race).empty() ? 0 : 1);
@@ -64,7 +64,8 @@ struct Named {
   }
 };
 
-// What is called from these is theirs, whatever its name: helpers, list and tree functions.
+// Everything called from these functions belongs to them, whatever its name: helpers, list and tree
+// functions.
 constexpr std::string_view kSubsystems[] = {"__schedule",
                                             "schedule_idle",
                                             "scheduler_tick",
@@ -90,7 +91,7 @@ constexpr std::string_view kSubsystems[] = {"__schedule",
                                             "osq_lock",
                                             "hrtimer_interrupt"};
 
-// The address is the kernel's own statistics or clock.
+// Addresses of the kernel's own statistics and clocks.
 constexpr std::string_view kStatistics[] = {"jiffies",        "avenrun",      "tk_core",     "vm_node_stat",
                                             "vm_zone_stat",   "vm_event",     "runqueues",   "kernel_cpustat",
                                             "kstat",          "calc_load",    "total_forks", "nr_",
@@ -119,7 +120,7 @@ std::vector<Named> wanted(std::span<const Race> races, const KernelRaceState& st
   return result;
 }
 
-// Numbers the groups: each pair has that of the first one that it belongs to.
+// Numbers the groups. Each pair gets the number of the first pair of its group.
 void group(std::vector<Named>& pairs) {
   std::vector<size_t> parent(pairs.size());
   std::iota(parent.begin(), parent.end(), size_t{0});
@@ -247,7 +248,7 @@ std::vector<Verdict> race_reports(std::span<const Race> races, const KernelRaceS
       verdict.detail += fmt::format("\n{} in {}; holds {}.", names.agent(state.agents[record.agent()].id),
                                     state.context.stack_text(record.pc, record.where.path, names),
                                     state.context.locks_text(record.where.locks, names));
-    // Once for each pair of places, whatever they touched.
+    // Lists each pair of places once, whatever they touched.
     std::vector<std::string> others;
     for (const Named* pair : members)
       if (std::tie(pair->first_place, pair->second_place) != std::tie(best.first_place, best.second_place) &&

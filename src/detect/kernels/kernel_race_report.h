@@ -1,9 +1,9 @@
 // Reports of kernel races: pairs of accesses grouped and ranked, with names.
 //
-// Pairs that share a place or a cell belong together, also through others (SKI, section 6.2): one report,
-// whose title names the two functions of its most telling pair. A pair tells more if both functions are in
-// modules, if it was simultaneous, and if it does not look benign. Nothing is hidden but the kernel's
-// internals: a pair with one side in such a function, or called by one.
+// Pairs that share a place or a cell, directly or through other pairs, form one report (SKI, section 6.2).
+// Its title names the two functions of the highest-ranked pair. A pair ranks higher if both functions are in
+// modules, if it was simultaneous, and if it does not look benign. Nothing is left out, except pairs in the
+// kernel's internals: one side is in such a function, or is called by one.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace slalom {
 
-// `state` has the agents and the circumstances of the races.
+// `state` holds the agents and circumstances of the races.
 std::vector<Verdict> race_reports(std::span<const KernelRaceState::Race> races, const KernelRaceState& state,
                                   const Names& names, KernelInternals& internals);
 

@@ -19,11 +19,11 @@ const Waiting* find_waiting(const Deadlocked& deadlock, AgentId agent) {
   return nullptr;
 }
 
-// The shortest way along held_by from `start` back to it, as the agents on it; empty if there is none.
+// Returns the agents on the shortest way along held_by from `start` back to it; empty if there is none.
 std::vector<AgentId> shortest_cycle(const Deadlocked& deadlock, AgentId start) {
   struct Reached {
     AgentId agent;
-    size_t from;  // the index it was reached from
+    size_t from;  // index of the agent that reached it
   };
   std::vector<Reached> reached = {{start, 0}};
   for (size_t at = 0; at < reached.size(); ++at) {
@@ -45,7 +45,8 @@ std::vector<AgentId> shortest_cycle(const Deadlocked& deadlock, AgentId start) {
   return {};
 }
 
-// The number of items after which the sequence repeats itself: symmetric copies in a ring say the same.
+// Returns the number of items after which the sequence repeats itself. Symmetric copies in a ring say the
+// same.
 size_t period(const std::vector<std::string>& items) {
   for (size_t length = 1; length < items.size(); ++length) {
     if (items.size() % length != 0) continue;
@@ -64,7 +65,7 @@ void DeadlockDetector::on_event(const Event& event) {
     case OpKind::Lock:
     case OpKind::ReadLock:
     case OpKind::WriteLock:
-    case OpKind::SemWait:  // of a lock that is one by its use only
+    case OpKind::SemWait:  // of a semaphore that is used as a lock
     case OpKind::IrqEnter:
       state_.taken[combine(event.object.raw, event.agent.raw)] = Site::of(event);
       return;
@@ -74,7 +75,7 @@ void DeadlockDetector::on_event(const Event& event) {
       return;
     case OpKind::Signal:
     case OpKind::Broadcast:
-      state_.unheard.on_event(event);
+      state_.lost_signals.on_event(event);
       return;
     default:
       return;
@@ -145,7 +146,7 @@ bool DeadlockDetector::report_lost_wakeups(const Deadlocked& deadlock) {
   bool any = false;
   for (const Waiting& waiting : deadlock.waiting) {
     if (waiting.op != OpKind::Wait) continue;
-    const auto signal = state_.unheard.latest(waiting.object, waiting.agent);
+    const auto signal = state_.lost_signals.latest(waiting.object, waiting.agent);
     if (!signal) continue;
     Verdict verdict = lost_wakeup(names_, waiting.object, *signal, parked_at(waiting));
     verdict.detail += ' ' + all_waits(deadlock);
@@ -158,7 +159,7 @@ bool DeadlockDetector::report_lost_wakeups(const Deadlocked& deadlock) {
 std::string DeadlockDetector::wait_text(const Wait& wait) const {
   const Waiting& waiting = *wait.waiting;
   const std::string object = generic_name(names_.object(waiting.object));
-  // Two agents of one role: without the word it would read as if one waited for itself.
+  // Two agents of one role: without "another", the text would say that an agent waits for itself.
   const bool alike = wait.holder && names_.role(wait.holder) == names_.role(waiting.agent);
   const std::string role = wait.holder == waiting.agent ? "itself"
                            : alike                      ? "another " + names_.role(wait.holder)
@@ -169,11 +170,11 @@ std::string DeadlockDetector::wait_text(const Wait& wait) const {
     case OpKind::Join:
       return fmt::format("{} waits for the end of {}", names_.place(waiting.pc),
                          role.empty() ? object : role);
-    case OpKind::None: {  // nobody knows for what: the function says most
+    case OpKind::None: {  // unknown object: the function says most
       const std::string place = names_.place(waiting.pc);
       return fmt::format("{} waits in {}", names_.role(waiting.agent), place.substr(0, place.find('+')));
     }
-    case OpKind::CpuUse:  // wherever it was interrupted, it is the same bug
+    case OpKind::CpuUse:  // the bug is the same wherever the agent was interrupted
       return fmt::format("{} waits for the end of interrupt {}", names_.role(waiting.agent), role);
     case OpKind::Wait:
       what = fmt::format("a signal of {}", object);
@@ -226,7 +227,7 @@ std::string DeadlockDetector::all_waits(const Deadlocked& deadlock) const {
                             ? names_.agent(holder)
                             : fmt::format("{} since {}", names_.agent(holder), names_.place(taken->pc)));
     }
-    if (waiting.op == OpKind::None && waiting.object.raw == 0) {  // a kernel's, and not for a lock
+    if (waiting.op == OpKind::None && waiting.object.raw == 0) {  // a kernel's agent that waits for no lock
       sentences.push_back(
           fmt::format("{} waits at {}.", names_.agent(waiting.agent), names_.place(waiting.pc)));
       continue;
@@ -241,7 +242,7 @@ std::string DeadlockDetector::all_waits(const Deadlocked& deadlock) const {
 }
 
 Site DeadlockDetector::parked_at(const Waiting& waiting) const {
-  // Most operations block before they happen: they would have been the next step.
+  // Most operations block before they happen. The blocked operation would have been the next step.
   const Site next{Step{last_step().raw + 1}, waiting.agent, waiting.pc, waiting.op};
   if (waiting.op != OpKind::Wait && waiting.op != OpKind::BarrierArrive) return next;
   const Site* parked = state_.parked.find(waiting.agent.raw);

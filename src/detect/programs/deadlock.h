@@ -1,9 +1,10 @@
-// DeadlockDetector: nothing can run, and not all agents have ended (outcome Deadlocked).
+// DeadlockDetector: no agent can run, and some agents have not ended (outcome Deadlocked).
 //
-// A cycle of agents that wait for each other explains a hang; every cycle is one verdict. Without one, what
-// agents wait for is listed, leaving out those that only wait for another waiting agent. A hang without a
-// cycle in which a condition variable was signalled too early is a lost wakeup instead: one class reports
-// both kinds, so that exactly one of them is said; with lost wakeups off it is a deadlock again.
+// A cycle of agents that wait for each other explains a hang. Every cycle is one verdict. If there is no
+// cycle, the verdict lists what agents wait for, without those that only wait for another waiting agent. If
+// there is no cycle, but a condition variable was signalled too early, the hang is a lost wakeup instead. One
+// class reports both kinds, so that it reports exactly one of them. If lost wakeups are off, it reports a
+// deadlock.
 #pragma once
 
 #include <string>
@@ -16,14 +17,14 @@
 namespace slalom {
 
 struct DeadlockState {
-  FlatMap<Site> taken;   // by lock and agent: where the agent took it last
+  FlatMap<Site> taken;   // by lock and agent: where the agent last took the lock
   FlatMap<Site> parked;  // by agent: where it last began to wait for a condition variable or barrier
-  UnheardSignals unheard;
+  LostSignals lost_signals;
 
   void clear() {
     taken.clear();
     parked.clear();
-    unheard.clear();
+    lost_signals.clear();
   }
 };
 
@@ -41,7 +42,8 @@ class DeadlockDetector final : public StatefulDetector<DeadlockState> {
 
  private:
   using Waiting = Deadlocked::Waiting;
-  // A waiting agent and, of those it waits for, the one that matters here; none where nobody in particular.
+  // A waiting agent, and the agent that it waits for and that matters here (none if no single agent is
+  // responsible).
   struct Wait {
     const Waiting* waiting;
     AgentId holder;
@@ -50,7 +52,7 @@ class DeadlockDetector final : public StatefulDetector<DeadlockState> {
   void report_cycle(const Deadlocked& deadlock, std::vector<Wait> cycle);
   void report_roots(const Deadlocked& deadlock);
   bool report_lost_wakeups(const Deadlocked& deadlock);
-  std::string wait_text(const Wait& wait) const;  // "a:2 waits for m held by b", as in titles
+  std::string wait_text(const Wait& wait) const;  // "a:2 waits for m held by b", for titles
   void add_evidence(const Wait& wait, Verdict& verdict) const;
   std::string all_waits(const Deadlocked& deadlock) const;
   Site parked_at(const Waiting& waiting) const;

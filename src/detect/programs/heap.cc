@@ -26,7 +26,7 @@ void HeapDetector::note(const Event& event) {
       return;
   }
   const HeapObject history = state_.objects[event.object.raw];
-  // The object is part of the key, since its name is part of the title.
+  // The key includes the object, because the title includes its name.
   uint8_t& seen = state_.seen[combine(event.pc.raw, history.free.pc.raw, event.object.raw, event.op)];
   if (seen == 0) state_.misuses.push_back({event.object, Site::of(event), history});
   seen = 1;
@@ -59,13 +59,13 @@ void HeapDetector::on_end(const Outcome&) {
 }
 
 void LeakDetector::on_event(const Event& event) {
-  if (event.op == OpKind::Alloc && event.state != 0) return;  // not for the program to free
+  if (event.op == OpKind::Alloc && event.state != 0) return;  // the program need not free it
   if (event.op == OpKind::Alloc) state_.objects[event.object.raw] = {Site::of(event), false};
   if (event.op == OpKind::Free) state_.objects[event.object.raw].freed = true;
 }
 
 void LeakDetector::on_end(const Outcome& outcome) {
-  // Whatever broke or was cut off had no chance to free.
+  // An execution that failed or was cut off had no chance to free.
   if (!std::holds_alternative<Exited>(outcome)) return;
   struct Leaked {
     ObjectId object;

@@ -1,7 +1,8 @@
-// HeapDetector: use after free and double free. LeakDetector: objects that nobody freed before a normal end.
+// HeapDetector: use after free and double free. LeakDetector: objects that were not freed before a normal
+// end.
 //
-// Both live on the machine's Alloc, Free and HeapUse events, whose `state` says whether the object is live.
-// An object id that is allocated again begins a new life.
+// Both use the machine's Alloc, Free and HeapUse events, whose `state` says whether the object is live. An
+// allocation with the id of an earlier object begins a new object.
 #pragma once
 
 #include <vector>
@@ -13,7 +14,7 @@ namespace slalom {
 
 struct HeapObject {
   Site alloc;
-  Site free;  // no agent: not freed
+  Site free;  // no agent if not freed
 };
 
 struct HeapState {
@@ -23,7 +24,7 @@ struct HeapState {
     HeapObject history;
   };
   FlatMap<HeapObject> objects;
-  FlatMap<uint8_t> seen;  // pairs of places already in misuses
+  FlatMap<uint8_t> seen;  // pairs of places that `misuses` holds already
   std::vector<Misuse> misuses;
 
   void clear() {

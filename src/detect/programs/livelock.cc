@@ -12,15 +12,16 @@
 namespace slalom {
 namespace {
 
-// A place done so often in the windows belongs to the loop, not to the way into it.
+// A place repeated this often in the windows belongs to the loop, not to the way into it.
 constexpr uint64_t kLooping = 3;
 constexpr size_t kPlacesInTitle = 4;
-// A wait polls few values. A loop over more is taken for a computation whose progress is in registers.
+// A wait polls few values. A loop over more values counts as a computation whose progress is in registers.
 constexpr size_t kMostPolled = 64;
-// A value that advances by the same stride so often in a row is a counter.
+// A value that advances by the same stride this often in a row is a counter.
 constexpr uint32_t kStrides = 2;
 
-// Operations that a loop can wait with: they read a value that others may change. Not those that block.
+// Returns whether a loop can wait with this operation: it reads a value that others may change, and does not
+// block.
 bool is_read(OpKind op, bool atomically) {
   return op == OpKind::AtomicLoad || op == OpKind::ReadModifyWrite || op == OpKind::CompareExchange ||
          op == OpKind::TryLock || (op == OpKind::Load && !atomically);
@@ -32,7 +33,7 @@ inline void LivelockDetector::note(Site site, ObjectId object, uint64_t value) {
   if (site.step.raw >= state_.next_window) [[unlikely]]
     advance(site.step.raw);
   if (site.agent != state_.last.agent || state_.newer.agents.empty()) state_.newer.agents[site.agent.raw];
-  // Field by field: copying a struct that was just built on the stack stalls.
+  // Assigned field by field: copying a struct that was just built on the stack stalls.
   state_.last.step = site.step;
   state_.last.agent = site.agent;
   state_.last.pc = site.pc;
@@ -55,7 +56,7 @@ inline void LivelockDetector::note(Site site, ObjectId object, uint64_t value) {
   state_.newer.done.add(what, site);
 }
 
-// Is this new value one that a counter takes? Notes new addresses on the way.
+// Returns whether a counter takes this new value. Also records new addresses.
 bool LivelockDetector::counts(const Site& site, ObjectId object, uint64_t value) {
   const uint64_t where = combine(site.agent.raw ^ std::rotl(site.pc.raw, 24),
                                  object.raw * kOpKinds + static_cast<uint64_t>(site.op));
@@ -132,19 +133,18 @@ void LivelockDetector::on_end(const Outcome& outcome) {
       report_loop(BugKind::GoodSamaritan, false);
     return;
   }
-  // Threads whose memory is not seen are judged by what they do besides: by what they lock, or by their
-  // yields.
+  // Threads whose memory is not seen are judged by their other operations: their locks or their yields.
   const bool full = state_.older.full() || state_.newer.full();
   const bool gets_on = yielded ? full || !is_old(state_.last_new_place) : !repeats;
   if (!gets_on && (!sees_memory() || polls(counted && !yielded))) report_loop(BugKind::Livelock, yielded);
 }
 
-// Not in the latter half of the windows.
+// Returns whether the step lies outside the latter half of the windows.
 bool LivelockDetector::is_old(Step step) const {
   return 2 * step.raw <= state_.older.start + state_.last.step.raw;
 }
 
-// Do the windows show an operation with which a loop can wait, done again and again with the same value?
+// Returns whether the windows repeat an operation with which a loop can wait, with the same value each time.
 bool LivelockDetector::polls(bool atomically) const {
   const auto is_poll = [&](const LivelockState::Repeated& entry) {
     return entry.times >= kLooping && is_read(entry.first.op, atomically);
@@ -160,7 +160,7 @@ bool LivelockDetector::sees_memory() const {
          std::ranges::any_of(state_.newer.done.all, is_access);
 }
 
-// The limit was used up by code that does nothing visible: whoever ran last still runs.
+// Reports code that used up the limit without a visible operation: the agent that ran last still runs.
 void LivelockDetector::report_silent(const LimitReached& limit) {
   const bool last_runs =
       std::find(limit.enabled.begin(), limit.enabled.end(), state_.last.agent) != limit.enabled.end();

@@ -1,23 +1,23 @@
-// LivelockDetector: the step limit was reached (outcome LimitReached). Is it a livelock, a spin without a
-// yield, a long program, or an unfair schedule?
+// LivelockDetector: judges executions that reached the step limit (outcome LimitReached): a livelock, a spin
+// without a yield, a long program, or an unfair schedule.
 //
-// It looks only at the recent past: two windows, together the last quarter to half of the execution.
+// The detector uses only the recent past: two windows, together the last quarter to half of the execution.
 //
 // Good samaritan violation (CHESS, section 5.4.2): one agent ran alone and never yielded while others could
 // run. It waits: it reads the same values at the same places again and again, and makes no progress.
-// Livelock: every agent that can run did run (the schedule was fair to them); they yielded, or did only what
-// they had done before. If an enabled agent never ran, the schedule is unfair, and the detector reports
+// Livelock: every agent that can run did run (the schedule was fair to them). They yielded, or repeated only
+// what they had done before. If an enabled agent never ran, the schedule is unfair, and the detector reports
 // nothing.
 //
-// Progress is an operation that was not done before with this place, object and value. One exception: a plain
-// variable whose values advance by a constant stride is a counter. A loop that waits may count its rounds, so
-// a counter is progress only if nothing shows that the loop waits: without yields, an atomic read (or a lock
-// that is tried) that gives the same value each time. A loop that yields makes progress only where it reaches
-// new addresses.
+// Progress is an operation with a new combination of place, object and value. There is one exception: a plain
+// variable whose values advance by a constant stride is a counter. A waiting loop may count its rounds, so a
+// counter is progress only if nothing shows that the loop waits. Without yields, an atomic read (or a
+// trylock) that returns the same value each time shows it. A loop that yields makes progress only if it
+// reaches new addresses.
 //
-// Accepted misses: a loop that polls a plain variable and counts in memory; one that polls more than
-// kMostPolled values; one that keeps random numbers in memory; one that polls under a lock, in a program
-// whose memory accesses are not seen and while no other thread runs. Such executions still count as cut off.
+// Accepted misses: a loop that polls a plain variable and counts in memory; a loop that polls more than
+// kMostPolled values; a loop that keeps random numbers in memory; a loop that polls under a lock while no
+// other thread runs, in a program whose memory accesses are not seen. Such executions still count as cut off.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,15 @@ struct LivelockState {
     Site first;  // in the window
     uint64_t times = 0;
   };
-  // The values of one place and object, for telling counters.
+  // The values of one place and object, to recognise counters.
   struct Stride {
     uint64_t value = 0;
     uint64_t stride = 0;
-    uint32_t same = 0;  // how often in a row the value advanced by this stride
+    uint32_t same = 0;  // times in a row that the value advanced by this stride
   };
-  // Different things that were done, and how often each.
+  // Distinct items, with the number of times of each.
   struct Tally {
-    FlatMap<uint32_t> index;  // by a hash of what is told apart: 1 + position in all
+    FlatMap<uint32_t> index;  // by a hash of the item: position in `all`, plus one
     std::vector<Repeated> all;
 
     Repeated* find(uint64_t what) {
@@ -59,12 +59,12 @@ struct LivelockState {
   };
   struct Window {
     uint64_t start = 0;
-    FlatMap<uint64_t> agents;  // how often each yielded
-    Tally yields;              // told apart by agent and place
+    FlatMap<uint64_t> agents;  // number of yields of each agent
+    Tally yields;              // by agent and place
     Tally done;                // by agent, place, operation, object and value; at most kMaxDone
     FlatMap<Stride> places;    // by agent, place, operation and object
     bool counted = false;      // a counter advanced
-    bool waited = false;       // an agent, until a time limit: others could have run meanwhile
+    bool waited = false;       // an agent waited until a time limit; others could have run meanwhile
 
     bool full() const { return done.all.size() == kMaxDone; }
     void clear() {
@@ -76,7 +76,7 @@ struct LivelockState {
       counted = waited = false;
     }
   };
-  // Agents that do more different things than this in a window are taken to be getting somewhere.
+  // An agent that does more different things than this in a window counts as making progress.
   static constexpr size_t kMaxDone = 1024;
   static constexpr uint64_t kFirstWindow = 16;
 
@@ -84,8 +84,8 @@ struct LivelockState {
   Window newer;
   uint64_t next_window = kFirstWindow;
   Site last;
-  Step last_new;        // when something was last done for the first time,
-  Step last_new_place;  // and when at a new address
+  Step last_new;        // latest operation that was done for the first time
+  Step last_new_place;  // latest operation at a new address
 
   void clear() {
     older.clear();

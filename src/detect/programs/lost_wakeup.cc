@@ -5,14 +5,14 @@
 
 namespace slalom {
 
-void UnheardSignals::on_event(const Event& event) {
+void LostSignals::on_event(const Event& event) {
   if ((event.op != OpKind::Signal && event.op != OpKind::Broadcast) || event.value != 0) return;
   signals_[combine(event.object.raw, event.agent.raw)] = {event.object, Site::of(event)};
 }
 
-std::optional<Site> UnheardSignals::latest(ObjectId condvar, AgentId waiter) const {
+std::optional<Site> LostSignals::latest(ObjectId condvar, AgentId waiter) const {
   std::optional<Site> latest;
-  signals_.for_each([&](uint64_t, const Unheard& signal) {
+  signals_.for_each([&](uint64_t, const LostSignal& signal) {
     if (signal.condvar != condvar || signal.site.agent == waiter) return;
     if (!latest || latest->step < signal.site.step) latest = signal.site;
   });

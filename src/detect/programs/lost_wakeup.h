@@ -1,7 +1,7 @@
-// Lost wakeups: a signal that came before its waiter, which then waits for ever.
+// Lost wakeups: a signal came before its waiter, which then waits for ever.
 //
-// UnheardSignals is the part of DeadlockDetector's state that remembers signals which woke nobody. It only
-// tells that such a signal exists; whether the program hangs for it is for DeadlockDetector to judge.
+// LostSignals is the part of DeadlockDetector's state that records signals that woke no agent.
+// DeadlockDetector decides whether the program hangs because of such a signal.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,23 @@
 
 namespace slalom {
 
-class UnheardSignals {
+class LostSignals {
  public:
   void on_event(const Event& event);
-  // The latest signal of the condition variable that woke nobody. The waiter's own do not count: no order of
-  // events makes them wake it.
+  // Returns the latest signal of the condition variable that woke no agent; empty if there is none. Ignores
+  // signals of the waiter itself: in no order of events could they wake it.
   std::optional<Site> latest(ObjectId condvar, AgentId waiter) const;
   void clear() { signals_.clear(); }
 
  private:
-  struct Unheard {
+  struct LostSignal {
     ObjectId condvar;
     Site site;
   };
-  FlatMap<Unheard> signals_;  // the last one of each condition variable and agent
+  FlatMap<LostSignal> signals_;  // the last one of each condition variable and agent
 };
 
-// `wait` is where the waiter began to wait.
+// `wait` is the place where the waiter began to wait.
 Verdict lost_wakeup(const Names& names, ObjectId condvar, const Site& signal, const Site& wait);
 
 }  // namespace slalom

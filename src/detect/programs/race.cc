@@ -37,7 +37,8 @@ uint32_t RaceDetector::index_of(AgentId agent) {
     Agent added;
     added.id = agent;
     added.clock = state_.clocks.add_row();
-    state_.clocks.row(added.clock)[index] = 1;  // 0 is what others know of an agent they never heard of
+    // 0 is what other agents know of an agent before they synchronise with it.
+    state_.clocks.row(added.clock)[index] = 1;
     state_.agents.push_back(added);
   }
   return known - 1;
@@ -52,8 +53,9 @@ void RaceDetector::on_accesses(std::span<const Access> accesses, const BatchHead
   }
 }
 
-// The record is passed by value, here and to found(), and stored field by field: so it stays in registers. A
-// struct copied from the stack right after it was built there stalls for longer than all the rest takes.
+// The record is passed by value, here and to found(), and stored field by field, so that it stays in
+// registers. Copying a struct right after it was built on the stack stalls for longer than everything else
+// takes.
 inline void RaceDetector::touch(uint64_t cell, const uint32_t* now, Record record) {
   uint32_t& head = state_.cells[cell];
   uint32_t place = 0;  // a dropped record that the new one replaces
@@ -129,7 +131,7 @@ void RaceDetector::access(const Access& access, Step step, uint32_t agent) {
   }
 }
 
-// Memory that is handed out again has nothing to do with its earlier life.
+// Forgets the accesses to an object: memory that is allocated again has nothing to do with its earlier use.
 void RaceDetector::forget(ObjectId object, uint64_t size) {
   if (size == 0) return;
   const auto drop = [&](uint32_t& head) {
@@ -144,7 +146,7 @@ void RaceDetector::forget(ObjectId object, uint64_t size) {
   const uint64_t first = object.raw >> 3;
   const uint64_t count = ((object.raw & 7) + size + 7) >> 3;
   if (state_.cells.empty()) return;
-  // The table may be much larger than what is in it.
+  // Scanning the table takes time for its capacity, which may be much larger than its size.
   constexpr uint64_t kManyCells = 1 << 16;
   if (count > kManyCells && count > state_.cells.size()) {
     state_.cells.for_each([&](uint64_t cell, uint32_t& head) {
@@ -189,7 +191,7 @@ void RaceDetector::on_event(const Event& event) {
   if (!event.agent) return;
   const uint32_t agent = index_of(event.agent);
   const bool synchronises = synchronise(event, agent);
-  if (event.op == OpKind::Wake) return;  // a part of what its agent did before it
+  if (event.op == OpKind::Wake) return;  // belongs to what its agent did before it
   Agent& who = state_.agents[agent];
   who.previous = event.op;
   if (!synchronises) return;
@@ -248,12 +250,12 @@ bool RaceDetector::synchronise(const Event& event, uint32_t agent) {
       release(agent, state_.released, object);
       return true;
     case OpKind::BarrierArrive:
-      // The last to arrive so comes after all others, and its wakes pass that on to them.
+      // The last agent to arrive is thus ordered after all others, and its wakes pass that order on to them.
       acquire(agent, state_.released, object);
       release(agent, state_.released, object);
       return true;
     case OpKind::Spawn: {
-      if (!event.other) return false;  // a process, with memory of its own
+      if (!event.other) return false;  // a process with memory of its own
       const uint32_t child = index_of(event.other);
       release_into(agent, state_.agents[child].clock);
       return true;
@@ -261,7 +263,8 @@ bool RaceDetector::synchronise(const Event& event, uint32_t agent) {
     case OpKind::Wake: {
       const uint32_t woken = index_of(event.other);
       const OpKind cause = state_.agents[agent].previous;
-      // A handler or timer may be running already: only its next run comes after what raised or armed it.
+      // A handler or timer may run already. Only its next run comes after the operation that raised or armed
+      // it.
       const bool later = cause == OpKind::IrqRaise || cause == OpKind::TimerArm;
       release_into(agent, later ? state_.agents[woken].wakes : state_.agents[woken].clock);
       return true;

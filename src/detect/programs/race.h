@@ -1,15 +1,17 @@
-// RaceDetector: data races by happens-before: two accesses to the same bytes by two agents, at least one a
-// write and at least one plain, that no chain of synchronisation orders.
+// RaceDetector: data races by happens-before. A data race is two accesses to the same bytes by two agents, at
+// least one a write and at least one plain, that no chain of synchronisation orders.
 //
-// Vector clocks, with epochs for accesses (Flanagan and Freund, FastTrack, PLDI 2009). Deviation: a cell
-// keeps every access that is still concurrent with the later ones, not just the last write, and drops one
-// only for an access that is ordered after it and conflicts with all that it conflicts with. So for *every*
-// access it is known whether it races with an earlier one, also after the first race.
+// The detector uses vector clocks, with epochs for accesses (Flanagan and Freund, FastTrack, PLDI 2009).
+// Deviation: a cell keeps every access that is concurrent with later ones, not only the last write. It drops
+// an access only for a later one that is ordered after it and conflicts with everything that it conflicts
+// with. So the detector knows for *every* access whether it races with an earlier one, also after the first
+// race.
 //
-// What orders: unlock -> lock (readers do not order each other), post -> wait, wake, spawn, exit -> join,
-// arrival -> departure at a barrier, arming -> firing, raising -> handling, an atomic write -> later atomic
-// accesses to the same address (all taken as sequentially consistent). An interrupt handler is not ordered
-// with the code it interrupts just because they never overlap: only masking does, like a lock of the cpu.
+// These are ordered: unlock -> lock (readers do not order each other), post -> wait, wake, spawn, exit ->
+// join, arrival -> departure at a barrier, arming -> firing, raising -> handling, an atomic write -> later
+// atomic accesses to the same address (all treated as sequentially consistent). An interrupt handler and the
+// code that it interrupts never overlap, but that does not order them. Only masking does, like a lock of the
+// cpu.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +26,12 @@
 namespace slalom {
 
 struct RaceState {
-  // The kind of an access, as bits: what has more bits conflicts with more.
+  // The kind of an access, as bits. A kind with more bits conflicts with more accesses.
   static constexpr uint8_t kWrites = 1;
   static constexpr uint8_t kPlain = 2;
 
-  // An access to some bytes of one cell. Packed by hand, since the compiler keeps no bit fields in registers.
+  // An access to some bytes of one cell. Packed by hand, because the compiler keeps no bit fields in
+  // registers.
   struct Record {
     uint64_t what = 0;  // bytes 8 bits, kind 2, operation 6, agent 16, clock 32
     Place pc;
@@ -43,38 +46,39 @@ struct RaceState {
     uint8_t kind() const { return what >> 8 & 3; }
     OpKind op() const { return static_cast<OpKind>(what >> 10 & 0x3f); }
     uint16_t agent() const { return static_cast<uint16_t>(what >> 16); }  // index into agents
-    uint32_t clock() const { return static_cast<uint32_t>(what >> 32); }  // the agent's own, at the access
+    // The agent's own clock at the access.
+    uint32_t clock() const { return static_cast<uint32_t>(what >> 32); }
   };
   static_assert(sizeof(Record) == 32);
 
   struct Agent {
     AgentId id;
-    uint32_t clock = 0;              // its row
-    uint32_t wakes = 0;              // row of what raised or armed it and waits for its next run, or 0
-    OpKind previous = OpKind::None;  // its last event, other than a Wake
+    uint32_t clock = 0;  // its row
+    uint32_t wakes = 0;  // row of the operation that raised or armed it and awaits its next run, or 0
+    OpKind previous = OpKind::None;  // its last event other than a Wake
     Context now;
-    uint32_t context = 0;  // the number of `now`, or 0 when not known
+    uint32_t context = 0;  // the number of `now`, or 0 if not known
   };
 
   struct Race {
     ObjectId object;
     Record first;
     Record second;
-    uint64_t title = 0;  // its hash
+    uint64_t title = 0;  // hash of the title
   };
 
   FlatMap<uint32_t> agent_index;  // by agent id: index + 1
   std::vector<Agent> agents;
   ClockTable clocks;
-  FlatMap<uint32_t> released;       // by synchronisation object: row of all that was released into it
+  FlatMap<uint32_t> released;       // by synchronisation object: row of everything released into it
   FlatMap<uint32_t> read_released;  // by reader-writer lock: the same for readers
   FlatMap<uint32_t> atomics;        // by address: row of the atomic writes
   LockSets locks;
   ContextTable contexts;
   FlatMap<uint32_t, 3> cells;                            // by address / 8: the first record, or 0
-  std::vector<Record> records = std::vector<Record>(1);  // the first is unused: 0 means none
+  std::vector<Record> records = std::vector<Record>(1);  // the first is unused, because 0 means none
   uint32_t free_record = 0;
-  FlatMap<uint8_t> reported;  // by places, kinds and cell: already looked at
+  FlatMap<uint8_t> reported;  // pairs already examined, by places, kinds and cell
   std::vector<Race> races;
 
   void clear();
@@ -102,7 +106,7 @@ class RaceDetector final : public StatefulDetector<RaceState> {
   void release_into(uint32_t agent, uint32_t& row);
   void hold(uint32_t agent, ObjectId lock);
   void let_go(uint32_t agent, ObjectId lock);
-  // Does what the event means for the clocks; false if it is not synchronisation.
+  // Applies the event to the clocks. Returns false if it is no synchronisation.
   bool synchronise(const Event& event, uint32_t agent);
 
   void found(uint64_t cell, Record first, Record second);

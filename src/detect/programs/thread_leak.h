@@ -1,7 +1,8 @@
-// ThreadLeakDetector: threads that are still there when the program ends normally, neither joined nor
-// detached: what they do then is cut off anywhere.
+// ThreadLeakDetector: threads that still exist when the program ends normally, neither joined nor detached.
+// The end may cut them off anywhere.
 //
-// The machine says who, in a Note at the end whose text is kLeakedThread. A suspicion: many programs mean it.
+// The machine reports each such thread in a Note at the end whose text is kLeakedThread. The verdict is a
+// suspicion, because many programs do this on purpose.
 #pragma once
 
 #include <map>

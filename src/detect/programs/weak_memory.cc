@@ -62,7 +62,7 @@ uint32_t WeakMemoryDetector::add_location(uint64_t cell, uint8_t bytes) {
   return index;
 }
 
-// Memory that is handed out again has nothing to do with its earlier life.
+// Forgets the accesses to an object: memory that is allocated again has nothing to do with its earlier use.
 void WeakMemoryDetector::forget(ObjectId object, uint64_t size) {
   if (size == 0) return;
   const auto drop = [&](uint32_t& first) {
@@ -87,7 +87,7 @@ void WeakMemoryDetector::forget(ObjectId object, uint64_t size) {
     if (uint32_t* first = state_.cells.find(begin + i); first != nullptr) drop(*first);
 }
 
-// All locations that the bytes lie in. One that lies in them only partly is split.
+// Calls `f` for each location of the bytes. Splits a location that lies in the bytes only partly.
 template <typename F>
 void WeakMemoryDetector::for_each_location(uint64_t address, uint64_t size, F&& f) {
   uint64_t offset = address & 7;
@@ -152,7 +152,7 @@ void WeakMemoryDetector::load(uint32_t index, const Touch& touch) {
   judge(location, touch, agent.to_load);
   clocks.join(agent.all, location.stored);
   clocks.join(location.loaded, agent.all);
-  // Its own last store it may find in its buffer: that orders nothing for others.
+  // The agent may read its own last store from its buffer, which orders nothing for others.
   const Touch& last = location.stores[0];
   if (last.op != OpKind::None && last.agent != touch.agent) clocks.join(agent.to_load, location.kept_stored);
   clocks.join(agent.to_store, agent.to_load);
@@ -251,7 +251,7 @@ void WeakMemoryDetector::judge(const Location& location, const Touch& touch, uin
   const uint32_t* all = state_.clocks.row(agent.all);
   const uint32_t* kept = state_.clocks.row(kept_row);
   for (const Touch& before : location.stores) {
-    if (before.op == OpKind::None || before.agent == touch.agent) return;  // its own store is what it sees
+    if (before.op == OpKind::None || before.agent == touch.agent) return;  // the agent sees its own store
     if (all[before.agent] < before.stores || kept[before.agent] >= before.stores) continue;
     uint8_t& known = state_.looked_at[combine(before.pc.raw, touch.pc.raw, before.op, touch.op)];
     if (known == 0) {
@@ -261,12 +261,12 @@ void WeakMemoryDetector::judge(const Location& location, const Touch& touch, uin
   }
 }
 
-// Which store may be delayed past which load of its agent, so that `after` comes before `before`?
+// Finds the store that may be delayed past a load of the same agent, so that `after` comes before `before`.
 WeakMemoryState::Delay WeakMemoryDetector::explain(const Touch& before, const Touch& after) const {
   Delay delay{before, after, before, after, true};
   const Agent& agent = state_.agents[after.agent];
   const auto knows = [&](uint32_t row) { return state_.clocks.row(row)[before.agent] >= before.stores; };
-  // The last access itself overtakes the first of its agent's stores that comes after `before`...
+  // Case 1: the access `after` itself overtakes the first of its agent's stores that comes after `before`.
   if (knows(agent.to_store)) {
     const uint32_t waiting = std::min(agent.stores - agent.fenced, WeakMemoryState::kPending);
     for (uint32_t number = agent.stores - waiting + 1; number <= agent.stores; ++number) {
@@ -276,7 +276,7 @@ WeakMemoryState::Delay WeakMemoryDetector::explain(const Touch& before, const To
       return delay;
     }
   }
-  // ... or `before` is overtaken by a load that read what another agent has changed since.
+  // Case 2: a load that read a value that another agent has changed since overtakes `before`.
   const Touch* overtaking = nullptr;
   for (const Location& location : state_.locations)
     for (const Touch& load : location.loads) {

@@ -1,18 +1,19 @@
-// WeakMemoryDetector: executions that a processor with store buffers could take another way. There a thread's
-// store may reach the others after its own later loads, so that an outcome is possible that no order of all
-// operations gives: Dekker's algorithm lets both threads in.
+// WeakMemoryDetector: executions that a processor with store buffers could run differently. On such a
+// processor, other threads may see a thread's store after the thread's later loads. Then an outcome is
+// possible that no order of all operations gives: Dekker's algorithm admits both threads.
 //
-// It watches executions that are sequentially consistent, and asks of each access whether it could instead
-// have come before a store that it follows (Burckhardt and Musuvathi, Effective Program Verification for
-// Relaxed Memory Models, CAV 2008: a program has other outcomes only if one of its sequentially consistent
-// executions is next to one). Two orders are kept as vector clocks that count stores: all that the execution
-// shows (program order and the order of conflicting accesses), and of it what such a processor keeps, which
-// is all but a store before a later load of the same thread. A store that comes before an access in the first
-// order but not in the second is what is reported.
+// The detector watches sequentially consistent executions. For each access, it checks whether the access
+// could instead have come before a store that it follows. That suffices: a program has other outcomes only if
+// one of its sequentially consistent executions is next to one (Burckhardt and Musuvathi, Effective Program
+// Verification for Relaxed Memory Models, CAV 2008). The detector keeps two orders as vector clocks that
+// count stores. The first order is all that the execution shows: program order and the order of conflicting
+// accesses. The second order is the part that such a processor keeps: all of it except a store before a later
+// load of the same thread. The detector reports a store that comes before an access in the first order but
+// not in the second.
 //
-// The model is x86's: sequentially consistent stores, read-modify-writes (a fence is told as one) and every
-// operation of the threading API empty the buffer. A program whose conflicting accesses are all locked or
-// sequentially consistent is never reported. Not for what compilers or other processors reorder besides.
+// The model is x86's. Sequentially consistent stores, read-modify-writes (a fence is reported as one) and
+// every operation of the threading API empty the buffer. A program whose conflicting accesses are all locked
+// or sequentially consistent is never reported. Not for other reorderings by compilers or processors.
 #pragma once
 
 #include <array>
@@ -27,13 +28,13 @@
 namespace slalom {
 
 struct WeakMemoryState {
-  static constexpr uint32_t kRecent = 4;   // that are kept of each location
-  static constexpr uint32_t kPending = 8;  // of each agent
+  static constexpr uint32_t kRecent = 4;   // accesses kept per location
+  static constexpr uint32_t kPending = 8;  // stores kept per agent
 
   struct Touch {
-    uint32_t agent = 0;   // index
-    uint32_t stores = 0;  // the agent's own, up to here: a store's own number
-    uint32_t fenced = 0;  // of these, how many were out of its buffer
+    uint32_t agent = 0;   // index into agents
+    uint32_t stores = 0;  // the agent's own stores up to here; for a store, its own number
+    uint32_t fenced = 0;  // of these, stores that had left its buffer
     OpKind op = OpKind::None;
     Place pc;
     Step step;
@@ -42,34 +43,34 @@ struct WeakMemoryState {
 
   struct Agent {
     AgentId id;
-    // Rows: what comes before its next operation in the first order; in the second, before its next load and
-    // before its next store.
+    // Rows. `all`: what comes before its next operation in the first order. `to_load` and `to_store`: what
+    // comes before its next load and its next store in the second order.
     uint32_t all = 0, to_load = 0, to_store = 0;
     uint32_t stores = 0;
     uint32_t fenced = 0;
-    std::array<Touch, kPending> pending;  // its last stores, by their number
+    std::array<Touch, kPending> pending;  // its last stores, by number
     std::array<uint32_t, kPending> pending_rows;
   };
 
   // Bytes of a cell that were always accessed together.
   struct Location {
     uint8_t bytes = 0;
-    uint32_t next = 0;  // in the cell's list, or in the free one; 0 ends it
-    // Rows, in both orders: its last store, and all loads.
+    uint32_t next = 0;  // in the cell's list or the free list; 0 ends it
+    // Rows of its last store and of all loads, in both orders.
     uint32_t stored = 0, loaded = 0, kept_stored = 0, kept_loaded = 0;
-    std::array<Touch, kRecent> stores;  // the last one first; op None: none
-    std::array<Touch, kRecent> loads;   // that overtook stores of their agents
+    std::array<Touch, kRecent> stores;  // the last one first; op None: empty
+    std::array<Touch, kRecent> loads;   // loads that overtook stores of their agents
   };
 
-  // What all operations on an object of the threading API have in common.
+  // What all operations on an object of the threading API share.
   struct Meeting {
     uint32_t all = 0, kept = 0;  // rows
   };
 
   struct Delay {
-    Touch store, load;     // of one agent: the store may be seen after the load
-    Touch before, after;   // what could then be the other way round
-    bool certain = false;  // that it is this store and this load
+    Touch store, load;     // of one agent: others may see the store after the load
+    Touch before, after;   // the two accesses whose order could then be reversed
+    bool certain = false;  // whether these are known to be the store and the load
   };
 
   FlatMap<uint32_t> agent_index;  // by agent id: index + 1
@@ -79,7 +80,7 @@ struct WeakMemoryState {
   std::vector<Location> locations = std::vector<Location>(1);
   uint32_t free_location = 0;
   FlatMap<Meeting> meetings;   // by object
-  FlatMap<uint8_t> looked_at;  // by places
+  FlatMap<uint8_t> looked_at;  // pairs of places already examined
   std::vector<Delay> delays;
 
   void clear();
@@ -113,7 +114,7 @@ class WeakMemoryDetector final : public StatefulDetector<WeakMemoryState> {
   void meet(uint32_t agent, ObjectId object);
   void pass_on(uint32_t agent, uint32_t other);
 
-  // Could the access have come before one of the location's last stores?
+  // Examines whether the access could have come before one of the location's last stores.
   void judge(const Location& location, const Touch& touch, uint32_t kept_row);
   Delay explain(const Touch& before, const Touch& after) const;
 };

@@ -11,8 +11,7 @@
 namespace slalom {
 namespace {
 
-// Some bugs show where agents switch often, others where they seldom do: preempts at one of `stretch` choice
-// points.
+// Preempts at one of `stretch` choice points: some bugs show with frequent switches, others with rare ones.
 class DetourWalker : public Walker {
  public:
   DetourWalker(Rng rng, uint64_t stretch) : rng_(rng), stretch_(stretch) {}
@@ -42,7 +41,7 @@ bool ended_in_failure(const Execution& execution) {
 void Detour::restart() {
   const uint64_t tasks = tasks_;
   *this = Detour(seed_);
-  tasks_ = tasks;  // another part of the random numbers
+  tasks_ = tasks;  // continues with other random numbers
 }
 
 bool Detour::has_room(const Pool& pool, uint64_t rank) {
@@ -64,7 +63,8 @@ void Detour::watch(const Execution& execution, bool own) {
   failed_ += !own && failed;
   const size_t length = execution.choices.size();
   if (execution.divergence || !ended_by_itself(execution.outcome) || length == 0 || length > kLongest) return;
-  // Of failures those that came furthest; of the others any: a hash is as good as a random number.
+  // Ranks failures by how late they came. Ranks other executions at random: a hash is as good as a random
+  // number.
   const uint64_t rank = failed ? kLongest - length : mix(execution.class_hash);
   Pool& pool = seen_[failed ? 0 : 1];
   if (!has_room(pool, rank)) return;

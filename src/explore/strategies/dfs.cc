@@ -10,7 +10,7 @@ class Dfs::Walk : public Walker {
   Walk(const Dfs& dfs, uint64_t cost) : dfs_(dfs), cost_(cost) {}
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution& so_far) override {
-    // The default order costs nothing, so the cost stays that of the prefix.
+    // The default order costs nothing, so the cost is that of the prefix.
     if (dfs_.options_.caching != DfsOptions::Caching::Off &&
         cached(dfs_.cache_, dfs_.key(so_far.choices.back()), cost_))
       return Abandoned{"explored before", Abandoned::Because::Redundant};
@@ -62,8 +62,8 @@ std::optional<Task> Dfs::begin() {
   return task;
 }
 
-// Whoever asks, and however many tasks at a time: the order is the same. Only one bound at a time is worked
-// on, since what is outstanding may still add to it.
+// Chooses the next branches to hand out. The order does not depend on how many tasks the caller asks for at a
+// time. Only one bound is worked on at a time, because outstanding tasks may still add branches to it.
 void Dfs::choose_next() {
   uint64_t cost = 0;
   while (cost < pending_.size() && pending_[cost].empty()) ++cost;
@@ -82,14 +82,14 @@ void Dfs::end(const Task& task, const Execution& execution) {
   const Pending from = outstanding_[ended_++];
   double mass = from.mass;
   uint32_t link = from.link;
-  // A diverged prefix led elsewhere: its continuation is not the one that was to be explored.
+  // A diverged prefix led elsewhere, so its continuation is not the one to explore.
   const size_t end = execution.divergence ? task.prefix.size() : execution.choices.size();
   std::vector<Pending> found;
   for (size_t i = task.prefix.size(); i < end; ++i) {
     const ChoiceRecord& record = execution.choices[i];
     if (options_.caching != DfsOptions::Caching::Off) {
       const uint64_t state = key(record);
-      if (cached(recent_, state, from.cost)) break;  // by an execution of the same round
+      if (cached(recent_, state, from.cost)) break;  // an execution of the same round explored it
       recent_[state] = from.cost + 1;
     }
     const bool data = record.kind == ChoiceKind::Data;
@@ -121,7 +121,7 @@ void Dfs::end(const Task& task, const Execution& execution) {
   withheld_ = withheld_ || execution.withheld;
 }
 
-// A new link starts with one user: whoever asked for it.
+// Returns a new link with one user, the caller.
 uint32_t Dfs::add_link(uint32_t parent, const Pick& pick) {
   uint32_t at;
   if (free_links_.empty()) {
@@ -160,7 +160,7 @@ uint64_t Dfs::cost_of(const Execution& execution, size_t choice, AgentId agent) 
   if (options_.bound == DfsOptions::Bound::Preemptions)
     return record.kind == ChoiceKind::Running && agent != record.current ? 1 : 0;
   if (options_.bound == DfsOptions::Bound::None) return 0;
-  // Delays: how many agents are passed over, from the default one on, in cyclic order.
+  // Delays: the number of agents passed over in cyclic order, starting at the default one.
   ChoicePoint point;
   point.kind = record.kind;
   point.current = record.current;
@@ -216,8 +216,8 @@ Coverage Dfs::coverage() const {
   return coverage;
 }
 
-// Only the frontier: the branches that are still to be executed. Their paths share beginnings, so they are
-// written as a tree, each link once.
+// Saves only the frontier: the branches still to be executed. Their paths share beginnings, so the frontier
+// is written as a tree, each link once.
 void Dfs::save(ByteWriter& out) const {
   CHECK(ended_ == outstanding_.size(), "a search is saved between rounds");
   out.u64(tasks_);
@@ -235,7 +235,7 @@ void Dfs::save(ByteWriter& out) const {
   std::vector<std::pair<uint64_t, uint64_t>> cache;
   cache.reserve(both.size());
   both.for_each([&](uint64_t key, uint64_t cost) { cache.emplace_back(key, cost); });
-  std::sort(cache.begin(), cache.end());  // the map's own order depends on how it grew
+  std::sort(cache.begin(), cache.end());  // the map's order depends on how it grew
   out.u64(cache.size());
   for (const auto& [key, cost] : cache) {
     out.fixed64(key);
@@ -243,7 +243,8 @@ void Dfs::save(ByteWriter& out) const {
   }
 }
 
-// The number of each link: parents come before their children. 0: the root, and links that are free.
+// Returns the number of each link. Parents have smaller numbers than their children. 0: the root and free
+// links.
 std::vector<uint32_t> Dfs::save_links(ByteWriter& out) const {
   std::vector<uint32_t> numbers(links_.size(), 0);
   std::vector<uint32_t> order, path;

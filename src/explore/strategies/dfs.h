@@ -1,11 +1,16 @@
-// dfs: every schedule, once; in the order of a bound (CHESS, section 4.4.1: preemptions; Emmi, Qadeer,
-// Rakamaric, POPL 2011: delays), iterated 0, 1, 2, ... until a limit, a budget or the space ends.
+// dfs: executes every schedule once, in the order of a bound (preemptions: CHESS, section 4.4.1; delays:
+// Emmi, Qadeer, Rakamaric, POPL 2011). The bound is iterated 0, 1, 2, ... until a limit, a budget or the end
+// of the space.
 //
 // Guarantee: when bound c is completed, every schedule with at most c preemptions (or delays) was executed
-// exactly once, of the fair ones where fairness applies (explore/fairness.h): the statement says so if it
-// left out any. Nothing is executed again for the next bound: what was too expensive waits for its turn. With
-// caching (CHESS 4.4.2) a state reached before, as told by its happens-before hash with plain accesses, is
-// not explored again; the key holds the current agent and the cost too, since the bound makes them matter.
+// exactly once. Where fairness applies (explore/fairness.h), this holds for the fair schedules, and the
+// statement says so if fairness removed any. The next bound repeats no execution: branches that are too
+// expensive wait for their bound.
+//
+// With caching (CHESS 4.4.2), a state that was reached before is not explored again. The key of a state is
+// its happens-before hash, plain accesses included, with the current agent and the cost, which matter because
+// of the bound.
+//
 // Cost: memory for the alternatives along a path, and 16 bytes per cached state.
 #pragma once
 
@@ -20,7 +25,7 @@ namespace slalom {
 
 struct DfsOptions {
   enum class Bound : uint8_t { None, Preemptions, Delays } bound = Bound::Preemptions;
-  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of the bound
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // largest value of the bound
   enum class Caching : uint8_t { Off, HappensBefore } caching = Caching::Off;
   enum class Schedules : uint8_t { Fair, All } schedules = Schedules::Fair;  // see explore/fairness.h
 };
@@ -43,16 +48,16 @@ class Dfs : public Strategy {
 
  private:
   class Walk;
-  // Paths share their beginnings: a link is the last decision of a path.
+  // The last decision of a path. Paths share their beginnings.
   struct Link {
     uint32_t parent = 0;
-    uint32_t users = 0;  // links and pending branches that continue it
+    uint32_t users = 0;  // links and pending branches that continue this link
     Pick pick;
   };
   struct Pending {
     uint32_t link = 0;  // 0: the root, no decisions at all
     uint64_t cost = 0;
-    double mass = 1;  // its share of the tree, if all branches were equal
+    double mass = 1;  // its share of the tree, if all branches of a node were equal
   };
   std::vector<uint32_t> save_links(ByteWriter& out) const;
   void load_links(ByteReader& in);
@@ -70,18 +75,19 @@ class Dfs : public Strategy {
   DfsOptions options_;
   std::vector<Link> links_;
   std::vector<uint32_t> free_links_;
-  std::vector<std::vector<Pending>> pending_;  // by cost; the last one is next
-  std::vector<Pending> next_;                  // chosen to be given out, of one cost; the last one is next
-  std::vector<Pending> outstanding_;           // given out, in order
-  size_t ended_ = 0;                           // of these
-  bool beyond_limit_ = false;                  // something was too expensive
-  bool withheld_ = false;                      // something was unfair
+  std::vector<std::vector<Pending>> pending_;  // by cost; the last one of each cost is next
+  std::vector<Pending> next_;                  // chosen to hand out, all of one cost; the last one is next
+  std::vector<Pending> outstanding_;           // handed out, in order
+  size_t ended_ = 0;                           // number of `outstanding_` that have ended
+  bool beyond_limit_ = false;                  // a branch was too expensive
+  bool withheld_ = false;                      // an option was unfair
   uint64_t tasks_ = 0;
   uint64_t executions_ = 0;
-  double explored_ = 0;       // mass
-  size_t window_ = 64;        // how many branches are chosen at a time
-  FlatMap<uint64_t> cache_;   // key -> lowest cost at which it was explored, plus one
-  FlatMap<uint64_t> recent_;  // what comes to it when nothing is outstanding: walkers look into the cache
+  double explored_ = 0;      // sum of masses
+  size_t window_ = 64;       // number of branches to choose at a time
+  FlatMap<uint64_t> cache_;  // maps a key to the lowest cost at which it was explored, plus one
+  // Additions to `cache_`, merged when no task is outstanding, because walkers read the cache.
+  FlatMap<uint64_t> recent_;
 };
 
 }  // namespace slalom

@@ -8,7 +8,7 @@
 namespace slalom {
 namespace {
 
-// All branches of a node are taken at one choice point: those that were executed know its digest.
+// All branches of a node are taken at one choice point. Executed branches know its digest.
 uint64_t digest_below(const TreeNode& node) {
   for (const auto& child : node.children)
     if (child->digest != 0) return child->digest;
@@ -55,8 +55,8 @@ std::optional<Task> Dpor::begin() {
   return std::nullopt;
 }
 
-// Nothing, if the leaf turns out to be explored elsewhere: it was asked for before the footprints to its left
-// were known.
+// Returns no task if the leaf turns out to be explored elsewhere: it was inserted before the footprints to
+// its left were known.
 std::optional<Task> Dpor::make_task(TreeNode& leaf) {
   std::vector<TreeNode*> path;
   for (TreeNode* node = &leaf; node->parent != nullptr; node = node->parent) path.push_back(node);
@@ -82,7 +82,7 @@ std::optional<Task> Dpor::make_task(TreeNode& leaf) {
   for (const TreeNode* sleeper : sleep)
     task.sleepers.push_back({sleeper->agent, sleeper->touches, sleeper->fatal});
   if (options_.defect == DporOptions::Defect::WrongSleepSet)
-    for (Sleeper& sleeper : task.sleepers) sleeper.touches.clear();  // nothing ever wakes them
+    for (Sleeper& sleeper : task.sleepers) sleeper.touches.clear();  // no transition ever wakes them
   task.number = leaf.footprint == Footprint::Foreseen ? 1 : 0;
   task.index = tasks_++;
   return task;
@@ -101,7 +101,7 @@ void Dpor::end(const Task&, const Execution& execution) {
     return;
   }
   ended.state = TreeNode::State::Ready;
-  // Without sleep sets nothing depends on the order of siblings.
+  // Without sleep sets, the order of siblings does not matter.
   const bool bounded = mode_ == DporOptions::Mode::Bounded;
   if (bounded || &ended == tree_.leftmost_leaf())
     take_in(ended, execution);
@@ -126,7 +126,7 @@ bool Dpor::has_values() const {
   return false;
 }
 
-// Wakeup sequences cannot know what another value leads to; source sets need not.
+// Wakeup sequences cannot know what another value leads to. Source sets need not know.
 void Dpor::start_again() {
   mode_ = DporOptions::Mode::Coarse;
   stale_ = running_.size();
@@ -135,8 +135,8 @@ void Dpor::start_again() {
   explored_ = 0;
 }
 
-// Sequences that were left out, or put to the right, on the strength of a footprint that turned out to be
-// another one.
+// Inserts sequences again that were dropped, or put to the right, because of a footprint that turned out to
+// be different.
 void Dpor::ask_again(TreeNode& parent, const std::vector<WakeupTree::Steps>& sequences) {
   if (sequences.empty()) return;
   std::vector<const TreeNode*> path;
@@ -151,15 +151,16 @@ void Dpor::ask_again(TreeNode& parent, const std::vector<WakeupTree::Steps>& seq
   }
 }
 
-// The leaf was not needed; what was left to it is asked for again.
+// Removes a leaf that was not needed, and inserts again the sequences that were left to it.
 void Dpor::withdraw(TreeNode& leaf) {
   TreeNode& parent = *leaf.parent;
   ask_again(parent, tree_.withdraw(leaf));
   tree_.prune(parent);
 }
 
-// The leaf was executed. What came to lie to its right may be explored by it, as it really is: such a branch
-// would sleep on it, and yet be taken for one that explores all that begins like it.
+// Handles a leaf that was executed with another footprint than foreseen. The real leaf may explore branches
+// to its right. Such a branch would sleep on the leaf, and would yet count as exploring everything that
+// begins like it.
 void Dpor::correct(TreeNode& leaf, std::span<const Touch> foreseen) {
   const std::vector<WakeupTree::Steps> deferred = std::exchange(leaf.deferred, {});
   const auto same = [](const Touch& a, const Touch& b) {
@@ -171,8 +172,8 @@ void Dpor::correct(TreeNode& leaf, std::span<const Touch> foreseen) {
 }
 
 void Dpor::take_in(TreeNode& leaf, const Execution& execution) {
-  // Nothing can be said about what a diverged or endless execution stands for; the search says that it was
-  // not exhaustive.
+  // A diverged or endless execution stands for no known set of executions. The search reports that it was not
+  // exhaustive.
   if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome) ||
       std::holds_alternative<LimitReached>(execution.outcome)) {
     leaf.state = TreeNode::State::Executed;
@@ -197,7 +198,7 @@ void Dpor::take_in(TreeNode& leaf, const Execution& execution) {
   const Ancestors ancestors =
       mode_ == DporOptions::Mode::Fine || options_.defect == DporOptions::Defect::ForgottenAncestor
           ? Ancestors::Immediate
-      // Within a bound, running into a lock that is held matters: the switch that follows costs nothing.
+      // Within a bound, running into a held lock matters, because the switch after it costs nothing.
       : mode_ == DporOptions::Mode::Bounded ? Ancestors::AllAndAwaited
                                             : Ancestors::All;
   for (size_t j = 1; j < order_.with_blocked(); ++j) {
@@ -216,7 +217,7 @@ void Dpor::take_in(TreeNode& leaf, const Execution& execution) {
   tree_.finish(leaf, *path_.back());
 }
 
-// Makes path_ and sleep_ for the execution, and its nodes below the leaf; corrects what was only foreseen.
+// Sets path_ and sleep_ for the execution, adds its nodes below the leaf, and corrects foreseen footprints.
 void Dpor::enter_path(TreeNode& leaf, const Execution& execution) {
   path_.clear();
   for (TreeNode* node = &leaf; node != nullptr; node = node->parent) path_.push_back(node);
@@ -249,7 +250,7 @@ void Dpor::enter_path(TreeNode& leaf, const Execution& execution) {
   if (ends_early(execution)) path_.back()->fatal = true;
 }
 
-// Every other value of a data choice that was met here for the first time is a branch of its own.
+// Adds a branch for every other value of a data choice that was first met here.
 void Dpor::add_values(TreeNode& node, const Execution& execution, size_t transition) {
   const HappensBefore::Transition& made = order_[transition];
   node.values = made.values;
@@ -273,8 +274,8 @@ void Dpor::add_values(TreeNode& node, const Execution& execution, size_t transit
   }
 }
 
-// Did the last transition keep others from going on? A failure does, and the end of a program whose threads
-// have not ended.
+// Returns whether the last transition prevented other agents from going on. A failure does, and so does the
+// end of a program whose threads have not ended.
 bool Dpor::ends_early(const Execution& execution) const {
   if (order_.size() == 0) return false;
   if (std::holds_alternative<Faulted>(execution.outcome)) return true;
@@ -298,17 +299,17 @@ void Dpor::reverse(size_t e, size_t j, const Execution& execution) {
     reverse_bounded(e, order_[j].agent, execution);
 }
 
-// Explore, in place of e, all that does not depend on e, and then j.
+// Explores, in the place of e, everything that does not depend on e, then j.
 void Dpor::reverse_optimal(size_t e, size_t j) {
   sequence_.clear();
   for (size_t i = e + 1; i < before_end(); ++i)
     if (i != j && !order_.before(e, i)) sequence_.push_back({order_[i].agent, order_.touches(i)});
-  // In its new place it may do what it did not do in its old one.
+  // In its new place, the transition may touch objects that it did not touch in its old one.
   foreseen_.assign(order_.touches(j).begin(), order_.touches(j).end());
   Footprint footprint = j < order_.size() ? Footprint::Known : Footprint::Partial;
   const bool may_fail = order_.pending(j) == OpKind::TryLock;
   for (Touch& touch : foreseen_)
-    if ((may_fail && !of_context(touch.op)) || may_only_read(touch.op)) {
+    if ((may_fail && !is_context_op(touch.op)) || may_only_read(touch.op)) {
       touch.effect = Effect::Write;
       footprint = Footprint::Foreseen;
     }
@@ -316,16 +317,16 @@ void Dpor::reverse_optimal(size_t e, size_t j) {
   tree_.insert(*path_[e], sleep_[e], std::move(sequence_));
 }
 
-// Some agent that can begin what does not depend on e, and then j, gets its turn in place of e.
+// Lets an agent run in the place of e that can begin everything that does not depend on e, then j.
 void Dpor::reverse_coarse(size_t e, size_t j) {
   const auto known = [&](AgentId agent) {
     const auto same = [&](const auto& node) { return node->agent == agent; };
     return std::any_of(path_[e]->children.begin(), path_[e]->children.end(), same) ||
            std::any_of(sleep_[e].begin(), sleep_[e].end(), same);
   };
-  // An initial: nothing before it in the sequence comes before it in the order. The last one is j, which in
-  // its new place may take another branch and touch what it did not touch here: it is one only if it is
-  // alone.
+  // An initial: no transition that comes before it in the order comes before it in the sequence. The last
+  // transition is j, which may take another branch in its new place and touch other objects. It is an initial
+  // only if it is alone.
   AgentId first;
   initials_.clear();
   const size_t end = before_end();
@@ -348,7 +349,7 @@ void Dpor::reverse_coarse(size_t e, size_t j) {
 
 void Dpor::reverse_bounded(size_t e, AgentId agent, const Execution& execution) {
   branch_bounded(e, agent, execution);
-  // The same switch where e's agent was switched to: there it may cost no preemption.
+  // Also adds the switch where e's agent was switched to: there it may cost no preemption.
   size_t start = e;
   while (start > 0 && order_[start - 1].agent == order_[e].agent) --start;
   if (start != e) branch_bounded(start, agent, execution);
@@ -363,7 +364,8 @@ void Dpor::branch_bounded(size_t at, AgentId agent, const Execution& execution) 
       tree_.add_branch(*path_[at], option.agent, cost_at(at, option.agent, execution));
 }
 
-// What an early end kept from happening may have prevented it: all others get their turn in its place.
+// The transitions that an early end prevented may have prevented the end. All other agents get a turn in its
+// place.
 void Dpor::branch_at_end(const Execution& execution) {
   const size_t last = order_.size() - 1;
   for (const Option& option : execution.options_at(order_[last].choice)) {
@@ -435,7 +437,8 @@ bool Dpor::load(ByteReader& in) {
   decode_u32(in, bound_);
   decode_enum(in, mode_, 3);
   if (!tree_.load(in)) return false;
-  // A search is saved when no more can be taken in: it goes on with an execution, or it is finished.
+  // A search is saved when no more results can be taken in, so the leftmost leaf still has to be executed, or
+  // there is none.
   const TreeNode* leaf = tree_.leftmost_leaf();
   if (leaf != nullptr && leaf->state != TreeNode::State::Waiting && leaf->state != TreeNode::State::Running)
     return false;

@@ -1,19 +1,23 @@
-// dpor: dynamic partial-order reduction. One schedule for each way in which dependent operations can be
-// ordered.
+// dpor: dynamic partial-order reduction. It executes one schedule for each way in which dependent operations
+// can be ordered.
 //
-// Fine: optimal DPOR (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014 and JACM 2017): source sets by wakeup
-//   trees. Needs choice points everywhere. Guarantee: exactly one complete execution per equivalence class,
-//   none blocked. Deviations: leaves are executed ahead of their turn, results taken in from left to right
-//   (wakeup_tree.h); locks and other blocking operations by the states of their objects (happens_before.h).
-//   Blocked executions remain possible: after a failure, which is taken as dependent on all that had not
-//   happened yet; and where a reversed compare-and-swap turns out not to write. A target that makes data
-//   choices is explored as if coarse, from the first execution that meets one.
-// Coarse: source sets without wakeup trees, for choice points anywhere: transitions of any length, and
-//   therefore all "evil ancestors" of each transition (Landslide, section 5.4.3). Guarantee: all final states
-//   and failures that the given choice points can express. May leave blocked executions.
-// Bounded: classic DPOR (Flanagan, Godefroid, POPL 2005) within a preemption bound, iterated, with the
-//   conservative branches that bounds need (Coons, Musuvathi, McKinley, OOPSLA 2013) and without sleep sets.
-//   Guarantee: all final states and failures within the bound. May repeat classes.
+// Fine: optimal DPOR with source sets by wakeup trees (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014 and JACM
+// 2017). Needs choice points everywhere.
+// Guarantee: exactly one complete execution per equivalence class, and no blocked executions.
+// Deviations: leaves are executed ahead of their turn, and results are taken in from left to right
+// (wakeup_tree.h). Locks and other blocking operations are handled by the states of their objects
+// (happens_before.h). Blocked executions remain possible after a failure, which counts as dependent on
+// everything that had not happened yet, and where a reversed compare-and-swap turns out not to write. If a
+// target makes data choices, dpor continues in Coarse mode from the first execution that meets one.
+//
+// Coarse: source sets without wakeup trees. Choice points may be anywhere, and transitions may have any
+// length, so it needs all "evil ancestors" of each transition (Landslide, section 5.4.3).
+// Guarantee: all final states and failures that the given choice points can express. May leave blocked
+// executions.
+//
+// Bounded: classic DPOR (Flanagan, Godefroid, POPL 2005) within an iterated preemption bound, with the
+// conservative branches that bounds need (Coons, Musuvathi, McKinley, OOPSLA 2013) and without sleep sets.
+// Guarantee: all final states and failures within the bound. May repeat classes.
 #pragma once
 
 #include <deque>
@@ -26,7 +30,7 @@ namespace slalom {
 struct DporOptions {
   enum class Mode : uint8_t { Fine, Coarse, Bounded } mode = Mode::Fine;
   uint32_t limit = std::numeric_limits<uint32_t>::max();  // of preemptions, for Bounded
-  // Deliberate mistakes, so that tests can show that they would be noticed.
+  // Deliberate mistakes. Tests check that they would be noticed.
   enum class Defect : uint8_t { None, MissedRace, WrongSleepSet, ForgottenAncestor } defect = Defect::None;
 };
 
@@ -35,7 +39,8 @@ class Dpor : public Strategy {
   explicit Dpor(DporOptions options = {}) : options_(options), mode_(options.mode) {}
   std::string name() const override;
   Recording recording() const override { return Recording::Footprints; }
-  // Fair scheduling makes what may run depend on the whole past: nothing would be independent.
+  // Under fair scheduling, the enabled agents depend on the whole past, so no operations would be
+  // independent.
   bool fair() const override { return false; }
   void next_round(size_t tasks) override { window_ = tasks; }
   std::optional<Task> begin() override;
@@ -68,26 +73,26 @@ class Dpor : public Strategy {
   uint32_t cost_at(size_t at, AgentId agent, const Execution& execution) const;
 
   DporOptions options_;
-  DporOptions::Mode mode_;  // Fine becomes Coarse when a data choice is met
+  DporOptions::Mode mode_;  // Fine becomes Coarse at the first data choice
   WakeupTree tree_;
-  WakeupTree retired_;             // of before that
-  size_t stale_ = 0;               // of the running leaves: they belong to the retired tree
-  std::deque<TreeNode*> next_;     // chosen, not yet given out
-  std::deque<TreeNode*> running_;  // given out, in order
+  WakeupTree retired_;             // the tree before that change
+  size_t stale_ = 0;               // number of running leaves that belong to the retired tree
+  std::deque<TreeNode*> next_;     // chosen, not yet handed out
+  std::deque<TreeNode*> running_;  // handed out, in order
   size_t window_ = 64;             // how many leaves may be executed ahead
   uint64_t tasks_ = 0;
   uint64_t executions_ = 0;
   double explored_ = 0;
   uint32_t bound_ = 0;
 
-  // Of the execution being looked at.
+  // State of the execution that is being taken in.
   HappensBefore order_;
   std::vector<TreeNode*> path_;  // path_[i]: the node before transition i
-  std::vector<Sleep> sleep_;     // sleep_[i]: who sleeps there
+  std::vector<Sleep> sleep_;     // sleep_[i]: the nodes asleep there
   std::vector<uint32_t> races_;
   WakeupTree::Sequence sequence_;
   std::vector<size_t> initials_;
-  std::vector<Touch> foreseen_;  // what sequence_'s last item refers to
+  std::vector<Touch> foreseen_;  // sequence_'s last item refers to it
 };
 
 }  // namespace slalom

@@ -37,13 +37,13 @@ bool DporWalk::sleeps(AgentId agent) const {
   return std::any_of(sleepers_.begin(), sleepers_.end(), [&](const Sleeper& s) { return s.agent == agent; });
 }
 
-// Whoever depends on the transition that was just made must be looked at again.
+// Wakes the sleepers that depend on the transition that was just made.
 void DporWalk::wake(const Execution& so_far) {
   if (sleepers_.empty()) return;
   const size_t begin = so_far.choices[first_choice_].first_touch;
   const auto touches = std::span(so_far.touches).subspan(begin);
   const AgentId ran = so_far.choices[first_choice_].taken.agent;
-  // An agent may sleep with several values of a data choice: what wakes one of them wakes the agent.
+  // An agent may sleep with several values of a data choice. If one of them wakes, the agent wakes.
   for (size_t i = 0; i < sleepers_.size();) {
     const AgentId agent = sleepers_[i].agent;
     if (agent == ran || conflict(sleepers_[i].touches, touches)) {

@@ -1,5 +1,6 @@
-// DporWalk: one execution of dpor. It takes the transition of a leaf of the wakeup tree, then goes on in the
-// default order among those who do not sleep. Not for what is learned from it: that is Dpor's.
+// DporWalk: makes the decisions of one execution of dpor. It takes the transition of a leaf of the wakeup
+// tree, then goes on in the default order among the agents that do not sleep. Dpor itself learns from the
+// execution.
 #pragma once
 
 #include <vector>
@@ -10,7 +11,8 @@ namespace slalom {
 
 class DporWalk : public Walker {
  public:
-  static constexpr const char* kElsewhere = "explored elsewhere";  // why it was abandoned: not needed
+  // Reason of Abandoned if the execution is not needed.
+  static constexpr const char* kElsewhere = "explored elsewhere";
 
   explicit DporWalk(const Task& task)
       : sleepers_(task.sleepers), leaf_(task.parameters), foreseen_(task.number != 0) {}
@@ -22,8 +24,8 @@ class DporWalk : public Walker {
   void wake(const Execution& so_far);
 
   std::vector<Sleeper> sleepers_;
-  std::vector<uint64_t> leaf_;  // its agent and data values; empty for the root
-  bool foreseen_;               // if the leaf does not wake all it should, it is not needed
+  std::vector<uint64_t> leaf_;  // the leaf's agent and data values; empty for the root
+  bool foreseen_;               // the leaf is not needed if it does not wake all the sleepers that it should
   size_t transitions_ = 0;
   size_t values_ = 0;
   size_t first_choice_ = 0;

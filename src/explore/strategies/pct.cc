@@ -40,14 +40,14 @@ class PctWalker : public Walker {
   }
 
  private:
-  // By fairness: an agent insists no longer than that lets it.
+  // Returns whether fairness withholds the agent. An agent insists only as long as fairness lets it.
   static bool is_withheld(AgentId agent, std::span<const Option> options) {
     return std::ranges::none_of(options, [&](const Option& option) { return option.agent == agent; });
   }
 
-  // The agent just chosen stays the highest until a priority or the set of enabled agents changes. Fairness
-  // may give back what it withheld meanwhile, but only agents that yielded to others and are lower than
-  // these. Who insists is held to its loop by what fairness sees of it.
+  // Returns how long the chosen agent stays the highest: until a priority or the set of enabled agents
+  // changes. Fairness may give agents back meanwhile, but only agents that yielded to others and have lower
+  // priorities. Fairness must see an insisting agent at each choice point to hold it to its loop.
   uint32_t lease(const ChoicePoint& point) const {
     constexpr uint64_t kLongest = std::numeric_limits<uint32_t>::max();
     if (!leases_ || (insists_ && yielded_)) return 0;
@@ -58,7 +58,7 @@ class PctWalker : public Walker {
   PctPicks picks_;
   bool leases_;
   bool insists_;
-  bool yielded_ = false;  // somebody
+  bool yielded_ = false;  // an agent has yielded
   AgentMap<int64_t> priorities_;
   int64_t lowest_ = 0;
 };
@@ -82,7 +82,7 @@ void Pct::prepare(Task& task) const {
 
 std::unique_ptr<Walker> Pct::walker(const Task& task) const {
   CHECK(task.parameters.size() == 2, "a task of another strategy");
-  // A draw of its own: what comes before the first yield does not depend on it.
+  // A separate draw, so that the choices before the first yield do not depend on it.
   const bool insists =
       options_.insists && Rng(combine(options_.seed, hash_text("insists")), task.index).below(2) != 0;
   return std::make_unique<PctWalker>(Rng(options_.seed, task.index), options_.depth, task.parameters[0],

@@ -12,9 +12,9 @@
 namespace slalom {
 namespace {
 
-constexpr uint64_t kRewardUnit = 1024;  // so that halving keeps a trace of small rewards
+constexpr uint64_t kRewardUnit = 1024;  // scaled, so that halving keeps a trace of small rewards
 
-// A task of an arm travels as one of the portfolio: its own index and number follow its parameters.
+// Turns an arm's task into one of the portfolio. The arm's own index and number follow its parameters.
 Task wrap(Task task, uint64_t index, size_t arm) {
   task.parameters.push_back(task.index);
   task.parameters.push_back(task.number);
@@ -117,7 +117,7 @@ std::optional<Task> Portfolio::begin() {
   return std::nullopt;
 }
 
-// Divides the next epoch. False: something is outstanding, or no arm is left.
+// Divides the next epoch. Returns false if a task is outstanding, or no arm is left.
 bool Portfolio::start_epoch() {
   std::vector<Arm*> live;
   for (Arm& arm : arms_) {
@@ -164,7 +164,7 @@ void Portfolio::end(const Task& task, const Execution& execution) {
   --arm.outstanding;
   ++arm.executions;
   arm.new_steps += execution.steps;
-  // An execution that was cut off has no class of its own: it would look new each time.
+  // An execution that was cut off has no class of its own. It would look new each time.
   if (ended_by_itself(execution.outcome)) {
     uint8_t& seen = classes_[execution.class_hash];
     if (seen == 0) arm.new_reward += kRewardUnit;
@@ -177,8 +177,8 @@ void Portfolio::end(const Task& task, const Execution& execution) {
   arm.strategy->end(unwrap(task), execution);
 }
 
-// Who samples says much the same as all others who do: the one that knows most speaks for them. The
-// guarantees of pct differ with its depth, and many promise nothing.
+// The statements of sampling arms are much alike, so the arm that knows most speaks for them. The guarantees
+// of pct differ with the depth, and many are worthless.
 Coverage Portfolio::coverage() const {
   if (exhausted_) return arms_[exhausted_by_].strategy->coverage();
   constexpr double kWorthSaying = 0.5;
@@ -196,7 +196,7 @@ Coverage Portfolio::coverage() const {
   for (const Arm& arm : arms_) {
     if (arm.detour != nullptr && arm.executions == 0) continue;
     const Coverage of_arm = arm.strategy->coverage();
-    // What one arm has covered within a bound is covered, whatever the others did.
+    // What one arm has covered within a bound is covered, whatever the other arms did.
     if (coverage.bound.empty() && !of_arm.bound.empty()) {
       coverage.exhausted = of_arm.exhausted;
       coverage.bound = of_arm.bound;
@@ -206,7 +206,7 @@ Coverage Portfolio::coverage() const {
                           arm.strategy->name());
     const bool worth_saying = promises(arm) || samples(arm) ? of_arm.missed < kWorthSaying : true;
     if (of_arm.statement.empty() || !worth_saying || (samples(arm) && &arm != speaker)) continue;
-    // One sentence after the other; those that do not say whose they are, are told apart.
+    // Joins the statements. A statement that does not name its strategy gets the name in front.
     const std::string& said = of_arm.statement;
     statements +=
         fmt::format("{} {}{}", statements.empty() || statements.back() != '.' ? "." : "",

@@ -1,20 +1,21 @@
-// portfolio: several strategies share one search; those that show more that is new get more of it.
+// portfolio: several strategies share one search. Those that show more new behaviour get more executions.
 //
-// An epoch is 64 executions. Each of A arms gets at least the 2A-th part of it; the rest goes by reward per
-// executed step: new happens-before classes and, worth far more, new verdict titles. What an epoch earned
-// counts half as much in each later one. Steps, never seconds: the division is the same on any host and
-// number of workers. An arm that has no more executions leaves; one that has explored the whole space, not
-// just what is within a bound, ends the search as exhausted.
+// An epoch is 64 executions. Each of A arms gets at least the 2A-th part of an epoch. The rest is divided by
+// reward per executed step. Rewards are new happens-before classes and, worth far more, new verdict titles.
+// The reward of an epoch counts half as much in each later epoch. The division uses steps, never seconds, so
+// it is the same on any host and for any number of workers. An arm that has no more executions leaves. An arm
+// that has explored the whole space, not only the space within a bound, ends the search as exhausted.
 //
 // A member that goes round failures (explore/strategies/detour.h) takes part only while failures end half of
-// the other members' executions: an epoch then has half as many executions more, which are its own. Where
-// races show new places to switch, all members begin anew: what they counted and where they have been means
-// nothing there.
+// the other members' executions. An epoch then has half as many executions more, all of that member. If races
+// show new places to switch, all members start again, because their counts and prefixes mean nothing with the
+// new choice points.
 //
-// Guarantee: a sampling arm makes exactly the executions it would make alone, so after 2AN executions
-// (rounded up to an epoch) all that any one of them shows in N was shown.
+// Guarantee: a sampling arm makes exactly the executions that it would make alone. After 2AN executions
+// (rounded up to an epoch), the search has thus shown everything that any one arm shows in N.
 //
-// Cost: the most recording and the least fairness that any arm asks for; memory for all classes and titles.
+// Cost: the most detailed recording and the least fairness that any arm asks for, and memory for all classes
+// and titles.
 #pragma once
 
 #include <set>
@@ -26,16 +27,16 @@
 namespace slalom {
 
 struct PortfolioOptions {
-  uint64_t epoch = 64;         // executions between two divisions; at least two for each arm are taken
-  uint64_t title_reward = 64;  // of a verdict title not seen before, in classes
+  uint64_t epoch = 64;         // executions between two divisions, or two for each arm if that is more
+  uint64_t title_reward = 64;  // for a verdict title not seen before, in classes
 };
 
-// random, pct of depths 1 to 3, pos and surw.
+// Returns random, pct of depths 1 to 3, pos and surw.
 std::vector<std::unique_ptr<Strategy>> sampling_arms(uint64_t seed, bool insists = false);
 
 class Portfolio : public Strategy {
  public:
-  // At least one arm. Exhaustive strategies may be among them.
+  // Takes at least one arm. Exhaustive strategies may be among them.
   explicit Portfolio(std::vector<std::unique_ptr<Strategy>> arms, PortfolioOptions options = {});
   std::string name() const override { return "portfolio"; }
   Recording recording() const override;
@@ -57,13 +58,13 @@ class Portfolio : public Strategy {
  private:
   struct Arm {
     std::unique_ptr<Strategy> strategy;
-    Detour* detour = nullptr;  // the same, if it is one
+    Detour* detour = nullptr;  // the strategy if it is a Detour, else nullptr
     bool finished = false;
-    uint64_t quota = 0;  // executions left to it in this epoch
+    uint64_t quota = 0;  // executions left to the arm in this epoch
     uint64_t outstanding = 0;
     uint64_t executions = 0;
     uint64_t reward = 0, steps = 0;          // of past epochs
-    uint64_t new_reward = 0, new_steps = 0;  // of this one
+    uint64_t new_reward = 0, new_steps = 0;  // of this epoch
   };
   bool start_epoch();
 

@@ -11,11 +11,11 @@ class PosWalker : public Walker {
 
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution&) override {
-    // Whoever passed choice points unasked would have got a priority at each.
-    for (uint32_t i = 0; i < point.unasked; ++i) picks_.rng.next();
-    if (point.unasked > 0) {
-      picks_.object = point.passed.object.raw;
-      picks_.effect = effect(point.passed.kind);
+    // At each skipped choice point, the running agent would have got a priority.
+    for (uint32_t i = 0; i < point.skipped; ++i) picks_.rng.next();
+    if (point.skipped > 0) {
+      picks_.object = point.last_skipped.object.raw;
+      picks_.effect = effect(point.last_skipped.kind);
     }
     if (point.kind == ChoiceKind::Data) return random_value(point, picks_.rng);
     size_t at = 0;
@@ -28,7 +28,8 @@ class PosWalker : public Walker {
         [&](size_t i) { return options[i].op.kind; }, [&](size_t i) { return options[i].op.object.raw; });
     priorities_.at(options[chosen].agent) = kNoPriority;
     Decision decision{options[chosen].agent, 0, 0};
-    if (point.heeds_conflicts && point.kind == ChoiceKind::Running && decision.next == point.current) {
+    if (point.supports_until_conflict && point.kind == ChoiceKind::Running &&
+        decision.next == point.current) {
       decision.lease = passes(options, chosen);
       decision.until_conflict = true;
     }
@@ -41,8 +42,8 @@ class PosWalker : public Walker {
   }
 
  private:
-  // How many choice points the chosen one will pass, if what it does conflicts with nothing and nobody else
-  // comes: its own priorities there are known already.
+  // Returns how many choice points the chosen agent will pass if its operations conflict with no other and no
+  // agent appears. Its own priorities there are already determined.
   uint32_t passes(std::span<const Option> options, size_t chosen) {
     uint64_t best = 0;
     for (size_t i = 0, at = 0; i < options.size(); ++i) {

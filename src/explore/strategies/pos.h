@@ -1,15 +1,16 @@
 // pos: partial order sampling (Yuan, Yang, Gu, CAV 2018).
 //
-// Every pending operation has a random priority, drawn when it becomes pending; the highest enabled one runs.
-// Then the pending operations that conflict with it get new priorities, so that having lost to it does not
-// spoil their chances against what follows. Operations that do not conflict keep theirs: one operation comes
-// after m operations of an unrelated agent with probability 1 / (m+1), where a random walk has 2^-m.
+// Every pending operation has a random priority, drawn when it becomes pending. The highest enabled operation
+// runs. Then the pending operations that conflict with it get new priorities, so that having lost to it does
+// not spoil their chances against later operations. Operations that do not conflict keep their priorities:
+// one operation comes after m operations of an unrelated agent with probability 1 / (m+1), where a random
+// walk has 2^-m.
 //
-// Guarantee: every partial order has a positive probability; the paper bounds it from below, and better than
-// for a random walk.
+// Guarantee: every partial order has a positive probability. The paper gives a lower bound, which is better
+// than that of a random walk.
 //
-// Deviations: an operation's conflicts are those of its pending object (trace/op.h); where a choice policy
-// lets several operations pass at once, only the first of them counts.
+// Deviations: an operation's conflicts are those of its pending object (trace/op.h). If a choice policy lets
+// several operations pass at once, only the first of them counts.
 //
 // Cost: a sweep over the enabled agents at a choice point.
 #pragma once

@@ -15,7 +15,8 @@ class RandomWalker : public Walker {
     if (stretch_ > 1 && options.size() > 1)
       return Decision{options[picks_.rng.below(options.size())].agent, 0,
                       static_cast<uint32_t>(picks_.rng.below(stretch_))};
-    // Where all choice points are recorded, each is asked; else those of the lease were passed.
+    // If choice points are recorded, the walker is asked at each of them. Otherwise the lease skipped the
+    // drawn ones.
     uint64_t those = 0;
     if (so_far.choices.empty())
       picks_.left = 0;

@@ -1,15 +1,16 @@
-// random: a random walk. At every scheduling choice point each enabled agent is equally probable. The
-// baseline of Thomson, Donaldson and Betts (PPoPP 2014), who found it hard to beat.
+// random: a random walk. Each enabled agent is equally probable at every scheduling choice point. Thomson,
+// Donaldson and Betts (PPoPP 2014) used it as a baseline, and found it hard to beat.
 //
-// Guarantee: every execution of the target has a positive probability; nothing better, since one that needs m
-// particular choices among n agents has n^-m.
+// Guarantee: every execution of the target has a positive probability, and nothing better: an execution that
+// needs m particular choices among n agents has n^-m.
 //
-// With stretch=N each agent goes on for 1 to N choice points, at random, before the next one is drawn: as
-// coarse as plain stress, where whoever runs keeps running, and a baseline for all that looks closer.
+// With stretch=N, each agent goes on for 1 to N choice points, at random, before the next agent is drawn.
+// This is as coarse as plain stress, where the running thread keeps running, and a baseline for finer
+// strategies.
 //
-// Deviations: none; the runner's fairness takes options away only after somebody yielded.
+// Deviations: none. The runner's fairness removes options only after an agent yielded.
 //
-// Cost: one random number a choice.
+// Cost: one random number per choice.
 #pragma once
 
 #include "explore/strategies/sampling.h"

@@ -63,7 +63,8 @@ std::string percent(double probability) {
   const double value = 100 * probability;
   if (value <= 0) return "0 %";
   if (value < 0.001) return "0.001 %";  // nobody reads 5.6e-279
-  // Two digits. A bound may not become smaller by being printed; the tiny term is for what was exact before.
+  // Prints two digits. Printing must not make a bound smaller. The tiny term keeps numbers that were exact
+  // before.
   const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
   return fmt::format("{:.3g} %", std::ceil(value / unit - 1e-6) * unit);
 }

@@ -1,10 +1,10 @@
-// What the sampling strategies (random, pct, pos, surw) share.
+// The common base of the sampling strategies (random, pct, pos, surw).
 //
-// A Sampler never finishes: execution i is drawn from (seed, i) and from what was learned. Learned values
-// come into effect at fixed indices only (0, 1 and the multiples of kEpoch), where begin() waits for all
-// earlier executions to end; so they depend neither on the number of workers nor on how the explorer cuts its
-// rounds. Index 0 is the pilot: it runs alone, before anything is known. Not for searches that remember where
-// they have been.
+// A Sampler never finishes. Execution i is drawn from (seed, i) and from learned values. Learned values come
+// into effect only at fixed indices (0, 1 and the multiples of kEpoch), where begin() waits until all earlier
+// executions have ended. They therefore depend neither on the number of workers nor on the explorer's rounds.
+// Index 0 is the pilot: it runs alone, before anything is known. Not for searches that remember which
+// executions they made.
 #pragma once
 
 #include <algorithm>
@@ -31,10 +31,10 @@ class Sampler : public Strategy {
   bool load(ByteReader& in) override;
 
  protected:
-  virtual void start_epoch() {}         // what was learned comes into effect
-  virtual void prepare(Task&) const {}  // hands what is in effect to the walker
+  virtual void start_epoch() {}         // puts what was learned into effect
+  virtual void prepare(Task&) const {}  // passes the values in effect to the walker
   virtual void learn(const Task&, const Execution&) {}
-  uint64_t complete() const { return complete_; }  // executions that ran to an end of their own
+  uint64_t complete() const { return complete_; }  // executions that ended by themselves
 
  private:
   uint64_t next_ = 0;
@@ -42,7 +42,8 @@ class Sampler : public Strategy {
   uint64_t complete_ = 0;
 };
 
-// Did the target itself end it? Otherwise it was cut off and says nothing about what would have followed.
+// Returns whether the target itself ended the execution. An execution that was cut off says nothing about
+// what would have followed.
 bool ended_by_itself(const Outcome& outcome);
 std::string with_commas(uint64_t number);  // "12,345"
 std::string percent(double probability);   // rounded up: "0.37 %"
@@ -52,8 +53,8 @@ inline Decision random_value(const ChoicePoint& point, Rng& rng) {
   return {point.current, static_cast<uint32_t>(rng.below(point.arity)), 0};
 }
 
-// A value for each agent met so far, in the order of their ids. Options come in the same order, so looking
-// for each of them from behind the last one finds them all in one sweep.
+// A value for each agent seen so far, ordered by id. Options have the same order, so a caller that starts
+// each search at the previous result finds them all in one sweep.
 template <typename Value>
 class AgentMap {
  public:
@@ -63,7 +64,8 @@ class AgentMap {
   };
 
   AgentMap() { entries_.reserve(16); }
-  // Where the agent is, at `from` or behind it; a new one gets a default value and moves the rest up.
+  // Returns the agent's position, which must be `from` or later. Inserts a new agent with a default value,
+  // which moves the entries behind it.
   size_t find(AgentId agent, size_t from = 0) {
     while (from < entries_.size() && entries_[from].agent < agent) ++from;
     if (from == entries_.size() || entries_[from].agent != agent)
@@ -84,7 +86,7 @@ class AgentMap {
   std::vector<Entry> entries_;
 };
 
-// False: there are too many.
+// Returns false if there are too many agents.
 inline bool put_priorities(const AgentMap<int64_t>& priorities, Forecast& forecast) {
   if (priorities.entries().size() > Forecast::kMostAgents) return false;
   forecast.known = 0;

@@ -4,7 +4,8 @@ namespace slalom {
 namespace {
 
 constexpr ObjectId kEverything{0};
-constexpr size_t kMaxObjects = 1 << 14;  // counted: a target may make new ones for ever
+// Limit of the counts, because a target may make new objects for ever.
+constexpr size_t kMaxObjects = 1 << 14;
 
 // Parameters of a task: the interesting object, the patience, then agents and their counts.
 class SurwWalker : public Walker {
@@ -13,7 +14,8 @@ class SurwWalker : public Walker {
       : rng_(rng), object_{parameters[0]}, patience_(parameters[1]) {
     for (size_t i = 2; i + 1 < parameters.size(); i += 2)
       agents_.at(AgentId{parameters[i]}).left = parameters[i + 1];
-    // Children come after their parents: from the end, each count grows to that of the whole tree below it.
+    // Children come after their parents. From the end, each count grows to that of the whole tree below the
+    // agent.
     auto& entries = agents_.entries();
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
       if (Agent* parent = agents_.existing(entry->agent.parent())) parent->left += entry->value.left;
@@ -37,7 +39,7 @@ class SurwWalker : public Walker {
     if (!drawn_) draw_agent(point, options);
     size_t free = 0;
     for (const Option& option : options) free += may_run(option);
-    if (free == 0) {  // the drawn agent is blocked or gone, and everybody waits for it
+    if (free == 0) {  // the drawn agent is blocked or has ended, and all others wait for it
       draw_agent(point, options);
       for (const Option& option : options) free += may_run(option);
     }
@@ -53,14 +55,15 @@ class SurwWalker : public Walker {
 
  private:
   struct Agent {
-    uint64_t left = 0;  // interesting operations, of itself and of all it has still to spawn
+    uint64_t left = 0;  // interesting operations of the agent and of all agents that it has still to spawn
     uint64_t ops = 0;
     bool met = false;
   };
 
   static void take(Agent& agent, uint64_t operations) { agent.left -= std::min(agent.left, operations); }
 
-  // An agent that appears takes what is its own from its parent, and the parent's turn with its share.
+  // A new agent takes its own count from its parent, and inherits the parent's turn with its share as the
+  // probability.
   void meet_newcomers(std::span<const Option> options) {
     size_t at = 0;
     for (const Option& option : options) {
@@ -77,8 +80,8 @@ class SurwWalker : public Walker {
     }
   }
 
-  // An option, in proportion to what its agent has left. What can be seen to be left counts, whatever was
-  // learned.
+  // Draws an option in proportion to what its agent has left. An operation that is visibly pending counts,
+  // whatever was learned.
   size_t draw(std::span<const Option> options) {
     weights_.clear();
     uint64_t sum = 0;
@@ -109,7 +112,7 @@ class SurwWalker : public Walker {
   uint64_t patience_;
   AgentMap<Agent> agents_;
   std::vector<uint64_t> weights_;
-  AgentId drawn_;  // whose interesting operation comes next
+  AgentId drawn_;  // the agent whose interesting operation comes next
   uint64_t drawn_at_ = 0;
 };
 
@@ -163,7 +166,7 @@ std::unique_ptr<Walker> Surw::walker(const Task& task) const {
 }
 
 void Surw::learn(const Task&, const Execution& execution) {
-  // An execution that failed half-way tells too little of what the agents would have done.
+  // An execution that failed half-way says too little about what the agents would have done.
   if (execution.divergence || !std::holds_alternative<Exited>(execution.outcome)) return;
   ++learning_.executions;
   learning_.steps += execution.steps;
@@ -229,7 +232,7 @@ bool Surw::load(ByteReader& in) {
   if (!Sampler::load(in) || !learned_.load(in)) return false;
   Counts learning;
   if (!learning.load(in)) return false;
-  learning_ = learned_;  // start_epoch() makes what follows from learned_
+  learning_ = learned_;  // start_epoch() computes the other members from learned_
   start_epoch();
   learning_ = std::move(learning);
   return true;

@@ -55,7 +55,7 @@ std::string describe(OpKind kind, ObjectId object, AgentId other, const Names& n
       return with_agent("join");
     case OpKind::Exit:
       return "ends";
-    case OpKind::CpuUse:  // shown only where it is interrupted for good
+    case OpKind::CpuUse:  // shown only where an interrupt never ends
       return "cannot go on";
     case OpKind::IrqEnter:
       return "interrupt begins";

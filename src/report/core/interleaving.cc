@@ -12,7 +12,8 @@
 namespace slalom {
 namespace {
 
-// Told along with an operation, or between two; the rest are operations of their own.
+// Returns whether the event belongs to an operation, or comes between two. Other events are operations of
+// their own.
 bool retires_nothing(OpKind kind) {
   switch (kind) {
     case OpKind::Exit:
@@ -72,7 +73,7 @@ class Reader {
   struct Line {
     std::string place;
     std::string source;
-    std::set<ObjectId> objects;  // of its accesses
+    std::set<ObjectId> objects;  // objects of its accesses
   };
 
   size_t line(Place pc) {
@@ -91,7 +92,7 @@ class Reader {
     operation.agent = agent;
     operation.kind = kind;
     operation.pc = pc;
-    // The check after the end stands nowhere in particular.
+    // The check after the end has no place.
     if (agent) operation.line = line(pc);
     if (agent && !retires_nothing(kind)) {
       Count& count = counts_[agent];
@@ -210,7 +211,7 @@ class Reader {
       described_.push_back(result_.operations.size() - 1);
   }
 
-  // The file and line of a place: "queue.c:12 (push)". Empty for places of other kinds.
+  // Splits a place such as "queue.c:12 (push)" into file and line. Empty for places of other forms.
   static std::pair<std::string, std::string> file_and_line(const std::string& place) {
     const std::string code = place.substr(0, place.find(" ("));
     const size_t colon = code.rfind(':');
@@ -218,7 +219,7 @@ class Reader {
     return {code.substr(0, colon), code.substr(colon + 1)};
   }
 
-  // Operations that are not shown by their source line say at least where that is.
+  // Adds the line to operations that are not shown by their source line.
   void note_lines() {
     std::set<std::string> files;
     for (size_t i : described_)
@@ -236,7 +237,7 @@ class Reader {
 
   void woken(Operation& by, const Event& event) {
     by.woken.push_back(event.other);
-    // Raising and arming say already whom they wake.
+    // The text of a raise or an arming already names the woken agents.
     if (by.kind == OpKind::IrqRaise || by.kind == OpKind::TimerArm) return;
     std::vector<std::string> agents;
     for (AgentId agent : by.woken) agents.push_back(printable(names_.agent(agent)));
@@ -256,11 +257,11 @@ class Reader {
   std::vector<Line> lines_;
   std::vector<size_t> described_;  // operations whose text is not their source line
   std::map<AgentId, Count> counts_;
-  std::optional<Event> heap_use_;  // of the heap, by the access that follows
+  std::optional<Event> heap_use_;  // a use of the heap by the access that follows
 };
 
-// Finds the switches. Whether an agent could have gone on is not in the log; what it did next is, and so are
-// the states of objects, which the events after the switch tell as they were before them.
+// Finds the switches. The log does not say whether an agent could have gone on. But it has the agent's next
+// operation, and the states of objects: events after the switch hold the states from before them.
 class SwitchFinder {
  public:
   SwitchFinder(Interleaving& all, const TraceLog& log, const Names& names)
@@ -301,7 +302,7 @@ class SwitchFinder {
     const auto& own = of_agent_.at(before.agent);
     const auto after = std::upper_bound(own.begin(), own.end(), last);
     if (after != own.end() && *after < next) {
-      // It did something after its last operation: it can only have come to an end there.
+      // The agent did something after its last operation, so it can only have ended there.
       for (auto it = after; it != own.end() && *it < next; ++it) {
         const OpKind kind = all_.operations[*it].kind;
         if (kind == OpKind::Exit || kind == OpKind::IrqExit) return Leaving::Ended;
@@ -323,7 +324,7 @@ class SwitchFinder {
     const Leaving otherwise = interrupts(next, before.agent) ? Leaving::Interrupted : Leaving::Preempted;
     if (resumed != own.end()) {
       const Operation& pending = all_.operations[*resumed];
-      // The context of an interrupt or a timer starts afresh: its last run was over.
+      // The context of an interrupt or timer starts from its beginning, so its last run was over.
       if (pending.kind == OpKind::IrqEnter || pending.kind == OpKind::TimerFire) return Leaving::Ended;
       if (pending.uses.empty() || could_run(pending.kind, pending.uses.front().object, last))
         return otherwise;
@@ -352,10 +353,10 @@ class SwitchFinder {
     return nullptr;
   }
 
-  // Could the operation run on the object just after operation `last`? An object that nobody uses any more
-  // keeps the state in which somebody still waits for it at the end.
+  // Returns whether the operation could run on the object just after operation `last`. If no agent uses the
+  // object any more, it keeps the state in which an agent waits for it at the end.
   bool could_run(OpKind kind, ObjectId object, size_t last) const {
-    if (kind == OpKind::Wait || kind == OpKind::BarrierArrive) return true;  // they block after they begin
+    if (kind == OpKind::Wait || kind == OpKind::BarrierArrive) return true;  // these block after they begin
     const auto seen = states_.find(object);
     if (seen == states_.end()) return can_run(kind, 0) && can_run(kind, 1);
     const auto next = std::partition_point(seen->second.begin(), seen->second.end(),

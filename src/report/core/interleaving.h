@@ -1,9 +1,10 @@
 // Interleaving: an execution as a reader sees it: operations with their words, and the switches between
-// agents with their reasons. Made once from a TraceLog; the timeline and the sections of a report look at it.
+// agents with their reasons. It is made once from a TraceLog, and used by the timeline and the other sections
+// of a report.
 //
-// What machines tell in several events (an access and the use of its heap object, a signal and whom it wakes,
-// a wait and the unlock inside it) is one Operation here. Everything that stays visible as it was logged is
-// in report/trace_text.h.
+// Some operations of a machine consist of several events: an access and the use of its heap object, a signal
+// and the agents that it wakes, a wait and the unlock inside it. They are one Operation here.
+// report/trace_text.h shows the log as it is.
 #pragma once
 
 #include <optional>
@@ -19,16 +20,17 @@ struct ObjectUse {
   ObjectId object;
   OpKind kind = OpKind::None;
   bool writes = false;
-  uint64_t state = 0;  // of a synchronisation object, before
+  uint64_t state = 0;  // of a synchronisation object, before the operation
 };
 
 struct Operation {
   Step step;
-  AgentId agent;                // none: the check after the end
-  std::optional<uint64_t> ops;  // how many its agent had retired before; none: it retires nothing itself
+  AgentId agent;  // no agent: the check after the end
+  // Operations that its agent had retired before; empty if it retires nothing itself.
+  std::optional<uint64_t> ops;
   OpKind kind = OpKind::None;
   Place pc;
-  size_t line = 0;  // the same for all operations of one source line
+  size_t line = 0;  // the same number for all operations of one source line
   std::vector<ObjectUse> uses;
   std::vector<AgentId> woken;
   std::string text;  // "x = x + 1", "lock m"
@@ -37,41 +39,41 @@ struct Operation {
 
 // Why an agent stopped running.
 enum class Leaving : uint8_t { Preempted, Interrupted, Yielded, Blocked, Ended, Unknown };
-// A preemption, or perhaps one.
+// Returns whether the switch is a preemption, or may be one.
 constexpr bool unforced(Leaving leaving) {
   return leaving == Leaving::Preempted || leaving == Leaving::Interrupted || leaving == Leaving::Unknown;
 }
 
 struct AgentSwitch {
-  size_t at = 0;  // the first operation of `to`
+  size_t at = 0;  // index of the first operation of `to`
   AgentId from;
   uint64_t from_ops = 0;
   AgentId to;
   Leaving leaving = Leaving::Unknown;
-  std::string blocked_on;  // "lock m": what `from` will do when it can; empty where that is not known
+  std::string blocked_on;  // "lock m": the next operation of `from`; empty if unknown
 };
 
 struct Interleaving {
   std::vector<Operation> operations;
   std::vector<AgentSwitch> switches;  // without the start
-  std::vector<AgentId> agents;        // who did something or waits at the end, in the order of ids
+  std::vector<AgentId> agents;        // agents that did something or wait at the end, ordered by id
 
-  // The operation with that number of that agent.
+  // Returns the agent's operation with that number; nullptr if there is none.
   const Operation* find(AgentId agent, uint64_t ops) const;
 };
 
-// `names` is asked for nothing but what is in the log.
+// Asks `names` only for things in the log.
 Interleaving read_interleaving(const TraceLog& log, const Names& names);
 
-// "read", "atomic update": of a memory access; empty for all others, whose text says it.
+// Returns "read", "atomic update" for a memory access; empty for other operations, whose text says it.
 std::string_view access_word(OpKind kind);
-// "lock m", "join child", without a source line.
+// Returns "lock m", "join child", without a source line.
 std::string describe(OpKind kind, ObjectId object, AgentId other, const Names& names);
-// Is this the end of its object, rather than what its kind says?
+// Returns whether the event destroys its object, instead of what its kind says.
 bool destroys(const Event& event);
-// A value as people write it: small numbers in decimal, with a sign; others in hex.
+// Returns a value as people write it: small numbers in decimal, with a sign; others in hex.
 std::string value_text(uint64_t value, uint32_t size);
-// "exited", "deadlock": one line, and a row of its own where the execution was cut short.
+// Returns "exited", "deadlock": one line. It is a row of its own if the execution was cut short.
 std::string outcome_text(const Outcome& outcome, const Names& names);
 
 }  // namespace slalom

@@ -7,7 +7,7 @@
 namespace slalom {
 namespace {
 
-// Whatever a program says may end up here: only what XML allows passes, the rest becomes '?'.
+// Text may come from the program. Only characters that XML allows pass; others become '?'.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {

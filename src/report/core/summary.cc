@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kReset = "\x1b[0m";
 
-// The length of the escape sequence that `text` starts with; 0: none.
+// Returns the length of the escape sequence with which `text` starts; 0 if it starts with none.
 size_t escape_length(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   size_t at = 2;
@@ -33,7 +33,7 @@ std::string human_number(uint64_t number) {
 std::string human_duration(std::chrono::nanoseconds duration) {
   const auto count = duration.count();
   if (count < 0) return fmt::format("-{}", human_duration(-duration));
-  // 999.95 of a unit would print as 1000.0: the next unit takes over just before.
+  // 999.95 of a unit would print as 1000.0, so the next unit starts just below.
   const auto value = static_cast<double>(count);
   if (count < 1'000) return fmt::format("{} ns", count);
   if (count < 999'950) return fmt::format("{:.1f} µs", value / 1e3);

@@ -1,9 +1,8 @@
-// Small pieces of text that every part of the terminal output is made of: numbers for people, aligned tables,
-// wrapped paragraphs, colours.
+// Pieces of text for all terminal output: numbers for people, aligned tables, wrapped paragraphs, colours.
 //
-// Text is UTF-8; its width is counted in code points, one column each, and terminal escapes count nothing.
-// Text from a target goes through printable() (base/printable.h) before it is laid out. fit() expects text
-// without escapes: lay out first, paint last. Nothing here knows what a finding is.
+// Text is UTF-8. Its width is counted in code points, one column each; terminal escapes have no width. Text
+// from a target must pass printable() (base/printable.h) before layout. fit() expects text without escapes:
+// lay out first, paint last. Not for findings: nothing here depends on them.
 #pragma once
 
 #include <chrono>
@@ -24,14 +23,14 @@ std::string plural(uint64_t count, std::string_view singular,   // "1 switch", "
                    std::string_view several = "");              // default: singular + "s"
 
 size_t display_width(std::string_view text);
-// Cut to `width` columns, with `ellipsis` at the end of what was cut.
+// Returns the text, cut to `width` columns; `ellipsis` ends a text that was cut.
 std::string fit(std::string_view text, size_t width, std::string_view ellipsis = "…");
-std::string pad(std::string_view text, size_t width);       // spaces after it
-std::string pad_left(std::string_view text, size_t width);  // spaces before it
-// A place with its source line, where that is known: "card_write+0x68 (torn_read.c:45)". Printable.
+std::string pad(std::string_view text, size_t width);       // adds spaces after it
+std::string pad_left(std::string_view text, size_t width);  // adds spaces before it
+// Returns a place with its source line if that is known: "card_write+0x68 (torn_read.c:45)". Printable.
 std::string place_and_line(const Names& names, Place pc);
-// Lines of at most `width` columns, each ending with a newline; a longer word gets a line of its own.
-// Newlines in `text` are kept.
+// Returns lines of at most `width` columns, each with a newline at its end. A longer word gets a line of its
+// own. Keeps newlines of `text`.
 std::string wrap(std::string_view text, size_t width, size_t first_indent = 0, size_t next_indent = 0);
 
 enum class Ink : uint8_t { Bold, Dim, Red, Green, Yellow, Blue, Magenta, Cyan };
@@ -41,14 +40,14 @@ struct Style {
   std::string paint(Ink ink, std::string_view text) const;
 };
 
-// The characters that are not letters: drawn with boxes and arrows, or in ASCII.
+// The characters that are not letters: boxes and arrows, or their ASCII forms.
 struct Glyphs {
   std::string_view vertical, horizontal, crossing, dash, right, left, ellipsis, times;
   std::string_view evidence, point, failure, race, suspicion;
 };
 const Glyphs& glyphs(bool ascii);
 
-// Columns as wide as their widest cell, two spaces apart. A cell may be painted. Rows may be shorter than the
+// Columns as wide as their widest cell, two spaces apart. Cells may be painted. Rows may be shorter than the
 // header.
 class Table {
  public:
@@ -60,7 +59,7 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells);
-  std::string text(const Style& style = {}, size_t indent = 0) const;  // without titles if all are empty
+  std::string text(const Style& style = {}, size_t indent = 0) const;  // omits the titles if all are empty
 
  private:
   std::string line(const std::vector<std::string>& cells, const std::vector<size_t>& widths,

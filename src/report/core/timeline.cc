@@ -9,23 +9,23 @@
 namespace slalom {
 namespace {
 
-// More than this nobody reads: a long schedule is shown by its ends and what matters most.
+// Nobody reads more. A long schedule is shown by its ends and its most important operations.
 constexpr size_t kMostKept = 120;
-constexpr size_t kEnds = 20;        // shown of a long one at each end
-constexpr size_t kMostStrong = 40;  // and of what matters most in between
+constexpr size_t kEnds = 20;        // operations shown at each end of a long schedule
+constexpr size_t kMostStrong = 40;  // most important operations shown between the ends
 
 // Why an operation is shown.
 enum Reason : uint8_t {
   kEvidence = 1,
   kConstraint = 2,
-  kObject = 4,     // uses what the evidence uses, or what agents conflict on
+  kObject = 4,     // uses an object of the evidence, or one on which agents conflict
   kSaid = 8,       // a note or a failure
   kUnforced = 16,  // next to a preemption
   kForced = 32,    // next to another switch
   kLife = 64,      // spawn, join, exit
 };
 constexpr uint8_t kStrong = kEvidence | kConstraint;
-// Reasons that make an agent worth a column.
+// Reasons that give an agent a column.
 constexpr uint8_t kRelevant = kStrong | kObject | kSaid | kUnforced;
 
 bool is_life(OpKind kind) {
@@ -172,7 +172,7 @@ class TimelineMaker {
 
   void add_rows() {
     auto change = all_.switches.begin();
-    bool last_shown = false;  // the operation before
+    bool last_shown = false;  // of the previous operation
     for (size_t i = 0; i < all_.operations.size(); ++i) {
       const Operation& operation = all_.operations[i];
       const AgentSwitch* here = change != all_.switches.end() && change->at == i ? &*change++ : nullptr;
@@ -243,7 +243,7 @@ class TimelineMaker {
     merged_.push_back(&operation);
   }
 
-  // The accesses of one source line that nothing interrupts are one row: "x = x + 1   read 0, wrote 1".
+  // Merges the consecutive accesses of one source line into one row: "x = x + 1   read 0, wrote 1".
   bool merge(const Operation& operation, const TimelineRow& row) {
     if (detail_ == TimelineDetail::Everything || merged_.empty() || !is_memory(operation.kind)) return false;
     const Operation& first = *merged_.front();
@@ -253,13 +253,13 @@ class TimelineMaker {
       return false;
     for (const Operation* before : merged_)
       if (before->kind == operation.kind && before->uses.front().object == operation.uses.front().object)
-        return false;  // the line is executed again
+        return false;  // the line runs again
     last.note += ", " + row.note;
     last.mark = std::max(last.mark, row.mark);
     return true;
   }
 
-  // What an agent does last says that it is the last.
+  // Marks the last operation of an agent as the last.
   bool merge_end(const Operation& operation) {
     const bool ends = operation.kind == OpKind::Exit || operation.kind == OpKind::IrqExit;
     if (detail_ == TimelineDetail::Everything || !ends || result_.rows.empty()) return false;
@@ -278,7 +278,7 @@ class TimelineMaker {
     result_.rows.push_back(std::move(row));
   }
 
-  // A spinning agent says the same over and over: once is enough.
+  // A spinning agent repeats itself. Show one repetition.
   void flush_repeats() {
     auto& rows = result_.rows;
     if (detail_ == TimelineDetail::Everything || rows.empty()) return;
@@ -350,13 +350,13 @@ class TimelineMaker {
     std::vector<std::string> holders;
     for (AgentId agent : waiting.held_by)
       holders.push_back(agent == waiting.agent ? "itself" : printable(names_.agent(agent)));
-    // Whom a join waits for is in its text.
+    // The text of a join names the agent that it waits for.
     const bool told = holders.empty() || waiting.op == OpKind::Join;
     row.note = told ? "blocked for ever" : fmt::format("blocked by {}", fmt::join(holders, ", "));
     for (const Evidence& evidence : finding_.verdict.evidence)
       if (evidence.agent == waiting.agent && evidence.pc == waiting.pc)
         row.mark = TimelineRow::Mark::Evidence;
-    // It may stand there already: waiting for a condition or at a barrier begins with an operation.
+    // The row may exist already: a wait for a condition, or at a barrier, begins with an operation.
     if (!result_.rows.empty()) {
       TimelineRow& last = result_.rows.back();
       if (last.what == TimelineRow::What::Cell && last.agent == row.agent && last.text == row.text) {
@@ -377,8 +377,8 @@ class TimelineMaker {
   std::vector<uint8_t> reasons_;
   std::vector<bool> keep_;
   Folded folded_;
-  std::vector<const Operation*> merged_;  // in the last row
-  std::string repeated_;                  // the note of the last row, as it was before it was counted
+  std::vector<const Operation*> merged_;  // the operations in the last row
+  std::string repeated_;                  // the note of the last row, before its repetitions were counted
   uint64_t times_ = 1;
   Timeline result_;
 };

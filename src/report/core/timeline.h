@@ -1,8 +1,8 @@
-// The timeline of a report: which rows of an interleaving are worth showing (timeline.cc), and how they are
-// laid out, one column per agent (timeline_layout.cc).
+// The timeline of a report: which rows of an interleaving to show (timeline.cc), and their layout with one
+// column per agent (timeline_layout.cc).
 //
-// Selection knows nothing of widths and colours, layout nothing of findings. Whatever is left out is counted
-// in a Fold row or in Timeline::dropped: a reader is never led to believe that nothing else happened.
+// Selection does not depend on widths and colours, nor layout on findings. Everything left out is counted in
+// a Fold row or in Timeline::dropped, so a reader never believes that nothing else happened.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ namespace slalom {
 
 struct TimelineRow {
   enum class What : uint8_t {
-    Cell,    // something an agent does
-    Pause,   // what an agent cannot do yet, or a fold of its operations
+    Cell,    // an operation of an agent
+    Pause,   // an operation that an agent cannot do yet, or a fold of its operations
     Switch,  // from `agent` to `to`, unforced
     Whole,   // over all columns: a fold of several agents
-    Ending,  // over all columns: how it ended
+    Ending,  // over all columns: how the execution ended
   };
   enum class Mark : uint8_t { None, Point, Evidence };
 
@@ -31,19 +31,20 @@ struct TimelineRow {
   std::optional<Step> step;
   Mark mark = Mark::None;
   bool failed = false;
-  bool wraps = false;  // a long text is broken, not cut
+  bool wraps = false;  // a long text is wrapped, not cut
   std::string text;
   std::string note;
 };
 
 struct Timeline {
   std::vector<TimelineRow> rows;
-  std::vector<AgentId> agents;                        // who has a column
-  std::vector<std::pair<AgentId, uint64_t>> dropped;  // who has none, with the number of its operations
+  std::vector<AgentId> agents;  // agents with a column
+  // Agents without one, with the number of their operations.
+  std::vector<std::pair<AgentId, uint64_t>> dropped;
 };
 
 enum class TimelineDetail : uint8_t {
-  Essential,  // evidence, what surrounds a switch, what agents conflict on; the rest is folded
+  Essential,  // evidence, the surroundings of switches, and conflicts; other operations are folded
   Everything,
 };
 
@@ -55,10 +56,10 @@ struct LayoutOptions {
   Style style;
   bool ascii = false;
 };
-// Columns side by side where each gets a readable width, else one line per row with the agent's name.
+// Returns columns side by side if each gets a readable width, else one line per row with the agent's name.
 std::string lay_out(const Timeline& timeline, const Names& names, const LayoutOptions& options);
 
-// The colour of an agent, the same all over a report.
+// Returns the colour of an agent, the same in the whole report.
 Ink agent_ink(const std::vector<AgentId>& agents, AgentId agent);
 
 }  // namespace slalom

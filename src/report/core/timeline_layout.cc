@@ -10,9 +10,10 @@ namespace slalom {
 namespace {
 
 constexpr size_t kMargin = 2;
-constexpr size_t kReadable = 22;   // columns narrower than this and too narrow for what they hold are stacked
+// Columns that are narrower than this, and too narrow for their contents, are stacked.
+constexpr size_t kReadable = 22;
 constexpr size_t kGap = 3;         // between a text and its note
-constexpr size_t kShortText = 16;  // what must be left of a long text for its note to share the line
+constexpr size_t kShortText = 16;  // minimum width of a long text that shares its line with its note
 
 std::string repeat(std::string_view glyph, size_t times) {
   std::string text;
@@ -20,7 +21,7 @@ std::string repeat(std::string_view glyph, size_t times) {
   return text;
 }
 
-// A text and its note, cut and broken to fit.
+// A text and its note, cut and wrapped to fit.
 struct CellLine {
   std::string text;
   size_t gap = 0;
@@ -48,8 +49,8 @@ class Layout {
  private:
   struct Column {
     size_t texts = 0;  // the widest text of a row that has a note
-    size_t need = 0;   // for everything in one line each
-    size_t width = 0;  // with its line and its mark
+    size_t need = 0;   // to show every row in one line
+    size_t width = 0;  // including the line and the mark
     size_t start = 0;
   };
 
@@ -80,7 +81,8 @@ class Layout {
     for (Column& column : columns_) column.need += kFrame;
   }
 
-  // Gives every column what it needs, or else a fair share. False: some would be unreadable.
+  // Gives every column the width that it needs, or else a fair share. Returns false if a column would be
+  // unreadable.
   bool columns_fit() {
     const size_t before = kMargin + gutter_ + 1;
     size_t left = options_.width > before ? options_.width - before : 0;
@@ -102,7 +104,7 @@ class Layout {
     return true;
   }
 
-  // `texts`: where notes stand in rows that have room for it.
+  // `texts`: the column of notes in rows that have room for it.
   std::vector<CellLine> fit_cell(const TimelineRow& row, size_t width, size_t texts) const {
     const size_t text = display_width(row.text);
     const size_t note = display_width(row.note);
@@ -121,7 +123,7 @@ class Layout {
     return lines;
   }
 
-  // Of a long function's name the end goes, not the offset in it.
+  // Cuts the end of a long function name, and keeps the offset.
   std::string shorten(const std::string& line, size_t width) const {
     const size_t offset = line.rfind("+0x");
     const size_t tail = offset == std::string::npos ? 0 : line.size() - offset;
@@ -130,7 +132,7 @@ class Layout {
     return fit(line.substr(0, offset), width - tail, glyphs_.ellipsis) + line.substr(offset);
   }
 
-  // A long name of an agent keeps its number, which tells it from others: "a_long_nam…#2".
+  // Cuts a long agent name, and keeps its number, which distinguishes it from others: "a_long_nam…#2".
   std::string shorten_name(const std::string& name, size_t width) const {
     const size_t number = name.find_last_of("#@");
     const size_t tail = number == std::string::npos ? 0 : name.size() - number;
@@ -194,7 +196,7 @@ class Layout {
     result_ += line + '\n';
   }
 
-  // Over all columns.
+  // Returns a row over all columns.
   std::string whole(const TimelineRow& row) const {
     std::string text;
     const size_t indent = kMargin + gutter_ + 3;
@@ -263,7 +265,7 @@ class Layout {
     }
   }
 
-  // An arrow from the column of the agent that stops to that of the one that goes on.
+  // Returns an arrow from the column of the agent that stops to that of the agent that goes on.
   std::string switch_line(const TimelineRow& row) const {
     const size_t from = index(row.agent);
     const size_t to = index(row.to);
@@ -322,7 +324,7 @@ class Layout {
 
   Ink ink(size_t i) const { return agent_ink(timeline_.agents, timeline_.agents[i]); }
 
-  static constexpr size_t kFrame = 4;  // the line, the mark, and a space before and after a cell
+  static constexpr size_t kFrame = 4;  // the line, the mark, and a space on each side of a cell
 
   const Timeline& timeline_;
   const LayoutOptions& options_;

@@ -11,11 +11,11 @@
 namespace slalom {
 namespace {
 
-constexpr uint64_t kStack = 16 * 1024;  // the aligned region that a kernel stack lies in, or several do
-constexpr size_t kNamed = 3;            // of calls that are left out
-constexpr size_t kMostLines = 36;       // more is no help
+constexpr uint64_t kStack = 16 * 1024;  // the aligned region that contains one or several kernel stacks
+constexpr size_t kNamed = 3;            // number of omitted calls that are named
+constexpr size_t kMostLines = 36;       // a longer tree is no help
 constexpr size_t kChain = 5;            // calls in one line
-constexpr size_t kMostSwitches = 8;     // with more of them, only what leads to evidence is shown
+constexpr size_t kMostSwitches = 8;     // with more switches, only calls that lead to evidence are shown
 
 class Calls {
  public:
@@ -49,14 +49,15 @@ class Calls {
   }
 
  private:
-  struct Node {  // a call; the first one of a flow, or of a system call, is none
+  // A call. The root of a flow or of a system call is a Node without a function.
+  struct Node {
     Place function;
-    std::string title;  // instead of a function
+    std::string title;  // shown instead of a function
     size_t parent = 0;
-    bool marked = false;   // it, or what it calls, has a mark
-    bool evident = false;  // one that is evidence
+    bool marked = false;   // this call, or one below it, has a mark
+    bool evident = false;  // one of these marks is evidence
     struct Item {
-      size_t call = 0;  // a node; 0: a mark
+      size_t call = 0;  // index of a node; 0: a mark
       std::string mark;
       bool evidence = false;
     };
@@ -69,7 +70,7 @@ class Calls {
   struct Flow {
     std::vector<size_t> roots;
     std::map<uint64_t, std::vector<Frame>> stacks;  // by region
-    uint64_t region = 0;                            // where it is
+    uint64_t region = 0;                            // region of the current stack
     uint64_t system_calls = 0;
   };
 
@@ -117,7 +118,7 @@ class Calls {
       frames.pop_back();
     flow.region = region;
     if (!calls) return;
-    // A stack of its own, as interrupts have, is one call deeper.
+    // A separate stack, such as an interrupt's, is one call deeper.
     const size_t parent = known || frames.empty() == false ? current(flow) : caller;
     some_calls_ = true;
     nodes_.push_back({.function = Place{access.address().raw}, .parent = parent});
@@ -180,7 +181,7 @@ class Calls {
     return nodes_[root].title.empty() ? who : fmt::format("{}: {}", who, nodes_[root].title);
   }
 
-  // Calls that only lead to one that is marked share a line.
+  // Prints calls that only lead to one marked call in one line.
   void print(size_t number, size_t indent) {
     const Node& node = nodes_[number];
     std::vector<std::string> left_out;
@@ -222,7 +223,7 @@ class Calls {
     print(number, indent + 1);
   }
 
-  // 0: there is more to tell of this call.
+  // Returns the only call to show below this one; 0 if there is more to show.
   size_t only_marked_call(size_t number) const {
     size_t found = 0;
     for (const Node::Item& item : nodes_[number].items) {
@@ -234,7 +235,7 @@ class Calls {
     return found;
   }
 
-  // What is far from evidence goes first; headings stay.
+  // Removes the lines farthest from evidence first. Headings stay.
   void cut() {
     std::vector<size_t> distance(lines_.size(), lines_.size());
     for (size_t i = 0; i < lines_.size(); ++i) {
@@ -267,11 +268,11 @@ class Calls {
   const std::vector<bool> evidence_;
   std::vector<Leaving> leaving_;
   std::map<std::pair<AgentId, Place>, std::string> texts_;
-  std::vector<Node> nodes_;  // the first one is nobody
+  std::vector<Node> nodes_;  // the first one is unused
   std::map<AgentId, Flow> flows_;
   std::vector<CallLine> lines_;
   bool some_calls_ = false, some_evidence_ = false;
-  size_t switches_ = 0;  // that are marked
+  size_t switches_ = 0;  // number of marked switches
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Who called whom in a kernel's execution: a tree for each flow and interrupt, with the switches and what the
-// finding is about in their places.
+// The calls of a kernel's execution: a tree for each flow and interrupt, with the switches and the finding's
+// evidence in their places.
 //
-// Unless everything is wanted, only what leads to those is shown. Functions that do nothing but lead to one
-// place share a line; where there is more to see, the other calls are named, or counted. Calls from before
-// the recording are not known, and inlined functions are none.
+// Unless the reader wants everything, the tree shows only calls that lead to those. Functions that only lead
+// to one place share a line. If there is more to see, the other calls are named or counted. Calls from before
+// the recording are unknown, and inlined functions do not appear.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ namespace slalom {
 struct CallLine {
   size_t indent = 0;
   std::string text;
-  AgentId agent;  // of a heading; none: a line below it
+  AgentId agent;  // of a heading; no agent for a line below it
   bool evidence = false;
 };
 

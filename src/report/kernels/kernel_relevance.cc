@@ -10,11 +10,12 @@
 namespace slalom {
 namespace {
 
-// What so many functions use (preemption counts, the current task) tells nothing about one of them.
+// Memory that more functions than this use (preemption counts, the current task) says nothing about one of
+// them.
 constexpr size_t kMostFunctions = 8;
-constexpr size_t kNobody = ~size_t{0};
+constexpr size_t kNoAccess = ~size_t{0};
 
-// Beginnings of names, without leading underscores.
+// Prefixes of names, without leading underscores.
 constexpr std::string_view kPrefixes[] = {
     // entry and exit, interrupts
     "asm_", "common_interrupt", "do_softirq", "do_syscall_64", "entry_", "error_entry", "error_return",
@@ -45,13 +46,14 @@ constexpr std::string_view kPrefixes[] = {
     "mod_memcg", "mod_node", "mod_objcg", "mod_zone", "obj_cgroup_", "pagevec_", "prep_new_page", "refill_",
     "rmqueue", "slab_", "slub_", "this_cpu_", "unfreeze_", "virt_addr_valid", "vm_event", "workingset_",
     "zone_",
-    // what reports trouble
+    // reports of failures
     "console_", "crash_", "die", "dump_", "exc_", "fixup_", "format_decode", "handle_bug", "io_serial",
     "kallsyms", "number", "oops_", "page_fault_oops", "prb_", "print", "report_bug", "serial8250", "show_",
     "sprint_", "string", "symbol_", "uart_", "univ8250", "unwind_", "vprintk", "vscnprintf", "vsnprintf",
     "wait_for_lsr", "warn", "wake_up_klogd"};
 
-// How CPUs ask each other to call a function: which one is worth a row, how it gets there is not.
+// Functions by which CPUs ask each other to call a function. The called function is worth a row; these are
+// not.
 constexpr std::string_view kCrossCalls[] = {"call_function_single", "csd_",
                                             "flush_smp_call",       "generic_exec_single",
                                             "generic_smp_call",     "smp_call_function"};
@@ -61,21 +63,21 @@ bool begins_with_any(std::string_view function, std::span<const std::string_view
   return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return function.starts_with(prefix); });
 }
 
-// A piece of memory of two bytes: kernels put fields that have nothing to do with each other side by side.
+// Two bytes of memory: kernels place unrelated fields side by side.
 struct Word {
-  AgentId user;  // the first
+  AgentId user;  // the first user
   bool several = false, written = false, atomic = false, set_by_others = false;
   bool carries_calls = false;  // from one CPU to another
-  AgentId holder;              // who changed it atomically last
-  size_t last_write = kNobody, last_read = kNobody;
+  AgentId holder;              // the agent that last changed it atomically
+  size_t last_write = kNoAccess, last_read = kNoAccess;
   std::array<uint32_t, kMostFunctions> functions{};
-  size_t function_count = 0;  // more than fit: many
+  size_t function_count = 0;  // a larger number than fits means many
 
   bool is_lock() const { return atomic && !set_by_others; }
   bool is_shared() const { return several && written; }
 };
 
-// Variables of a CPU's own.
+// Private variables of each CPU.
 constexpr std::string_view kBookkeeping[] = {"__preempt_count", "pcpu_hot",     "hardirq_stack",
                                              "irq_stat",        "current_task", "irq_regs"};
 
@@ -151,7 +153,7 @@ class Finder {
     each_word(*operation.access, [&](Word& word) {
       if (!word.is_shared()) return;
       const bool writes = operation.writes();
-      // A module's own atomics are what its author wants to see.
+      // The author of a module wants to see the module's own atomic operations.
       if (!by.infrastructure && (!word.carries_calls || asks_for_a_call(operation)) &&
           !is_bookkeeping(operation.access->address()) &&
           (by.module || (!word.is_lock() && word.function_count <= kMostFunctions))) {
@@ -163,13 +165,13 @@ class Finder {
     });
   }
 
-  // Gives another CPU a module's function to call.
+  // Returns whether the operation gives another CPU a module's function to call.
   bool asks_for_a_call(const KernelOperation& operation) const {
     return operation.writes() && operation.access->size == 8 &&
            names_.place(Place{operation.access->value}).find(':') != std::string::npos;
   }
 
-  // What a CPU keeps of itself: an interrupt on it uses that, too.
+  // Returns whether it is private data of a CPU. An interrupt on that CPU uses it, too.
   bool is_bookkeeping(ObjectId address) {
     const auto [known, added] = bookkeeping_.try_emplace(address.raw, false);
     if (added) known->second = slalom::is_bookkeeping(names_.object(address));
@@ -177,7 +179,7 @@ class Finder {
   }
 
   void neighbours(size_t i, size_t before) {
-    if (before == kNobody || trace_.operations[before].agent == trace_.operations[i].agent) return;
+    if (before == kNoAccess || trace_.operations[before].agent == trace_.operations[i].agent) return;
     result_[i] = Relevance::Communicates;
     if (result_[before] != Relevance::None) result_[before] = Relevance::Communicates;
   }
@@ -187,8 +189,8 @@ class Finder {
   std::vector<Relevance> result_;
   std::map<Place, Function> functions_;
   std::map<std::string, uint32_t> numbers_;
-  std::unordered_map<uint64_t, Word> words_;        // only looked up
-  std::unordered_map<uint64_t, bool> bookkeeping_;  // by address; only looked up
+  std::unordered_map<uint64_t, Word> words_;        // never iterated over
+  std::unordered_map<uint64_t, bool> bookkeeping_;  // by address; never iterated over
 };
 
 }  // namespace

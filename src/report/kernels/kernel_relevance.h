@@ -1,9 +1,9 @@
-// Which accesses of a kernel's execution a reader wants to see: those to memory that several contexts use and
-// somebody writes, without locks, reference counts, and what runs beneath everything (scheduler, timekeeping,
-// RCU, allocators, printk).
+// Determines which accesses of a kernel's execution a reader wants to see: accesses to memory that several
+// contexts use and at least one writes. It excludes locks, reference counts, and the infrastructure below
+// everything (scheduler, timekeeping, RCU, allocators, printk).
 //
-// A guess, for showing less: nothing is concluded from it. Memory is compared by its physical address, since
-// processes use the same virtual ones for their own.
+// A heuristic for shorter reports: no conclusion depends on it. Memory is compared by physical address,
+// because processes use the same virtual addresses for different memory.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,18 @@ namespace slalom {
 
 enum class Relevance : uint8_t {
   None,
-  Shared,       // touches what another context touches, too
-  Communicates  // and is next to an access of another one: reads what that wrote, writes what that has read
+  Shared,       // another context touches the memory too
+  Communicates  // also next to another context's access: reads what it wrote, or writes what it has read
 };
 
-// Of each operation of the trace.
+// Returns the relevance of each operation of the trace.
 std::vector<Relevance> find_relevance(const KernelTrace& trace, const Names& names);
 
-// Does a function belong to what runs beneath everything? "module:function" never does.
+// Returns whether a function belongs to the infrastructure. "module:function" never does.
 bool is_infrastructure(std::string_view function);
 
-// Is a variable, by its name, one that every CPU keeps of itself: preemption count, current task, stacks?
+// Returns whether a variable, by its name, is private data of each CPU: preemption count, current task,
+// stacks.
 bool is_bookkeeping(std::string_view variable);
 
 // "shmem_write_end+0x54" -> "shmem_write_end"

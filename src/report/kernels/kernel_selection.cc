@@ -8,8 +8,8 @@
 namespace slalom {
 namespace {
 
-constexpr size_t kRowsOfRun = 12;  // accesses between two switches,
-constexpr size_t kFewRows = 6;     // and where the evidence says most already
+constexpr size_t kRowsOfRun = 12;  // accesses shown between two switches
+constexpr size_t kFewRows = 6;     // the same if the evidence already says most
 
 class Selector {
  public:
@@ -42,7 +42,8 @@ class Selector {
  private:
   Leaving leaving(size_t run) const { return selection_.leaving[run]; }
 
-  // Do the evidence's places tell the story? A kernel's own report is only where it was noticed.
+  // Returns whether the evidence holds the places of the bug. A kernel's own report only has the place where
+  // the kernel noticed it.
   bool has_its_places() const {
     switch (finding_.verdict.kind) {
       case BugKind::DataRace:
@@ -56,7 +57,7 @@ class Selector {
     }
   }
 
-  // System calls that came and went without evidence and without a switch have one row each.
+  // Finds system calls without evidence and without a switch. Each of them gets one row.
   void find_quiet() {
     struct Call {
       std::vector<size_t> operations;
@@ -80,8 +81,8 @@ class Selector {
     }
   }
 
-  // Where a deadlock is complete: after the last decision and the last evidence, and one turn more,
-  // who waits goes on doing so.
+  // Finds the run in which a deadlock is complete: one turn after the last decision and the last evidence.
+  // From there on, the waiting agents only wait.
   void find_settled() {
     if (finding_.verdict.kind != BugKind::Deadlock) return;
     size_t last = 0;
@@ -94,7 +95,7 @@ class Selector {
     settled_ = last + 1;
   }
 
-  // The accesses nearest to the switches, those that communicate first.
+  // Selects the accesses nearest to the switches, those that communicate first.
   void choose(size_t number) {
     if (number > settled_) return;
     const KernelRun& run = trace_.runs[number];
@@ -125,7 +126,7 @@ class Selector {
     for (size_t k = 0; k < most; ++k) selection_.keep[candidates[k].at] = true;
     if (most > 0) selection_.interesting.insert(run.agent);
 
-    // What a CPU had just done when it was stopped, and what it was about to do.
+    // Show what a CPU had just done when it was stopped, and what it was about to do.
     if (!is_last && unforced(leaving(number))) keep_access(run.end, run.first, true);
     if (resumed_.contains(run.agent)) keep_access(run.first, run.end, false);
     if (!is_last && unforced(leaving(number))) {
@@ -161,8 +162,8 @@ class Selector {
   const Finding& finding_;
   std::vector<Relevance> relevance_;
   KernelSelection selection_;
-  std::set<AgentId> resumed_;  // while choosing: who was stopped and has not gone on
-  size_t settled_ = SIZE_MAX;  // after that run, a deadlock's CPUs only wait
+  std::set<AgentId> resumed_;  // during selection: agents that were stopped and have not gone on
+  size_t settled_ = SIZE_MAX;  // after that run, the CPUs of a deadlock only wait
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// What of a kernel's execution a timeline shows: which operations, whose columns, and why each run ended.
+// Selects the parts of a kernel's execution for a timeline: operations, columns, and why each run ended.
 //
-// All evidence, system calls, and of the accesses those nearest to the switches, those that communicate first
-// (report/kernels/kernel_relevance.h). How they are shown is report/kernels/kernel_timeline.h's.
+// It selects all evidence, system calls, and the accesses nearest to the switches, those that communicate
+// first (report/kernels/kernel_relevance.h). report/kernels/kernel_timeline.h shows them.
 #pragma once
 
 #include <set>
@@ -16,9 +16,9 @@ namespace slalom {
 
 struct KernelSelection {
   std::vector<bool> keep;         // by operation
-  std::vector<bool> evidence;     // by operation: the verdict's
+  std::vector<bool> evidence;     // by operation: part of the verdict's evidence
   std::vector<Leaving> leaving;   // by run
-  std::set<AgentId> interesting;  // has something that is shown
+  std::set<AgentId> interesting;  // agents with a selected operation
 };
 
 KernelSelection select_operations(const KernelTrace& trace, const Interleaving& switches,

@@ -13,8 +13,8 @@ namespace slalom {
 namespace {
 
 constexpr size_t kMostRuns = 24;  // a longer schedule is shown by its ends
-constexpr size_t kTurns = 3;      // so many runs that only wait become one row
-constexpr size_t kColumns = 3;    // with more, interrupts that do nothing of interest have none
+constexpr size_t kTurns = 3;      // this many runs that only wait become one row
+constexpr size_t kColumns = 3;    // with more columns, interrupts without an interesting operation get none
 
 class KernelTimelineMaker {
  public:
@@ -55,7 +55,7 @@ class KernelTimelineMaker {
 
   bool has_column(AgentId agent) const { return std::ranges::binary_search(result_.agents, agent); }
 
-  // Only waits, until it has to give way.
+  // Returns whether the run only waits, until the agent has to give way.
   bool only_waits(size_t number) const {
     const KernelRun& run = trace_.runs[number];
     const bool last = number + 1 == trace_.runs.size();
@@ -76,8 +76,8 @@ class KernelTimelineMaker {
     std::vector<size_t> shown;
     for (size_t run = 0; run < trace_.runs.size(); ++run)
       if (has_column(trace_.runs[run].agent)) shown.push_back(run);
-    // Those who wait for each other take turns in doing so: that is told once.
-    std::vector<std::pair<size_t, size_t>> parts;  // of `shown`: one run, or many that only wait
+    // Agents that wait for each other take turns waiting. Show that once.
+    std::vector<std::pair<size_t, size_t>> parts;  // parts of `shown`: one run, or several that only wait
     for (size_t k = 0; k < shown.size();) {
       size_t end = k;
       while (end < shown.size() && only_waits(shown[end])) ++end;
@@ -104,7 +104,7 @@ class KernelTimelineMaker {
   }
 
   void add_waits(const std::vector<size_t>& shown, size_t first, size_t end) {
-    std::map<AgentId, Place> at;  // where each of them waits
+    std::map<AgentId, Place> at;  // where each agent waits
     for (size_t k = first; k < end; ++k) {
       const KernelRun& run = trace_.runs[shown[k]];
       for (size_t i = run.first; i < run.end; ++i)
@@ -129,7 +129,7 @@ class KernelTimelineMaker {
         folded_ += operation.access != nullptr && is_memory(operation.access->op());
         continue;
       }
-      // A CPU looks up an interrupt's handler before it tells that the interrupt begins.
+      // A CPU looks up an interrupt's handler before it reports the start of the interrupt.
       if (!operation.is_event(OpKind::IrqEnter)) flush_fold(run.agent);
       if (operation.access != nullptr) {
         i = add_access(i, run.end);
@@ -140,7 +140,7 @@ class KernelTimelineMaker {
     flush_fold(run.agent);
   }
 
-  // Returns the last operation that the row tells about.
+  // Returns the last operation that the row describes.
   size_t add_access(size_t i, size_t end) {
     const KernelOperation& operation = trace_.operations[i];
     const Access* after = nullptr;
@@ -204,7 +204,7 @@ class KernelTimelineMaker {
     const auto& calls = ordinals_.at(agent);
     return printable(names_.system_call(agent, calls.size() - 1, calls.back()));
   }
-  // "w = pwrite64(fd, ...)" -> "pwrite64"
+  // Returns "pwrite64" for "w = pwrite64(fd, ...)".
   std::string call_name(AgentId agent) const {
     const auto calls = ordinals_.find(agent);
     if (calls == ordinals_.end()) return "system call";
@@ -214,7 +214,7 @@ class KernelTimelineMaker {
     return equals == std::string::npos ? text : text.substr(equals + 2);
   }
 
-  // A call of which nothing is shown is one row.
+  // A call without visible contents becomes one row.
   bool merge_result(const KernelOperation& operation) {
     if (everything_ || !is_last(last_.call)) return false;
     TimelineRow& row = result_.rows.back();
@@ -309,10 +309,10 @@ class KernelTimelineMaker {
   const bool everything_;
   const Glyphs& glyphs_;
   const KernelSelection selection_;
-  std::map<AgentId, std::vector<int64_t>> ordinals_;  // the calls of each, so far
+  std::map<AgentId, std::vector<int64_t>> ordinals_;  // the calls of each agent so far
   uint64_t folded_ = 0;
   struct Last {
-    std::optional<size_t> row;   // that push() made
+    std::optional<size_t> row;   // the row that push() made
     std::optional<size_t> call;  // a call that has not returned
     std::string note;
     uint64_t times = 1;

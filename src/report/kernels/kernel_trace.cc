@@ -6,7 +6,7 @@
 namespace slalom {
 namespace {
 
-// As far as the log tells; choice points know better.
+// Infers from the log why a run ended. Choice points know it better.
 Leaving guess(const KernelTrace& trace, size_t run) {
   const KernelRun& here = trace.runs[run];
   if (run + 1 == trace.runs.size()) return Leaving::Unknown;
@@ -19,7 +19,7 @@ Leaving guess(const KernelTrace& trace, size_t run) {
     const KernelOperation& resumed = trace.operations[trace.runs[later].first];
     return interrupt && resumed.is_event(OpKind::IrqEnter) ? Leaving::Ended : Leaving::Preempted;
   }
-  // It never ran again. A flow that is done says so by its last call's return.
+  // The agent never ran again. The return of a flow's last call shows that the flow has ended.
   for (size_t i = here.end; i-- > here.first;) {
     const KernelOperation& operation = trace.operations[i];
     if (operation.is_event(OpKind::SyscallExit)) return Leaving::Ended;
@@ -57,9 +57,9 @@ KernelTrace read_kernel_trace(const TraceLog& log) {
   trace.operations.reserve(log.accesses().size() + log.events().size());
   Step last;
   const auto add = [&](Step step, AgentId agent, const Access* access, const Event* event) {
-    // Events are told with the count at which their CPU began to run, which may be behind its accesses.
+    // Events carry the count at which their CPU began to run, which may be less than that of its accesses.
     last = std::max(last, step);
-    if (!agent && !trace.runs.empty()) agent = trace.runs.back().agent;  // nobody in particular
+    if (!agent && !trace.runs.empty()) agent = trace.runs.back().agent;  // the event has no agent
     trace.operations.push_back({last, agent, access, event});
     if (trace.runs.empty() || trace.runs.back().agent != agent)
       trace.runs.push_back({agent, trace.operations.size() - 1, 0});
@@ -91,7 +91,7 @@ std::vector<bool> evidence_operations(const KernelTrace& trace, const Verdict& v
                              ? operation.access->pc() == evidence.pc && operation.step == evidence.step
                              : operation.event->pc == evidence.pc && operation.event->step == evidence.step;
       if (there) meant[i] = true;
-      // Of many lines that are printed at once, the first.
+      // If many lines are printed at once, only the first is meant.
       if (there && operation.event != nullptr) break;
     }
   return meant;

@@ -1,9 +1,9 @@
-// KernelTrace: a kernel's execution, flat, with the runs between its switches. What the parts of a kernel's
-// report look at; made once.
+// KernelTrace: a kernel's execution as a flat list, with the runs between its switches. It is made once, and
+// used by all parts of a kernel's report.
 //
-// A kernel's agents are CPUs and the interrupts on them, and their operations are instructions: only those
-// that touch memory are in the log, so counts are the schedule's, never the log's. Programs and toys have
-// report/core/interleaving.h.
+// A kernel's agents are CPUs and the interrupts on them; their operations are instructions. The log holds
+// only instructions that touch memory, so counts come from the schedule, never from the log. Programs and
+// toys use report/core/interleaving.h.
 #pragma once
 
 #include <optional>
@@ -17,43 +17,43 @@
 
 namespace slalom {
 
-// Points into the log, which must outlive it. Either an access or an event.
+// An access or an event. Points into the log, which must outlive it.
 struct KernelOperation {
-  Step step;  // never less than the one before
+  Step step;  // never less than the previous operation's
   AgentId agent;
   const Access* access = nullptr;
   const Event* event = nullptr;
 
-  bool writes() const;  // an access
+  bool writes() const;  // whether it is an access that writes
   bool is_event(OpKind kind) const { return event != nullptr && event->op == kind; }
 };
 
-// What one agent does without another in between.
+// Consecutive operations of one agent.
 struct KernelRun {
   AgentId agent;
   size_t first = 0;
   size_t end = 0;
-  Leaving leaving = Leaving::Unknown;  // why it ended; of the last one: nothing
+  Leaving leaving = Leaving::Unknown;  // why it ended; meaningless for the last run
 };
 
 struct KernelTrace {
   std::vector<KernelOperation> operations;
   std::vector<KernelRun> runs;
 
-  // Where that agent goes on after a run: its next access, if it makes one.
+  // Returns the agent's next access after a run; nullptr if it makes none.
   const Access* next_access(size_t run) const;
 };
 
-// Are there system calls in it?
+// Returns whether the log has system calls.
 bool is_kernel_trace(const TraceLog& log);
 KernelTrace read_kernel_trace(const TraceLog& log);
 
-// Which of the operations the evidence of a verdict means.
+// Returns for each operation whether a verdict's evidence means it.
 std::vector<bool> evidence_operations(const KernelTrace& trace, const Verdict& verdict);
 
-// The schedule's switches and the trace's agents, without operations: `at` is the number of the run. Without
-// `at` (there is no run: nothing was recorded in it), it is the number of all runs. Empty switches: the log
-// is of another schedule.
+// Returns the schedule's switches and the trace's agents, without operations. `at` is the number of the run;
+// if nothing was recorded in the run, it is the number of runs. Without switches, the log belongs to another
+// schedule.
 Interleaving kernel_switches(const KernelTrace& trace, const Schedule& schedule);
 
 }  // namespace slalom

@@ -1,4 +1,4 @@
-// The words of a kernel's report: accesses, orders, and what the console says.
+// The words of a kernel's report: accesses, orders, and console text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace {
 // Pointers to functions and variables, but no error codes.
 constexpr uint64_t kImage = 0xffffffff80000000, kErrors = 0xfffffffffffff000;
 constexpr size_t kFrames = 8;     // of a call trace
-constexpr size_t kHeadLines = 4;  // before the registers: more than one says what happened
+constexpr size_t kHeadLines = 4;  // lines before the registers: several of them may say what happened
 
 std::string value_of(const Access& access, const Names& names) {
-  // Of more than eight bytes only a hash is known: enough to see whether two are the same.
+  // Of values above eight bytes, only a hash is known. It suffices to compare two of them.
   if (access.size > 8) return fmt::format("{} bytes #{:04x}", human_number(access.size), access.value >> 48);
   const std::string text = value_text(access.value, static_cast<uint32_t>(access.size));
   if (access.size < 8 || access.value < kImage || access.value >= kErrors) return text;
@@ -25,7 +25,7 @@ std::string value_of(const Access& access, const Names& names) {
   return name.starts_with("0x") ? text : fmt::format("{} <{}>", text, name);
 }
 
-// "store to", "load of": before the object
+// Returns "store to", "load of", to precede the object.
 std::string_view noun(OpKind kind, bool writes) {
   if (kind == OpKind::ReadModifyWrite || kind == OpKind::CompareExchange) return "atomic update of";
   return writes ? "store to" : "load of";
@@ -48,7 +48,7 @@ std::string point_words(const OrderPoint& point, const KernelOperation* operatio
                      printable(names.object(access.address())), place);
 }
 
-// An instruction's write, where it has one: that is what others see.
+// Returns the write of the instruction if there is one: other CPUs see the write.
 const KernelOperation* strongest(const KernelTrace& trace, size_t i) {
   const KernelOperation* found = &trace.operations[i];
   for (size_t k = i + 1; k < trace.operations.size(); ++k) {
@@ -66,7 +66,7 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }  // namespace
 
 std::string access_text(const Access& access, const Access* after, const Names& names) {
-  // Calls and returns are among the accesses: their addresses are code.
+  // Calls and returns are among the accesses. Their addresses are code.
   if (access.op() == OpKind::Call || access.op() == OpKind::Return)
     return fmt::format("{} {}", access.op() == OpKind::Call ? "calls" : "returns to",
                        printable(names.place(Place{access.address().raw})));
@@ -81,8 +81,8 @@ std::string access_text(const Access& access, const Access* after, const Names& 
 }
 
 KernelOrder kernel_order(const OrderConstraint& constraint, const KernelTrace& trace, const Names& names) {
-  // Places are met many times: the nearest two in this order are meant, and of those first the ones that
-  // meet in memory.
+  // A place may occur many times. Choose pairs of accesses to the same memory first, then the nearest pair in
+  // this order.
   struct Pair {
     const KernelOperation* before;
     const KernelOperation* after;

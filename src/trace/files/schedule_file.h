@@ -1,5 +1,5 @@
-// A schedule in a file of its own. It replays against a target the user names; a capsule (finding/capsule.h)
-// also holds the target.
+// A schedule in a file of its own. It replays against a target that the user names. A capsule
+// (finding/capsule.h) holds the target too.
 #pragma once
 
 #include <filesystem>

@@ -10,14 +10,14 @@ namespace {
 
 constexpr int kOutcomes = std::variant_size_v<Outcome>;
 
-// Paths are packed from the top byte down; turned round, a short path is a small number.
+// Paths are packed from the top byte down. In reversed byte order, a short path is a small number.
 constexpr uint64_t reverse_bytes(uint64_t value) {
   uint64_t result = 0;
   for (int i = 0; i < 8; ++i) result |= ((value >> (8 * i)) & 0xff) << (8 * (7 - i));
   return result;
 }
 
-// Levels without a gap, or a folded path.
+// Returns whether the value is a path without empty levels, or a folded path.
 constexpr bool is_path(uint64_t reversed) {
   if ((reversed & 0xff) == 0xff) return true;
   while ((reversed & 0xff) != 0) reversed >>= 8;
@@ -79,7 +79,7 @@ void decode(ByteReader& in, ChoicePolicy& policy) {
   decode_enum(in, policy.where, static_cast<int>(ChoicePolicy::Where::Nowhere) + 1);
   decode(in, policy.places);
   decode(in, policy.stops);
-  // The machine searches both by bisection.
+  // The machine searches both lists by bisection.
   if (!std::is_sorted(policy.places.begin(), policy.places.end()) ||
       !std::is_sorted(policy.stops.begin(), policy.stops.end()))
     in.fail();
@@ -248,7 +248,7 @@ void decode_fields(ByteReader& in, ToolError& outcome) {
   outcome.message = in.text();
 }
 
-// The alternative with the given index, default-constructed.
+// Returns the alternative with the given index, default-constructed.
 template <size_t... I>
 Outcome outcome_of(uint8_t index, std::index_sequence<I...>) {
   Outcome outcome;
@@ -258,7 +258,7 @@ Outcome outcome_of(uint8_t index, std::index_sequence<I...>) {
 
 }  // namespace
 
-// A reached limit of notes has a number of its own, so that files with other outcomes stay as they were.
+// A reached limit of notes has a number of its own, so that files with other outcomes keep their encoding.
 constexpr uint8_t kNotesLimit = kOutcomes;
 
 void encode(ByteWriter& out, const Outcome& outcome) {

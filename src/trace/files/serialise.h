@@ -1,9 +1,9 @@
-// The binary form of the nouns of trace/: what schedule files, capsules and saved searches are made of.
+// The binary form of the types of trace/. Schedule files, capsules and saved searches consist of them. For
+// whole executions see trace/files/trace_file.h.
 //
-// encode and decode come in pairs, field by field in the order of docs/formats.md; a changed field is a new
-// version of every file kind that holds it. Decoding survives any bytes: enums are range-checked, memory
-// grows only with bytes that were really there, and the reader's ok() tells in the end. Executions:
-// trace/files/trace_file.h.
+// encode and decode come in pairs, field by field in the order of docs/formats.md. A changed field requires a
+// new version of every file kind that holds it. Decoding survives any bytes: it range-checks enums and
+// allocates memory only for bytes that are really there. The caller checks the reader's ok() at the end.
 #pragma once
 
 #include <filesystem>

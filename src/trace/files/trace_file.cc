@@ -18,13 +18,13 @@ class Table {
 };
 
 // What reader and writer both know about the trace so far. A number is stored as its distance from the
-// prediction, modulo 2^64; `predicted` is then set to it.
+// prediction, modulo 2^64. `predicted` is then set to the number.
 struct Predictions {
   uint64_t step = 0;
-  Table pc;        // by agent: its last one
+  Table pc;        // by agent: its last pc
   Table address;   // by pc: code tends to touch the same object again, or the next one
-  Table value;     // by address: what was last seen there
-  Table physical;  // by virtual page: distance of its physical address
+  Table value;     // by address: the value last seen there
+  Table physical;  // by virtual page: the distance to its physical address
 };
 
 void encode_near(ByteWriter& out, uint64_t& predicted, uint64_t number) {
@@ -40,9 +40,9 @@ constexpr uint64_t page_of(uint64_t address) {
   return address >> 12;
 }
 
-// The first byte of an access: operation (3 bits), log2 of the size (2), ring (2), wrote (1). kOther
-// announces two more bytes, for an operation or size that has no short form; kModifies in the first of them
-// announces what is modified and a size of any length instead of the second.
+// The first byte of an access holds the operation (3 bits), log2 of the size (2), the ring (2) and `wrote`
+// (1). kOther announces two more bytes, for an operation or size without a short form. kModifies in the first
+// of the two announces a Modify and a size of any length instead of the second byte.
 constexpr uint8_t kOther = 7, kModifies = 0x80;
 constexpr uint64_t kFirstShort = static_cast<uint64_t>(OpKind::Load);
 constexpr uint64_t kLastShort = static_cast<uint64_t>(OpKind::CompareExchange);
@@ -97,7 +97,7 @@ Access decode_access(ByteReader& in, uint64_t agent, uint64_t& retired, Predicti
   decode_near(in, retired);
   if (retired > 0xffff) in.fail();
   access.retired = retired;
-  // The predictions follow what is kept of each number, as the writer's do.
+  // Predictions are updated from the bits that are kept of each number, as the writer's are.
   uint64_t& pc = known.pc[agent];
   access.pc_bits = decode_near(in, pc);
   pc = access.pc().raw;
@@ -135,7 +135,7 @@ void decode_batch(ByteReader& in, TraceLog& log, Predictions& known) {
   log.on_accesses(accesses, header);
 }
 
-// Which of an event's rarer fields follow.
+// The optional fields that follow an event.
 enum Field : uint8_t { kObject = 1, kState = 2, kOtherAgent = 4, kValue = 8, kText = 16, kAllFields = 31 };
 
 void encode(ByteWriter& out, const Event& event, Predictions& known) {

@@ -1,7 +1,7 @@
-// A whole execution in a file: what detectors and reports run over offline.
+// A whole execution in a file. Detectors and reports run over it offline.
 //
-// An access takes a few bytes before compression: everything is written as its distance from a prediction
-// that reader and writer make alike (trace_file.cc). The order of batches and events is kept exactly.
+// An access takes a few bytes before compression: every number is written as its distance from a prediction
+// that reader and writer compute alike (trace_file.cc). The file keeps the exact order of batches and events.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "trace/trace_log.h"
 
-namespace slalom {
+namespace slalom {  // replaces the contents of the log
 
 void encode(ByteWriter& out, const TraceLog& log);
 void decode(ByteReader& in, TraceLog& log);  // replaces what is in the log

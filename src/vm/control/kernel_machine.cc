@@ -379,16 +379,16 @@ Stop KernelMachine::choice_point() {
   point.current = state_.last;
   point.current_ops = state_.running ? ops(state_.current) : 0;
   point.arity = state_.arity;
-  point.unasked = unasked_;
+  point.skipped = unasked_;
   if (unasked_ > 0 && stops_at_conflicts_) {
     const PendingAccess& passed = machine_.pc->cpu(state_.current).passed;
-    point.passed = {passed.touch == Touch::Nothing  ? OpKind::None
-                    : passed.touch == Touch::Writes ? OpKind::Store
-                                                    : OpKind::Load,
-                    ObjectId{passed.address},
-                    {}};
+    point.last_skipped = {passed.touch == Touch::Nothing  ? OpKind::None
+                          : passed.touch == Touch::Writes ? OpKind::Store
+                                                          : OpKind::Load,
+                          ObjectId{passed.address},
+                          {}};
   }
-  point.heeds_conflicts = !scoped();
+  point.supports_until_conflict = !scoped();
   point.source = this;
   uint64_t digest = fold(fold(static_cast<uint64_t>(point.kind), point.current.raw),
                          fold(point.current_ops, instructions()));

@@ -37,7 +37,7 @@ class Believer : public Machine, private Foresight {
   const Names& names() const override { return toy_.names(); }
 
  private:
-  bool stands() const override { return !expected_; }
+  bool is_at_choice_point() const override { return !expected_; }
   void foresee(std::span<const AgentId> next, const Forecast& then) override {
     script_.assign(next.rbegin(), next.rend());
     forecast_ = then;

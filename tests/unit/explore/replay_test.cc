@@ -28,7 +28,7 @@ Replayed replay(const Program& program, const Schedule& schedule, Where where, W
   options.fair = false;
   Runner runner(machine, watching.detectors ? detectors.get() : nullptr, options);
   TraceLog log;
-  if (watching.log) runner.also_tell(&log);
+  if (watching.log) runner.set_extra_sink(&log);
   ScheduleWalker walker(schedule);
   const Execution execution = runner.run(Task{}, walker);
   return {trace_of(execution), walker.divergence()};

@@ -205,19 +205,19 @@ TEST(KernelMachine, ALeaseEndsBeforeAConflict) {
   machine->start(sink);
   ChoicePoint point = stop_at(machine->resume({.next = cpu}));
   EXPECT_EQ(point.options()[0].op.object, ObjectId{0x100100});
-  EXPECT_TRUE(point.heeds_conflicts);
+  EXPECT_TRUE(point.supports_until_conflict);
   point = stop_at(machine->resume({.next = cpu, .lease = 10, .until_conflict = true}));
   EXPECT_EQ(point.options()[0].op.object, ObjectId{0x100000});
   EXPECT_EQ(point.options()[0].op.kind, OpKind::Store);
-  EXPECT_EQ(point.unasked, 2u);  // the second store, and the load, which conflicts with no other
-  EXPECT_EQ(point.passed.object, ObjectId{0x100000});
-  EXPECT_EQ(point.passed.kind, OpKind::Load);
+  EXPECT_EQ(point.skipped, 2u);  // the second store, and the load, which conflicts with no other
+  EXPECT_EQ(point.last_skipped.object, ObjectId{0x100000});
+  EXPECT_EQ(point.last_skipped.kind, OpKind::Load);
   // What it was asked about does not end the next one.
   point = stop_at(machine->resume({.next = cpu, .lease = 10, .until_conflict = true}));
   EXPECT_EQ(point.kind, ChoiceKind::Ended);
-  EXPECT_EQ(point.unasked, 1u);
-  EXPECT_EQ(point.passed.object, ObjectId{0x100108});
-  EXPECT_EQ(point.passed.kind, OpKind::Store);
+  EXPECT_EQ(point.skipped, 1u);
+  EXPECT_EQ(point.last_skipped.object, ObjectId{0x100108});
+  EXPECT_EQ(point.last_skipped.kind, OpKind::Store);
 }
 
 TEST(KernelMachine, ASchedulesSwitchesReplayWithoutThePolicy) {

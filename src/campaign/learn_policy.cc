@@ -1,4 +1,4 @@
-#include "campaign/looking.h"
+#include "campaign/learn_policy.h"
 
 #include <algorithm>
 #include <iterator>
@@ -10,22 +10,22 @@
 namespace slalom {
 namespace {
 
-// So many executions in random order only look, before the search. Strategies that repeat prefixes cannot
-// change where they switch while they search, and need more of them.
-constexpr uint64_t kFirstLook = 4, kLookingFirst = 64;
+// Executions in random order before the search. Strategies that repeat prefixes cannot change their choice
+// points during the search, and need the larger number.
+constexpr uint64_t kShortLearning = 4, kLongLearning = 64;
 
-Result<void> learn_places(const Target& target, const CampaignOptions& options, uint64_t looks,
+Result<void> learn_places(const Target& target, const CampaignOptions& options, uint64_t executions,
                           const std::function<bool()>& stop, Job& job) {
-  FirstEnds first(target);
-  Random looking({.seed = job.strategy.seed});
+  FirstOutcomes first(target);
+  Random strategy({.seed = job.strategy.seed});
   ExploreOptions explore;
   explore.inputs = {job.policy, job.max_steps};
-  explore.schedules = looks;
+  explore.schedules = executions;
   explore.seconds = options.seconds;
   explore.workers = options.workers;
   explore.checkpoint_every = 0;
   Explorer explorer(
-      looking,
+      strategy,
       [&]() -> Result<Worker> {
         Worker worker;
         TRY_ASSIGN(worker.machine, target.make_machine({.locks = false, .memory = false}));
@@ -33,7 +33,7 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
       },
       explore);
   explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
-  explorer.stop = [&] { return first.are_hopeless() || stop(); };  // the search will say so
+  explorer.stop = [&] { return first.are_hopeless() || stop(); };  // the search will report the reason
   TRY_ASSIGN(const ExploreResult result, explorer.run());
   std::vector<Place> all;
   std::ranges::set_union(job.policy.places, result.learned, std::back_inserter(all));
@@ -41,26 +41,26 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
   return {};
 }
 
-// The first execution shows most of a program's accesses; the others meet rarer paths.
-constexpr uint64_t kAccessLooks[] = {1, 15};
-constexpr uint64_t kLookSteps = 10'000;  // in each: one that never ends has shown enough
+// The first execution shows most of a program's accesses. The others reach rarer paths.
+constexpr uint64_t kAccessRounds[] = {1, 15};
+constexpr uint64_t kAccessSteps = 10'000;  // of each execution; an endless one has shown enough by then
 
-// Atomic operations that were always ordered by something else need no switch; plain accesses that race do.
+// Atomic operations that other synchronisation always orders need no switch. Plain accesses that race do.
 Result<void> learn_accesses(const Target& target, const CampaignOptions& options, bool adapts,
                             const std::function<bool()>& stop, Job& job) {
   std::vector<Place> seen, conflicting, racing;
   const auto add = [](const std::vector<Place>& more, std::vector<Place>& to) {
     std::ranges::set_union(more, std::exchange(to, {}), std::back_inserter(to));
   };
-  for (const uint64_t looks : kAccessLooks) {
-    Random looking({.seed = job.strategy.seed + looks});
+  for (const uint64_t executions : kAccessRounds) {
+    Random strategy({.seed = job.strategy.seed + executions});
     ExploreOptions explore;
-    explore.inputs = {job.policy, std::min(job.max_steps, kLookSteps)};
-    explore.inputs.looks = true;
-    explore.schedules = looks;
-    explore.workers = std::min<unsigned>(options.workers, static_cast<unsigned>(looks));
+    explore.inputs = {job.policy, std::min(job.max_steps, kAccessSteps)};
+    explore.inputs.collect_atomics = true;
+    explore.schedules = executions;
+    explore.workers = std::min<unsigned>(options.workers, static_cast<unsigned>(executions));
     Explorer explorer(
-        looking,
+        strategy,
         [&]() -> Result<Worker> {
           Worker worker;
           TRY_ASSIGN(worker.machine, target.make_machine({}));
@@ -78,7 +78,7 @@ Result<void> learn_accesses(const Target& target, const CampaignOptions& options
     add(places_of_races(result.found), racing);
     if (adapts && std::ranges::includes(conflicting, seen)) return {};
   }
-  std::ranges::set_difference(seen, conflicting, std::back_inserter(job.policy.passed));
+  std::ranges::set_difference(seen, conflicting, std::back_inserter(job.policy.skipped_atomics));
   add(racing, job.policy.places);
   return {};
 }
@@ -95,9 +95,9 @@ std::vector<Place> places_of_races(const std::vector<Found>& found) {
   return places;
 }
 
-Result<void> look_first(const Target& target, const CampaignOptions& options, bool adapts,
-                        const std::function<bool()>& stop, Job& job) {
-  if (target.learns) TRY(learn_places(target, options, adapts ? kFirstLook : kLookingFirst, stop, job));
+Result<void> learn_policy(const Target& target, const CampaignOptions& options, bool adapts,
+                          const std::function<bool()>& stop, Job& job) {
+  if (target.learns) TRY(learn_places(target, options, adapts ? kShortLearning : kLongLearning, stop, job));
   if (target.atomics && job.policy.where == ChoicePolicy::Where::Sync)
     TRY(learn_accesses(target, options, adapts, stop, job));
   return {};
