@@ -1,6 +1,6 @@
-// States: values that hold everything a guest can observe of one part of the machine.
+// States: values that hold everything that a guest can observe of one part of the machine.
 //
-// A State lists its fields once; hashing, saving and loading visit that list:
+// A State lists its fields once. Hashing, saving and loading visit that list:
 //
 //   struct Pit {
 //     uint16_t reload = 0;
@@ -10,7 +10,7 @@
 //     static void fields(Self& s, Visitor& v) { v(s.reload, s.channels); }
 //   };
 //
-// What can be computed anew from a State (caches, decoded blocks, host pointers) is not part of one.
+// A State does not contain what can be computed from it (caches, decoded blocks, host pointers).
 #pragma once
 
 #include <array>
@@ -102,7 +102,8 @@ class StateWriter {
   ByteWriter& out_;
 };
 
-// Trusts nothing but the types: whoever loads a State checks its ranges (enums, indices) afterwards.
+// Checks only that values fit their types. The code that loads a State must check ranges (enums, indices)
+// afterwards.
 class StateReader {
  public:
   explicit StateReader(ByteReader& in) : in_(in) {}

@@ -1,4 +1,4 @@
-// The agent's program, which the build has put into this one (guest/CMakeLists.txt).
+// The agent's program, which the build embeds into slalom (guest/CMakeLists.txt).
 #include "vm/boot/initramfs.h"
 
 extern "C" {

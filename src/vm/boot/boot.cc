@@ -28,7 +28,7 @@ Result<std::string> command_line(const BootOptions& options) {
       return error(
           "a command for the guest must not contain double quotes: put it into a script and give that with "
           "--file");
-    // A kernel that knows no such option keeps it for whoever asks.
+    // A kernel that does not know the option keeps it on its command line for programs to read.
     append += fmt::format("{}slalom.run=\"{}\"", append.empty() ? "" : " ", options.run);
   }
   return linux_command_line(kTscKhz, append);

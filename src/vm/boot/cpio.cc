@@ -7,10 +7,10 @@
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMaxPath = 4095;  // the kernel's PATH_MAX, without the zero
+constexpr size_t kMaxPath = 4095;  // the kernel's PATH_MAX without the terminating zero
 constexpr size_t kBlock = 512;
 
-// Without slashes at its ends; empty if it is no path of a file: empty, or with parts that lead elsewhere.
+// Removes slashes at both ends. Returns "" if the path is empty or contains "." or "..".
 std::string normal_path(std::string_view path) {
   std::string result;
   while (!path.empty()) {

@@ -1,7 +1,7 @@
-// Writes archives in the form that Linux unpacks into its first file system: cpio, "newc".
+// CpioArchive: writes cpio archives ("newc"), which Linux unpacks into its first file system.
 //
-// Needs no privilege for device nodes, since they are only entries. The same contents give the same bytes:
-// entries are sorted, times are zero, everything belongs to root.
+// Device nodes need no privilege, since they are only entries. The same contents give the same bytes: entries
+// are sorted, times are zero, and root owns everything.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace slalom::vm {
 
 class CpioArchive {
  public:
-  // Paths are those of the guest, with or without a slash in front. Directories above them come by
-  // themselves. What is added again replaces what was there, except that a directory stays one.
+  // Paths are those in the guest, with or without a leading slash. Parent directories are added
+  // automatically. A later entry replaces an earlier one with the same path, except that a directory stays a
+  // directory.
   Result<void> add_directory(std::string_view path, uint32_t permissions = 0755);
   Result<void> add_file(std::string_view path, uint32_t permissions, std::vector<uint8_t> bytes);
   Result<void> add_symlink(std::string_view path, std::string_view target);
@@ -36,7 +37,7 @@ class CpioArchive {
   };
   Result<void> add(std::string_view path, Entry entry);
 
-  std::map<std::string, Entry> entries_;  // a parent sorts before what is in it
+  std::map<std::string, Entry> entries_;  // a directory sorts before its contents
 };
 
 }  // namespace slalom::vm

@@ -18,7 +18,7 @@ namespace {
 // Offsets in a bzImage, from the kernel's Documentation/arch/x86/boot.rst.
 constexpr uint64_t kSetupSectors = 0x1f1;
 constexpr uint64_t kImageBootFlag = 0x1fe;
-constexpr uint64_t kHeaderEnd = 0x201;  // where the header ends, counted from 0x202
+constexpr uint64_t kHeaderEnd = 0x201;  // end of the header, relative to 0x202
 constexpr uint64_t kMagic = 0x202;
 constexpr uint64_t kImageProtocol = 0x206;
 constexpr uint64_t kInitrdLimit = 0x22c;
@@ -27,8 +27,8 @@ constexpr uint64_t kCommandLineSize = 0x238;
 constexpr uint64_t kPayloadOffset = 0x248;
 constexpr uint64_t kPreferredAddress = 0x258;
 constexpr uint64_t kInitSize = 0x260;
-constexpr uint64_t kHeaderLimit = 0x290;  // where boot_params has other things
-constexpr uint64_t kEntry64 = 0x200;  // of the 64-bit entry point, from the start of the protected-mode part
+constexpr uint64_t kHeaderLimit = 0x290;  // boot_params has other fields from here on
+constexpr uint64_t kEntry64 = 0x200;      // the 64-bit entry point, from the start of the protected-mode part
 
 std::string hash_identity(std::span<const uint8_t> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());

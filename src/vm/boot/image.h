@@ -1,9 +1,8 @@
-// Kernel images: from the bytes of a file to what has to lie where in memory.
+// Kernel images: parses the bytes of a file into segments and their addresses in memory.
 //
-// Reads a Linux bzImage (and unpacks the vmlinux inside, so that the guest need not), a Linux vmlinux, and
-// multiboot 1 kernels, ELF or not; each of them possibly compressed as a whole. Nothing in a file is
-// believed: segments lie within the data, whatever it contains. Whether they fit into RAM is decided when
-// they are placed.
+// Reads Linux bzImage files (and unpacks the vmlinux inside, so that the guest need not), Linux vmlinux
+// files, and multiboot 1 kernels (ELF or not). Each may be compressed as a whole. The parser trusts nothing
+// in a file: all segments lie within the data. Placement checks later whether they fit into RAM.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +17,26 @@
 namespace slalom::vm {
 
 enum class ImageKind {
-  LinuxElf,       // entered at the kernel's own start
-  LinuxUnpacker,  // a bzImage whose compression slalom does not know: entered at its own unpacking code
+  LinuxElf,       // entered at the kernel's own entry point
+  LinuxUnpacker,  // a bzImage with a compression that slalom does not know: entered at its own unpacking code
   Multiboot,
 };
 
 struct ImageSegment {
   Physical address = 0;
-  uint64_t offset = 0;       // of its bytes in Image::data
-  uint64_t file_size = 0;    // how many bytes come from there
-  uint64_t memory_size = 0;  // what is more than that is zero
+  uint64_t offset = 0;       // of the segment's bytes in Image::data
+  uint64_t file_size = 0;    // number of bytes there
+  uint64_t memory_size = 0;  // bytes beyond file_size are zero
   bool operator==(const ImageSegment&) const = default;
 };
 
-// The part of a bzImage's header that a loader needs. A vmlinux has none: these are the defaults for it.
+// The part of a bzImage's header that a loader needs. A vmlinux has no header; these are the defaults for it.
 struct LinuxHeader {
-  std::vector<uint8_t> raw;  // from offset 0x1f1 of the file; empty for a vmlinux
+  std::vector<uint8_t> raw;  // starts at offset 0x1f1 of the file; empty for a vmlinux
   uint64_t start = 0x1000000;
   uint64_t needed_memory = 0;              // from `start` on, until the kernel manages memory itself
-  uint32_t initrd_end_limit = 0x7fffffff;  // the highest address an initrd may reach
-  uint32_t command_line_limit = 2047;      // without the zero at its end
+  uint32_t initrd_end_limit = 0x7fffffff;  // the highest address that an initrd may use
+  uint32_t command_line_limit = 2047;      // without the terminating zero
 };
 
 struct MultibootHeader {
@@ -51,7 +50,7 @@ struct Image {
   std::vector<uint8_t> data;
   std::vector<ImageSegment> segments;
   Physical entry = 0;
-  std::string identity;  // "build-id:..." or "xxh3:...": the same for the same kernel
+  std::string identity;  // "build-id:..." or "xxh3:...": equal for equal kernels
   LinuxHeader linux_header;
   MultibootHeader multiboot_header;
 
@@ -60,7 +59,7 @@ struct Image {
   }
 };
 
-// `limit`: how many bytes may come out of what is compressed.
+// `limit`: the most bytes that decompression may produce.
 Result<Image> parse_image(std::vector<uint8_t> file, uint64_t limit = uint64_t{1} << 30);
 Result<Image> read_image(const std::filesystem::path& path);
 

@@ -25,14 +25,14 @@
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMostCached = 64;  // some megabytes each
+constexpr size_t kMostCached = 64;  // files; each has some megabytes
 
 struct Device {
   const char* path;
   uint32_t permissions, major, minor;
 };
 
-// Enough until, and where, the kernel fills /dev itself.
+// Enough until the kernel fills /dev itself, or if it does not.
 constexpr Device kDevices[] = {{"dev/console", 0600, 5, 1}, {"dev/tty", 0666, 5, 0},
                                {"dev/ttyS0", 0600, 4, 64},  {"dev/null", 0666, 1, 3},
                                {"dev/zero", 0666, 1, 5},    {"dev/random", 0666, 1, 8},
@@ -60,14 +60,14 @@ Result<void> check_static(const std::filesystem::path& path, std::span<const uin
   return {};
 }
 
-// What the archive is made from, read but not yet assembled: it also names the result in the cache.
+// The contents of the archive before it is assembled. They also name the archive in the cache.
 struct Ingredients {
   std::vector<uint8_t> busybox;
   std::vector<std::string> applets;  // paths in the guest
   struct File {
     std::string guest;
     uint32_t mode = 0;
-    std::vector<uint8_t> bytes;  // of a symbolic link: its target
+    std::vector<uint8_t> bytes;  // for a symbolic link, its target
   };
   std::vector<File> files;
 };
@@ -97,7 +97,7 @@ Result<void> read_extra(const std::filesystem::path& host, const std::string& gu
   return {};
 }
 
-// What the programs among the files need to run, where the user has not given it.
+// Adds the libraries that programs among the files need, unless the user has added them.
 Result<void> add_libraries(std::vector<Ingredients::File>& files) {
   std::map<std::string, Ingredients::File> libraries;
   for (const Ingredients::File& file : files) {
@@ -110,7 +110,7 @@ Result<void> add_libraries(std::vector<Ingredients::File>& files) {
           return {};
         }));
   }
-  // First, so that files of the user replace them.
+  // Libraries come first, so that the user's files replace them.
   std::vector<Ingredients::File> all;
   for (auto& [path, library] : libraries) all.push_back(std::move(library));
   std::move(files.begin(), files.end(), std::back_inserter(all));
@@ -128,7 +128,7 @@ Result<Ingredients> gather(const InitramfsOptions& options) {
   if (list.status != 0) return error("{} does not say what it can do: {}", busybox.string(), list.errors);
   all.applets = split_words(list.output);
   for (const ExtraFile& extra : options.files) {
-    // A link that the user names means the file behind it; links within a directory stay links.
+    // A link that the user names stands for its target. Links within a directory stay links.
     std::error_code trouble;
     const std::filesystem::path real = std::filesystem::canonical(extra.host, trouble);
     if (trouble) return error("cannot read {}: {}", extra.host.string(), trouble.message());
@@ -196,8 +196,8 @@ Result<std::vector<uint8_t>> assemble(const InitramfsOptions& options, Ingredien
   return archive.bytes();
 }
 
-// Names the result by all that it is made from. Modules are those of the kernel's packages, so their names
-// will do.
+// Returns a name made from all inputs. Names of modules are enough, because they belong to the kernel's
+// packages.
 std::string cache_name(const InitramfsOptions& options, const Ingredients& all) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
   if (state == nullptr) throw std::bad_alloc();
@@ -207,7 +207,7 @@ std::string cache_name(const InitramfsOptions& options, const Ingredients& all) 
     XXH3_128bits_update(state.get(), &size, sizeof size);
     XXH3_128bits_update(state.get(), bytes.data(), bytes.size());
   };
-  constexpr std::string_view form = "initramfs 2";  // changes when assemble() or the file around it does
+  constexpr std::string_view form = "initramfs 2";  // increment when assemble() or the file format changes
   add(form);
   add(all.busybox);
   for (const std::string& applet : all.applets) add(applet);
@@ -224,7 +224,7 @@ std::string cache_name(const InitramfsOptions& options, const Ingredients& all) 
   return fmt::format("{:016x}{:016x}.cpio", hash.high64, hash.low64);
 }
 
-// A kept archive is followed by its checksum: a file that was cut off or changed is made anew.
+// A checksum follows a cached archive. A truncated or changed file is made anew.
 constexpr size_t kSum = 8;
 
 std::optional<std::vector<uint8_t>> kept_archive(const std::filesystem::path& path) {
@@ -247,7 +247,7 @@ Result<std::vector<uint8_t>> build_initramfs(const InitramfsOptions& options) {
 Result<std::vector<uint8_t>> cached_initramfs(const std::filesystem::path& directory,
                                               const InitramfsOptions& options) {
   TRY_ASSIGN(Ingredients all, gather(options));
-  // Modules of a user's own directory may change at any time.
+  // Modules in a user's own directory may change at any time.
   const bool repeatable = options.modules.empty() || !options.kernel.packages.empty();
   if (!repeatable) return assemble(options, std::move(all));
   const std::filesystem::path path = directory / cache_name(options, all);

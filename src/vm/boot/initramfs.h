@@ -1,5 +1,5 @@
-// Builds the guest's first file system: a static busybox, slalom's agent as /init, modules, and files of the
-// user.
+// Builds the guest's first file system: a static busybox, slalom's agent as /init, modules, and the user's
+// files.
 //
 // The same inputs give the same bytes. Needs no privilege.
 #pragma once
@@ -15,19 +15,19 @@
 
 namespace slalom::vm {
 
-// Loaded by the agent, in this order, before it runs anything.
+// The agent loads these modules, in this order, before it runs anything.
 inline constexpr const char* kModuleList = "etc/slalom/modules";
 
 struct ExtraFile {
-  std::filesystem::path host;  // a file, or a directory with all that is in it
-  std::string guest;           // where it goes
+  std::filesystem::path host;  // a file, or a directory with its contents
+  std::string guest;           // its path in the guest
 };
 
 struct InitramfsOptions {
-  Kernel kernel;                     // whose modules
-  std::vector<std::string> modules;  // by name; what they need comes along
-  std::vector<ExtraFile> files;      // programs come with the shared libraries that they need
-  std::filesystem::path busybox;     // empty: this system's
+  Kernel kernel;                     // the kernel whose modules are used
+  std::vector<std::string> modules;  // by name; their dependencies are added
+  std::vector<ExtraFile> files;      // the shared libraries that programs need are added
+  std::filesystem::path busybox;     // empty: the one of this system
   std::span<const uint8_t> agent;    // see agent_program()
 };
 
@@ -36,7 +36,7 @@ std::span<const uint8_t> agent_program();
 
 Result<std::vector<uint8_t>> build_initramfs(const InitramfsOptions& options);
 
-// As build_initramfs(), but what was built once for a fetched kernel is taken from `directory`.
+// Like build_initramfs(), but uses the archives cached in `directory` if the kernel was fetched.
 Result<std::vector<uint8_t>> cached_initramfs(const std::filesystem::path& directory,
                                               const InitramfsOptions& options);
 

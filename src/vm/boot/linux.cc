@@ -11,7 +11,7 @@
 namespace slalom::vm {
 namespace {
 
-// Where things lie in the first megabyte. The kernel wants its AP trampoline there as well, near the end.
+// Layout of the first megabyte. The kernel also puts its trampoline for other CPUs there, near the end.
 constexpr Physical kGdt = 0x8000;
 constexpr Physical kStackTop = 0x10000;
 constexpr Physical kBootParams = 0x10000;
@@ -21,7 +21,7 @@ constexpr Physical kSetupData = 0x28000;
 constexpr Physical kPageTables = 0x30000;
 static_assert(kAcpiBase == kPlatformTables && kAcpiSize <= kPlatformTablesSize);
 
-// Offsets in boot_params, and values for them.
+// Offsets in boot_params, and values for its fields.
 constexpr uint64_t kBootParamsSize = 4096;
 constexpr uint64_t kAcpiRsdp = 0x70;
 constexpr uint64_t kE820Count = 0x1e8;
@@ -40,7 +40,7 @@ constexpr uint8_t kUnknownLoader = 0xff;
 constexpr uint8_t kLoadedHigh = 1;
 constexpr uint32_t kRngSeed = 9;  // SETUP_RNG_SEED
 
-// The selectors that the protocol asks for.
+// The selectors that the boot protocol requires.
 constexpr uint16_t kCodeSelector = 0x10;
 constexpr uint16_t kDataSelector = 0x18;
 
@@ -53,7 +53,7 @@ std::vector<uint8_t> gdt() {
   return table;
 }
 
-// 4 GiB, identical, in pages of 2 MiB.
+// Maps 4 GiB one to one, with pages of 2 MiB.
 std::vector<uint8_t> page_tables() {
   constexpr uint64_t present_writable = 3;
   constexpr uint64_t large = 0x80;
@@ -71,7 +71,7 @@ std::vector<uint8_t> page_tables() {
 std::vector<uint8_t> rng_seed(uint64_t seed) {
   constexpr uint32_t words = 4;
   std::vector<uint8_t> data;
-  append_le<uint64_t>(data, 0);  // no further one
+  append_le<uint64_t>(data, 0);  // no further entry
   append_le<uint32_t>(data, kRngSeed);
   append_le<uint32_t>(data, words * 8);
   for (uint64_t i = 0; i < words; ++i) append_le<uint64_t>(data, combine(seed, i));
@@ -85,7 +85,7 @@ std::vector<uint8_t> boot_params(const Ram& ram, const Image& image, const Linux
   const std::vector<uint8_t>& header = image.linux_header.raw;
   CHECK(header.size() <= kE820Table - kSetupHeader, "header of {} bytes", header.size());
   std::copy(header.begin(), header.end(), params.begin() + kSetupHeader);
-  if (header.empty()) {  // a vmlinux: what the header of its bzImage would say
+  if (header.empty()) {  // a vmlinux: use what the header of its bzImage would contain
     put_le<uint16_t>(all, kBootFlag, 0xaa55);
     put_le<uint32_t>(all, kHeaderMagic, 0x53726448);
     put_le<uint16_t>(all, kProtocol, 0x020f);
@@ -113,7 +113,7 @@ Result<void> place_kernel(Placement& placement, const Image& image) {
     TRY(placement.put("the kernel", segment.address, image.bytes_of(segment), segment.memory_size));
     end = std::max(end, segment.address + segment.memory_size);
   }
-  // Behind its segments the kernel takes memory (brk, early page tables) before it looks at any map.
+  // Behind its segments the kernel uses memory (brk, early page tables) before it reads any memory map.
   const Physical needed = image.linux_header.start + image.linux_header.needed_memory;
   if (needed < image.linux_header.start) return error("the kernel's header is damaged (its size in memory)");
   if (needed > end) TRY(placement.reserve("the kernel", end, needed - end));
@@ -123,9 +123,10 @@ Result<void> place_kernel(Placement& placement, const Image& image) {
 }  // namespace
 
 std::string linux_command_line(uint64_t tsc_khz, const std::string& append) {
-  // What each is for: time from the TSC alone, at a rate that is told instead of measured; no self tests of
-  // the crypto code, and no initialisation that only tracing needs, which are most of a boot; random numbers
-  // from the seed alone; the same addresses in each boot; a stop instead of an endless loop after a panic.
+  // The options: time comes only from the TSC, with a given rate instead of a measured one. The self tests of
+  // the crypto code and initialisation for tracing only, which are most of a boot, are skipped. Random
+  // numbers come only from the seed. Addresses are the same in each boot. After a panic the machine stops
+  // instead of looping.
   std::string line = fmt::format(
       "console=ttyS0 tsc_early_khz={} lpj={} tsc=reliable no_timer_check nokaslr cryptomgr.notests reboot=t "
       "panic=-1 "
@@ -152,7 +153,8 @@ Result<EntryState> load_linux(Ram& ram, const Image& image, const LinuxOptions& 
   if (ram.low_size() <= kHighMemory) return error("Linux needs more memory: give at least --memory 64M");
 
   Placement placement(ram);
-  TRY(placement.reserve("the boot data", 0, kHighMemory));  // what goes there is placed below, by itself
+  // The boot data is placed below, without Placement.
+  TRY(placement.reserve("the boot data", 0, kHighMemory));
   TRY(place_kernel(placement, image));
   Physical initrd = 0;
   if (!options.initrd.empty()) {

@@ -12,15 +12,15 @@ namespace {
 constexpr uint32_t kMultibootMagic = 0x1badb002;
 constexpr uint32_t kLoaderMagic = 0x2badb002;
 constexpr uint64_t kSearched = 8192;
-constexpr uint64_t kAddressLimit = uint64_t{1} << 32;  // a kernel is entered with 32-bit addresses
-constexpr uint32_t kDemands = 0xffff;                  // flags a loader must know to go on
+constexpr uint64_t kAddressLimit = uint64_t{1} << 32;  // the kernel is entered in 32-bit mode
+constexpr uint32_t kDemands = 0xffff;                  // flags that a loader must support
 
-// Where the loader's own data lies.
+// Addresses of the loader's own data.
 constexpr Physical kMultibootGdt = 0x1000;
 constexpr Physical kInfo = 0x2000;
 constexpr uint64_t kInfoRoom = 0x6000;
-constexpr Physical kMultibootStackTop =
-    0x9000;  // the specification gives none; some kernels push before they have their own
+// The specification defines no stack, but some kernels push before they set up their own.
+constexpr Physical kMultibootStackTop = 0x9000;
 
 constexpr uint16_t kMultibootCode = 0x08;
 constexpr uint16_t kMultibootData = 0x10;
@@ -32,7 +32,7 @@ Error truncated_multiboot() {
   return error("it is cut short or damaged: its multiboot header names parts that it does not have");
 }
 
-// The fields by which a kernel that is no ELF file says where it goes ("a.out kludge").
+// Reads the address fields of a kernel that is no ELF file ("a.out kludge").
 Result<MultibootLayout> layout_by_addresses(std::span<const uint8_t> file, uint64_t header_offset) {
   const auto field = [&](uint64_t offset) { return get_le<uint32_t>(file, header_offset + offset); };
   const auto header = field(12), load = field(16), load_end = field(20), bss_end = field(24),
@@ -73,7 +73,8 @@ Result<MultibootLayout> layout_by_elf(std::span<const uint8_t> file) {
           segment.physical_address);
     layout.segments.push_back(
         {segment.physical_address, segment.offset, segment.file_size, segment.memory_size});
-    // A kernel linked for high addresses has its entry there; it is entered where that code lies.
+    // A kernel linked for high addresses also has a high entry address. It is entered at the physical address
+    // of that code.
     const uint64_t distance = elf.entry - segment.virtual_address;
     if (elf.entry >= segment.virtual_address && distance < segment.memory_size)
       layout.entry = segment.physical_address + distance;
@@ -92,7 +93,7 @@ std::vector<uint8_t> multiboot_gdt() {
   return table;
 }
 
-// The information structure and what it points to, in one piece that grows.
+// Builds the information structure and everything that it points to, in one growing buffer.
 class Info {
  public:
   Info() : bytes_(kFixed) {}
@@ -127,7 +128,7 @@ void add_memory(const Ram& ram, Info& info) {
   info.set(8, static_cast<uint32_t>((ram.low_size() - kHighMemory) >> 10));
   std::vector<uint8_t> entries;
   for (const MemoryRange& range : memory_map(ram)) {
-    append_le<uint32_t>(entries, 20);  // the size of what follows
+    append_le<uint32_t>(entries, 20);  // size of the rest of the entry
     append_le<uint64_t>(entries, range.begin);
     append_le<uint64_t>(entries, range.end - range.begin);
     append_le<uint32_t>(entries, range.usable ? 1 : 2);

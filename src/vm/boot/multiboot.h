@@ -1,8 +1,8 @@
-// Loads a multiboot 1 kernel: the form that most teaching kernels have.
+// Loads a multiboot 1 kernel, the format of most teaching kernels.
 //
-// As the specification says, all of them are entered in 32-bit protected mode without paging, those in 64-bit
-// ELF files too. Not provided: symbols, drives, a configuration table, APM, graphics modes. A kernel that
-// demands one of them is refused; one that would merely like it sees that it is not there.
+// As the specification requires, all kernels are entered in 32-bit protected mode without paging, also those
+// in 64-bit ELF files. Not provided: symbols, drives, a configuration table, APM, graphics modes. A kernel
+// that requires one of these is refused. A kernel that only requests it finds it missing.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct MultibootLayout {
   Physical entry = 0;
 };
 
-// Where in the file its header is, if it has one.
+// The offset of the header in the file; empty if there is none.
 std::optional<uint64_t> find_multiboot_header(std::span<const uint8_t> file);
 Result<MultibootLayout> multiboot_layout(std::span<const uint8_t> file);
 
@@ -35,7 +35,7 @@ struct MultibootModule {
 struct MultibootOptions {
   std::string command_line;
   std::vector<MultibootModule> modules;
-  std::vector<uint8_t> acpi_tables;  // made for kPlatformTables, where kernels look for the RSDP
+  std::vector<uint8_t> acpi_tables;  // built for kPlatformTables, where kernels look for the RSDP
 };
 
 Result<EntryState> load_multiboot(Ram& ram, const Image& image, const MultibootOptions& options);

@@ -50,7 +50,7 @@ Result<void> Placement::put(const std::string& what, Physical address, std::span
   CHECK(bytes.size() <= size, "{} of {}", bytes.size(), size);
   TRY(reserve(what, address, size));
   if (!bytes.empty()) CHECK(ram_.write(address, bytes), "{} at {:#x}", what, address);
-  // Fresh RAM is zero: pages are written only where it is not, so that what nobody uses costs nothing.
+  // Fresh RAM is zero. Write zeros only to pages that are not, so that unused pages need no memory.
   std::array<uint8_t, kPageSize> page;
   for (uint64_t at = bytes.size(); at < size;) {
     const uint64_t piece = std::min(kPageSize - (address + at) % kPageSize, size - at);

@@ -1,4 +1,4 @@
-// Puts the parts of a boot into RAM: each where it belongs, none over another, all of them within RAM.
+// Placement: puts the parts of a boot into RAM, within its bounds and without overlaps.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace slalom::vm {
 
-// Where RAM is, as a kernel is told. `usable`: not kept for tables of the platform.
+// A range of RAM as described to a kernel. `usable`: not reserved for platform tables.
 struct MemoryRange {
   Physical begin = 0;
   Physical end = 0;
@@ -20,7 +20,7 @@ struct MemoryRange {
 };
 
 // The layout of the first megabyte that all loaders share.
-inline constexpr Physical kLowMemoryEnd = 0x9fc00;  // from here on an EBDA would be
+inline constexpr Physical kLowMemoryEnd = 0x9fc00;  // an EBDA would begin here
 inline constexpr Physical kPlatformTables = 0xe0000;
 inline constexpr uint64_t kPlatformTablesSize = 0x20000;
 inline constexpr Physical kHighMemory = 0x100000;
@@ -31,14 +31,15 @@ class Placement {
  public:
   explicit Placement(Ram& ram) : ram_(ram) {}
 
-  // `size` bytes at `address`: those given, then zeros. `what` is for the user: "the initrd".
+  // Writes `bytes` and then zeros, `size` bytes in all. `what` names the part in messages: "the initrd".
   Result<void> put(const std::string& what, Physical address, std::span<const uint8_t> bytes, uint64_t size);
   Result<void> put(const std::string& what, Physical address, std::span<const uint8_t> bytes) {
     return put(what, address, bytes, bytes.size());
   }
-  // Keeps a range free of what comes later, without touching it.
+  // Keeps later parts out of a range, without writing to it.
   Result<void> reserve(const std::string& what, Physical address, uint64_t size);
-  // The highest page-aligned place for `size` bytes that ends at or below `limit` and begins above `floor`.
+  // Returns the highest page-aligned address for `size` bytes that end at or below `limit` and begin at or
+  // above `floor`.
   Result<Physical> find_high(const std::string& what, uint64_t size, Physical floor, Physical limit) const;
 
  private:

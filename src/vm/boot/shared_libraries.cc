@@ -25,7 +25,7 @@ std::string text_at(std::span<const uint8_t> bytes, uint64_t offset) {
   return text;
 }
 
-// Where in the file the byte is that the program sees at `address`.
+// Returns the file offset of the byte that the program sees at `address`.
 std::optional<uint64_t> file_offset(const ElfFile& elf, uint64_t address) {
   for (const ElfSegment& segment : elf.segments) {
     if (segment.type == ElfFile::kLoad && address >= segment.virtual_address &&

@@ -1,7 +1,8 @@
-// What a dynamically linked program of the host needs to run in the guest: its interpreter and its libraries.
+// Finds what a dynamically linked program of the host needs to run in the guest: its interpreter and
+// libraries.
 //
-// Looks where Debian's programs are linked to look; paths of a program's own (RUNPATH) are not followed, a
-// library that is found nowhere is an error that names it.
+// Searches the directories of Debian's dynamic linker. Ignores a program's own paths (RUNPATH). A missing
+// library is an error that names it.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,15 @@
 namespace slalom::vm {
 
 struct SharedObjects {
-  std::string interpreter;          // empty: the program is static
-  std::vector<std::string> needed;  // libraries, by the names in the file
+  std::string interpreter;          // empty if the program is static
+  std::vector<std::string> needed;  // libraries, by their names in the file
 };
 
-// Of one ELF file, program or library; nothing for anything else.
+// For one ELF file, program or library. Empty for any other file.
 SharedObjects shared_objects(std::span<const uint8_t> bytes);
 
-// Calls `use` for each file that `bytes` needs, directly or through others, once: where it is on the host,
-// which is also where it goes in the guest.
+// Calls `use` once for each file that `bytes` needs, directly or indirectly, with its path on the host. The
+// path in the guest is the same.
 Result<void> for_each_shared_object(
     const std::string& name, std::span<const uint8_t> bytes,
     const std::function<Result<void>(const std::filesystem::path&, std::vector<uint8_t>)>& use);

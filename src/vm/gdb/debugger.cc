@@ -5,9 +5,10 @@
 namespace slalom::vm {
 namespace {
 
-// Steps of a single instruction between two calls of DebuggerOptions::between.
+// Single steps between two calls of DebuggerOptions::between.
 constexpr unsigned kStepsAtOnce = 10'000;
-// Checkpoints so far before a place to which one went back: the next step back is a short way then.
+// Distances of checkpoints before a position that was reached by going back. They make the next step back
+// short.
 constexpr uint64_t kApproaches[] = {1'000'000, 30'000, 1'000};
 
 }  // namespace
@@ -29,7 +30,7 @@ Debugger::~Debugger() {
 
 void Debugger::apply() {
   bool grown = false;
-  // Hooks of breakpoints that are gone stay: gdb takes breakpoints away and sets them again at every stop.
+  // Hooks of removed breakpoints stay, because gdb removes and sets its breakpoints at every stop.
   for (const uint64_t address : breakpoints)
     grown |= hooked_.insert(static_cast<uint16_t>(address % kPageSize)).second;
   const std::vector<Watchpoint> watched(watchpoints.begin(), watchpoints.end());
@@ -71,7 +72,7 @@ std::optional<DebugStop> Debugger::advance_to(uint64_t executed) {
     position_ = {.executed = pc().executed(), .delivered = stop == PcStop::Place};
     switch (stop) {
       case PcStop::Place: {
-        if (position_ == from) break;  // it stands there already
+        if (position_ == from) break;  // it already stood there
         const unsigned cpu = pc().current();
         if (!breakpoints.contains(address_of(cpu))) break;
         return DebugStop{.kind = DebugStop::Kind::Break, .cpu = cpu};
@@ -110,7 +111,7 @@ DebugStop Debugger::step(unsigned cpu) {
     if (const auto stop = advance_to(position_.executed + 1)) return *stop;
     checkpoint_if_due();
     if (retired(cpu) != before) return {.kind = DebugStop::Kind::Step, .cpu = cpu};
-    // The others have their turns first.
+    // Other CPUs have their turns first.
     if (steps % kStepsAtOnce == 0 && options_.between())
       return {.kind = DebugStop::Kind::Interrupted, .cpu = pc().current()};
   }
@@ -183,7 +184,7 @@ DebugStop Debugger::go_back() {
   apply();
   const Position start = position_;
   for (Position end = start; end > history_.first();) {
-    // Strictly before: the place itself has been looked at.
+    // Strictly before `end`, which has been searched already.
     const Position from =
         history_.latest(end.delivered ? Position{end.executed, false} : Position{end.executed - 1, true});
     restore(from);
@@ -206,7 +207,7 @@ DebugStop Debugger::step_back(unsigned cpu) {
   apply();
   const uint64_t now = retired(cpu);
   const uint64_t first = history_.first().executed;
-  // Between `lower`, where the CPU has still to execute its last instruction, and `upper`, where it has.
+  // At `lower` the CPU has not yet executed its last instruction, at `upper` it has.
   uint64_t upper = position_.executed, lower = upper;
   for (uint64_t distance = 1; lower > first; distance *= 8) {
     lower = upper - first > distance ? upper - distance : first;

@@ -1,12 +1,12 @@
 // Debugger: breakpoints, watchpoints and steps over an Execution, forward and backward.
 //
-// Stepping or continuing never changes where the execution goes: a step of one CPU lets the others have their
-// turns as ever. Going backward restores a checkpoint and executes again. A change by hand begins a new
-// history: nothing can go back past it.
+// Stepping and continuing never change the execution: during a step of one CPU, the others have their turns
+// as usual. To go backward, it restores a checkpoint and executes again. A change by hand begins a new
+// history, and the debugger cannot go back past it.
 //
-// Breakpoints are virtual addresses in whichever address space: the machine stops at every instruction with
-// the same offset in its page, and goes on unless the address is right. So one can be set before anything is
-// mapped there. Not for the protocol: see gdb/stub.h.
+// Breakpoints are virtual addresses in any address space. The machine stops at every instruction with the
+// same offset in its page, and goes on unless the address matches. So a breakpoint can be set before its page
+// is mapped. The debugger knows nothing of gdb's protocol: see gdb/stub.h.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,14 @@ struct DebugStop {
     Step,         // the step is done
     Break,        // before the instruction of a breakpoint
     Watch,        // after a watched access; going backward, before it
-    Interrupted,  // the user asked for it
-    Begin,        // going backward: history begins here
-    End,          // the guest ended, in the way that `why` says
+    Interrupted,  // the user requested it
+    Begin,        // going backward: reached the beginning of history
+    End,          // the guest ended; see `why`
   };
   Kind kind = Kind::Step;
   unsigned cpu = 0;
-  Watchpoint watch;      // of Watch
-  uint64_t address = 0;  // of Watch
+  Watchpoint watch;      // for Watch
+  uint64_t address = 0;  // for Watch
   PcStop why = PcStop::Budget;
 };
 
@@ -47,7 +47,7 @@ struct DebuggerOptions {
   uint64_t checkpoint_every = 20'000'000;  // instructions
   unsigned most_checkpoints = 40;
   uint64_t slice = 1'000'000;  // instructions between two calls of `between`
-  // Called while the machine runs, also again over what has been. True: stop.
+  // Called while the machine runs, also when it executes the past again. Return true to stop.
   std::function<bool()> between = [] { return false; };
 };
 
@@ -61,7 +61,7 @@ class Debugger : TapSink {
   Pc& pc() { return execution_.pc(); }
   Position position() const { return position_; }
   Position begin() const { return history_.first(); }
-  // Of the CPU's next instruction, as breakpoints count it: the code segment's base included.
+  // The address of the CPU's next instruction, including the code segment's base, as breakpoints count it.
   uint64_t address_of(unsigned cpu);
 
   std::set<uint64_t> breakpoints;
@@ -71,29 +71,30 @@ class Debugger : TapSink {
   DebugStop go();
   DebugStop step_back(unsigned cpu);
   DebugStop go_back();
-  // To a place in the past, or in a future where nothing stops before. Begin and End: there is no such place.
+  // Goes to a position in the past, or in the future if nothing stops before. Returns Begin or End if there
+  // is no such position.
   DebugStop seek(uint64_t executed);
   std::string end_sentence() const { return execution_.end_sentence(); }
 
-  // After registers or memory were changed by hand.
+  // Call this after a change of registers or memory by hand.
   void changed();
 
  private:
   struct Hit {
-    Position position;  // where going backward stops for it
+    Position position;  // where going backward stops for this hit
     DebugStop stop;
   };
 
-  // Until so many instructions have been executed, or something happens first.
+  // Runs until this many instructions have been executed, or until an earlier stop.
   std::optional<DebugStop> advance_to(uint64_t executed);
   DebugStop watch_stop();
   void apply();
   void checkpoint_if_due();
   void restore(Position checkpoint);
-  void go_to(Position place);  // in the past, or the present
+  void go_to(Position place);  // in the past or present
   void go_to(uint64_t executed);
-  void run_over_to(uint64_t executed);  // whatever happens on the way
-  // The last one from here to that place. True: interrupted.
+  void run_over_to(uint64_t executed);  // ignores stops on the way
+  // Finds the last hit from here to `end`. Returns true if the user interrupted.
   bool last_hit_before(Position end, std::optional<Hit>& last);
   uint64_t retired(unsigned cpu) { return pc().cpu(cpu).regs.retired; }
 
@@ -104,8 +105,8 @@ class Debugger : TapSink {
   DebuggerOptions options_;
   History history_;
   Tap tap_;
-  std::set<uint16_t> hooked_;        // offsets in pages: those of all breakpoints there ever were
-  std::vector<Watchpoint> watched_;  // as tap_.watches
+  std::set<uint16_t> hooked_;        // page offsets of all breakpoints that were ever set
+  std::vector<Watchpoint> watched_;  // same as tap_.watches
   Position position_;
   std::optional<PcStop> ended_;
 };

@@ -10,8 +10,8 @@
 namespace slalom::vm {
 namespace {
 
-// How far evidence may be from what it is about: counts are taken before or after an instruction, and an
-// interrupt may come in between.
+// How far (in instructions) evidence may be from what it describes: some counts are taken before an
+// instruction and some after it, and an interrupt may come in between.
 constexpr uint64_t kNear = 4;
 constexpr uint64_t kCallBytes = 5;  // of a direct call
 constexpr uint8_t kCall = 0xe8;
@@ -66,11 +66,11 @@ class Finder {
     return std::nullopt;
   }
 
-  // The last time, before a place, that some CPU came by one of these addresses.
+  // Finds the last time before `before` that a CPU executed one of these addresses.
   std::optional<DebugStop> last_at(const std::vector<uint64_t>& addresses, uint64_t before,
                                    std::optional<unsigned> cpu) {
     debugger_.breakpoints = {addresses.begin(), addresses.end()};
-    while (debugger_.seek(before).kind == DebugStop::Kind::Break) {  // on the way
+    while (debugger_.seek(before).kind == DebugStop::Kind::Break) {  // skip breakpoints on the way
     }
     std::optional<DebugStop> found;
     for (unsigned tries = 0; tries < 1000 && !found; ++tries) {
@@ -91,7 +91,7 @@ class Finder {
     return last_call_before(evidence.pc.raw, end, cpu);
   }
 
-  // What evidence of a function has is where it returns to.
+  // Evidence of a function is its return address.
   std::optional<DebugStop> last_call_before(uint64_t return_address, uint64_t before,
                                             std::optional<unsigned> cpu) {
     std::array<uint8_t, 1> opcode{};
@@ -108,7 +108,7 @@ class Finder {
     return {debugger_.seek(position(*last)), "near " + text.substr(text.find(' ') + 1)};
   }
 
-  // "func+0x12/0x34 [module]" of the kernel's report.
+  // `place`: "func+0x12/0x34 [module]" from the kernel's report.
   std::optional<FailurePlace> faulting(const Verdict& verdict, const std::string& place) {
     const size_t plus = place.find('+');
     const size_t slash = place.find('/', plus);
@@ -128,7 +128,7 @@ class Finder {
     return FailurePlace{*stop, "before the instruction that failed"};
   }
 
-  // The call that printed the report's first line.
+  // Finds the call that printed the report's first line.
   std::optional<FailurePlace> reporting(const Verdict& verdict) {
     std::vector<uint64_t> addresses;
     for (const char* name : {"_printk", "printk"})
@@ -138,8 +138,8 @@ class Finder {
     return FailurePlace{*stop, "where the kernel begins to report it"};
   }
 
-  // At the end, if the flows still hang there. CPUs that sleep show nothing: then where the last flow began
-  // to wait.
+  // Stops at the end, if a flow still spins there. If all CPUs sleep, stops where the last flow began to
+  // wait.
   FailurePlace waiting(const Verdict& verdict) {
     const FailurePlace at_end = end("where nothing can go on");
     std::optional<unsigned> awake;

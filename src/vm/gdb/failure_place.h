@@ -1,8 +1,8 @@
-// Where a debugger has to stand for its user to see a finding: before the instruction that the finding is
-// about, on its CPU; or at the end, where nothing goes on.
+// Finds the position at which a debugger shows a finding: before the instruction that the finding is about,
+// on its CPU, or at the end if nothing can go on.
 //
-// For people: a finding that names no instruction, or one that is not met again, leads to the nearest place
-// that is known. Nothing is concluded from it.
+// For people only: no result depends on it. If the finding names no instruction, or the instruction is not
+// found again, it uses the nearest known place.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct FailurePlace {
   std::string text;  // "before the second access of the race"
 };
 
-// `debugger` may stand anywhere, and has no breakpoints; it has none afterwards.
+// `debugger` may stand anywhere, and must have no breakpoints. It has none afterwards.
 FailurePlace go_to_failure(Debugger& debugger, const Course& course, const Verdict& verdict,
                            const SymbolTable& symbols);
 

@@ -41,7 +41,7 @@ void PacketReader::feed(std::string_view bytes) {
       case Within::Body:
         if (c == '#')
           within_ = Within::FirstDigit;
-        else if (body_.size() < 2 * kLongest)  // every character may be escaped
+        else if (body_.size() < 2 * kLongest)  // each character may be escaped
           body_ += c;
         else
           damaged_ = true;

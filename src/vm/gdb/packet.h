@@ -1,7 +1,8 @@
-// Packets of gdb's remote protocol: cutting what arrives into pieces, framing what is sent, reading fields.
+// Packets of gdb's remote protocol: splits the received bytes into pieces, frames packets to send, and reads
+// fields.
 //
-// Whatever the peer sends, nothing here fails but by saying that a piece is damaged. What packets mean is not
-// known here: see gdb/stub.h.
+// Invalid input never causes a failure here: a damaged packet becomes a Damaged piece. The meaning of packets
+// is the matter of gdb/stub.h.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@ namespace slalom::vm {
 
 class PacketReader {
  public:
-  static constexpr size_t kLongest = 0x4000;  // of a body; longer ones are damaged
+  static constexpr size_t kLongest = 0x4000;  // body, in bytes; longer ones count as damaged
 
   enum class Kind : uint8_t {
-    Packet,   // whole, its checksum right, and unescaped
-    Damaged,  // to be sent again
-    Again,    // the peer wants the last packet again
+    Packet,   // complete, with correct checksum, and unescaped
+    Damaged,  // must be sent again
+    Again,    // the peer requests the last packet again
     Break,    // Ctrl-C
   };
   struct Piece {
@@ -32,7 +33,7 @@ class PacketReader {
 
   void feed(std::string_view bytes);
   std::optional<Piece> next();
-  bool take_break();  // the next piece, if it is a Break
+  bool take_break();  // removes the next piece if it is a Break
 
  private:
   void finish();
@@ -45,21 +46,21 @@ class PacketReader {
   std::deque<Piece> pieces_;
 };
 
-// As it goes over the line: escaped, with its checksum.
+// Returns the packet as it is sent: escaped, with its checksum.
 std::string frame_packet(std::string_view body);
 
 std::string to_hex(std::span<const uint8_t> bytes);
 std::string to_hex(std::string_view text);
-std::optional<std::vector<uint8_t>> from_hex(std::string_view digits);  // none: not pairs of digits
+std::optional<std::vector<uint8_t>> from_hex(std::string_view digits);  // empty unless pairs of digits
 
 // Reads a packet's fields from its start.
 class FieldReader {
  public:
   explicit FieldReader(std::string_view text) : rest_(text) {}
 
-  bool take(std::string_view literal);     // if it comes next
+  bool take(std::string_view literal);     // true if it comes next
   std::optional<uint64_t> number();        // 1 to 16 hexadecimal digits
-  std::string_view until(char separator);  // which is taken, too; everything if there is none
+  std::string_view until(char separator);  // also takes the separator; everything if there is none
   std::string_view rest() const { return rest_; }
   bool at_end() const { return rest_.empty(); }
 

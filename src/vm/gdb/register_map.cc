@@ -5,7 +5,7 @@
 namespace slalom::vm {
 namespace {
 
-// What a debugger may set without leaving a state that no CPU can have.
+// Flags that a debugger may set without creating an impossible state.
 constexpr uint64_t kSettableFlags = flag::kArithmetic | flag::kTrap | flag::kInterrupt | flag::kDirection |
                                     flag::kIopl | flag::kNested | flag::kResume | flag::kAlignment |
                                     flag::kId;
@@ -31,7 +31,7 @@ X87Register& stack_register(Fpu& fpu, unsigned index) {
   return fpu.registers[((fpu.status >> 11) + index) & 7];
 }
 
-// Two bits for each physical register: valid, zero, special, empty.
+// Two bits for each physical register: valid, zero, special or empty.
 uint64_t full_tags(const Fpu& fpu) {
   uint64_t tags = 0;
   for (unsigned i = 0; i < 8; ++i) {
@@ -66,7 +66,7 @@ uint64_t control_register(Pc& pc, unsigned cpu, unsigned index) {
       return r.cr3;
     case 4:
       return r.cr4;
-    default:  // the task priority
+    default:  // CR8, the task priority
       return pc.devices().state().interrupts.local[cpu].task_priority >> 4;
   }
 }

@@ -1,8 +1,8 @@
-// RegisterMap: the registers of a CPU as gdb sees them, numbered, and the XML that describes them.
+// RegisterMap: the registers of a CPU in gdb's numbering, and the XML that describes them.
 //
-// Always the 64-bit ones, whatever mode the guest is in: gdb cannot change its mind while it is attached.
-// Segment selectors, control registers and the x87 control words can be read only: what else would have to
-// change with them is for the guest to decide.
+// It always has the 64-bit registers, whatever mode the guest is in, because gdb cannot change the set while
+// it is attached. Segment selectors, control registers and the x87 control words are read-only: writing them
+// would require other changes that only the guest can make.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ class RegisterMap {
   unsigned count() const { return static_cast<unsigned>(registers_.size()); }
   const std::string& target_xml() const { return xml_; }
 
-  // The numbers are those of the XML; little endian.
+  // Numbers are those of the XML. Values are little endian.
   std::vector<uint8_t> read(Pc& pc, unsigned cpu, unsigned number) const;
   enum class Written : uint8_t { Changed, Same, Refused };
-  // Refused: of another size, not to be written, or a value that no CPU can hold.
+  // Refused: wrong size, read-only, or a value that no CPU can hold.
   Written write(Pc& pc, unsigned cpu, unsigned number, std::span<const uint8_t> value) const;
   size_t size(unsigned number) const { return registers_[number].bytes; }
 

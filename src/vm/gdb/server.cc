@@ -113,7 +113,7 @@ void GdbServer::handle(GdbStub& stub, const PacketReader::Piece& piece) {
     case PacketReader::Kind::Again:
       if (acknowledges) send(last_);
       break;
-    case PacketReader::Kind::Break:  // it stands still already
+    case PacketReader::Kind::Break:  // the machine already stands still
       break;
   }
 }

@@ -54,7 +54,7 @@ constexpr std::string_view kHelp =
 
 void GdbStub::new_client() {
   cpu_ = run_cpu_ = last_.cpu;
-  tells_breaks_ = tells_hardware_breaks_ = false;
+  reports_breaks_ = reports_hardware_breaks_ = false;
   acknowledges_ = true;
   debugger_.breakpoints.clear();
   debugger_.watchpoints.clear();
@@ -146,8 +146,8 @@ std::string GdbStub::supported(FieldReader in) {
   in.take(":");
   while (!in.at_end()) {
     const std::string_view feature = in.until(';');
-    if (feature == "swbreak+") tells_breaks_ = true;
-    if (feature == "hwbreak+") tells_hardware_breaks_ = true;
+    if (feature == "swbreak+") reports_breaks_ = true;
+    if (feature == "hwbreak+") reports_hardware_breaks_ = true;
   }
   return fmt::format(
       "PacketSize={:x};qXfer:features:read+;swbreak+;hwbreak+;ReverseStep+;ReverseContinue+;vContSupported+;"
@@ -169,7 +169,7 @@ std::string GdbStub::transfer_features(FieldReader in) {
   if (!size || !in.at_end()) return std::string(kMalformed);
   const std::string_view xml = registers_.target_xml();
   if (*offset >= xml.size()) return "l";
-  // Escaping may double it.
+  // Escaping may double the length.
   const std::string_view part =
       xml.substr(*offset, std::min<uint64_t>(*size, PacketReader::kLongest / 2 - 1));
   return (*offset + part.size() < xml.size() ? "m" : "l") + std::string(part);
@@ -183,7 +183,7 @@ std::optional<unsigned> GdbStub::cpu_of_thread(uint64_t thread) {
 std::string GdbStub::select_thread(FieldReader in) {
   const bool registers = in.take("g");
   if (!registers && !in.take("c")) return "";
-  if (in.rest() == "-1" || in.rest() == "0") {  // all, or any
+  if (in.rest() == "-1" || in.rest() == "0") {  // all threads, or any
     if (!registers) run_cpu_ = last_.cpu;
     return "OK";
   }
@@ -217,8 +217,8 @@ std::string GdbStub::verbose(FieldReader in) {
   return "";
 }
 
-// What each thread shall do. The machine knows two ways only: all CPUs take their turns until one of them has
-// made its step, or without such an end. So a thread for which nothing was said goes on as well.
+// Handles the actions for each thread. The machine knows only two ways to run: all CPUs take turns until one
+// of them has made its step, or without that end. So a thread without an action runs, too.
 std::string GdbStub::resume_threads(FieldReader in) {
   std::optional<unsigned> stepped;
   bool any = false;
@@ -227,7 +227,7 @@ std::string GdbStub::resume_threads(FieldReader in) {
     const bool with_signal = action.rest().starts_with('S') || action.rest().starts_with('C');
     const bool steps = action.take("s") || action.take("S");
     if (!steps && !action.take("c") && !action.take("C")) return std::string(kMalformed);
-    if (with_signal && !action.number()) return std::string(kMalformed);  // no CPU knows signals
+    if (with_signal && !action.number()) return std::string(kMalformed);  // CPUs have no signals
     unsigned cpu = run_cpu_;
     if (action.take(":") && !action.take("-1")) {
       const auto thread = action.number();
@@ -278,9 +278,9 @@ std::string GdbStub::stop_reply(const DebugStop& stop) {
       break;
     case DebugStop::Kind::Break:
       if (hardware_breaks_.contains(debugger_.address_of(stop.cpu)))
-        more = tells_hardware_breaks_ ? "hwbreak:;" : "";
+        more = reports_hardware_breaks_ ? "hwbreak:;" : "";
       else
-        more = tells_breaks_ ? "swbreak:;" : "";
+        more = reports_breaks_ ? "swbreak:;" : "";
       break;
     case DebugStop::Kind::Watch: {
       constexpr std::string_view kNames[] = {"watch", "rwatch", "awatch"};

@@ -1,7 +1,7 @@
 // GdbStub: answers packets of gdb's remote protocol about a Debugger. CPUs are threads, numbered from 1.
 //
-// One packet in, what to send for it out: no sockets here (see gdb/server.h), so that tests can talk to it.
-// Packets that are not understood get the empty answer that the protocol has for it, malformed ones an error.
+// It maps one packet to its answers and knows no sockets (see gdb/server.h), so tests can call it directly.
+// Unknown packets get the empty answer, as the protocol requires; malformed ones get an error.
 #pragma once
 
 #include <optional>
@@ -17,19 +17,20 @@ namespace slalom::vm {
 
 class GdbStub {
  public:
-  // `first`: why the machine stands where a client finds it.
+  // `first`: the reason why the machine stands where the first client finds it.
   explicit GdbStub(Debugger& debugger, const DebugStop& first = {}) : debugger_(debugger), last_(first) {}
 
-  // Bodies of packets. Those that let the machine run answer when it has stopped.
+  // Takes and returns bodies of packets. A packet that lets the machine run is answered when it has stopped.
   std::vector<std::string> answer(std::string_view packet);
 
-  void new_client();  // it knows nothing of what was agreed on with another one
+  void new_client();  // forgets what was negotiated with the previous client
   bool detached() const { return end_ == End::Detached; }
   bool killed() const { return end_ == End::Killed; }
   bool wants_acknowledgements() const { return acknowledges_; }
 
  private:
-  // Answers: gdb shows what follows "E.", and no meaning of numbers. These are errno's EFAULT and EINVAL.
+  // Error answers. gdb shows the text behind "E.", but ignores the meaning of numbers; these are EFAULT and
+  // EINVAL.
   static constexpr std::string_view kNoMemory = "E0e";
   static constexpr std::string_view kMalformed = "E16";
   static std::string error_text(std::string_view text) { return "E." + std::string(text); }
@@ -63,10 +64,10 @@ class GdbStub {
   Debugger& debugger_;
   DebugStop last_;
   RegisterMap registers_;
-  unsigned cpu_ = 0;      // whose registers and memory are asked for
-  unsigned run_cpu_ = 0;  // which is stepped
-  bool tells_breaks_ = false;
-  bool tells_hardware_breaks_ = false;
+  unsigned cpu_ = 0;      // selected for registers and memory
+  unsigned run_cpu_ = 0;  // selected for steps
+  bool reports_breaks_ = false;
+  bool reports_hardware_breaks_ = false;
   bool acknowledges_ = true;
   End end_ = End::No;
   std::set<uint64_t> hardware_breaks_;  // of the debugger's breakpoints

@@ -1,4 +1,4 @@
-// The part of GdbStub that reads and writes the machine, and sets breakpoints.
+// GdbStub: reads and writes the machine's state, and sets breakpoints.
 #include <algorithm>
 
 #include "vm/cpu/memory/guest_memory.h"

@@ -1,7 +1,6 @@
-// How a loader wants the first CPU to start: plain values that the machine turns into registers.
+// EntryState: the state in which a loader wants the first CPU to start, as plain values.
 //
-// Registers that are not named here are zero, interrupts are off, and the other CPUs wait for their start-up
-// message.
+// Registers that are not listed are zero, interrupts are off, and the other CPUs wait for a startup IPI.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +23,9 @@ struct EntryState {
   Physical cr3 = 0;
   Physical gdt_base = 0;
   uint16_t gdt_limit = 0;
-  // Flat segments, described at these places of the GDT: 64-bit code in long mode, else 32-bit code.
+  // GDT selectors of flat segments. The code segment is 64-bit in long mode, otherwise 32-bit.
   uint16_t code_selector = 0;
-  uint16_t data_selector = 0;  // of DS, ES, FS, GS and SS
+  uint16_t data_selector = 0;  // for DS, ES, FS, GS and SS
   bool operator==(const EntryState&) const = default;
 };
 

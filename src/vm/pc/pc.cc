@@ -11,9 +11,9 @@
 namespace slalom::vm {
 namespace {
 
-// Short enough that a CPU which waits for another one in a loop does not wait long, long enough that changing
-// turns costs nothing. A fixed length could keep step with a loop of the guest: the other CPU would then find
-// a lock taken at each of its turns.
+// A turn is short, so that a CPU which waits for another one in a loop does not wait long, but long enough
+// that changing turns costs nothing. A fixed length could stay in step with a loop of the guest: the other
+// CPU would then find a lock taken at each of its turns.
 uint32_t turn_length(uint64_t executed) {
   constexpr uint32_t kShortest = 10'000, kSpread = 20'000;
   return kShortest + static_cast<uint32_t>(mix(executed) % kSpread);
@@ -74,7 +74,7 @@ void Pc::enter(const EntryState& entry) {
 }
 
 uint64_t Pc::now() const {
-  // The instruction that asks has been counted already.
+  // executed() already counts the instruction that asks.
   const uint64_t done = running_ == nullptr ? 0 : running_->executed() - 1;
   return state_.time + done * kNanosecondsPerInstruction;
 }
@@ -334,7 +334,7 @@ Exit Pc::run_slice(Cpu& cpu, uint64_t instructions) {
   return exit;
 }
 
-// What ends any run.
+// The reasons that end any kind of run.
 std::optional<PcStop> Pc::stop_for(Cpu& cpu, Exit exit) {
   if ((cpu.happened & Cpu::kHypercall) && (hypercalls_ == nullptr || hypercalls_->on_hypercall(cpu)))
     cpu.happened &= static_cast<uint8_t>(~Cpu::kHypercall);
@@ -358,25 +358,26 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
       options.instructions > ~state_.executed ? ~uint64_t{0} : state_.executed + options.instructions;
   cpu.passes = options.passes;
   cpu.pending = options.pending;
-  const uint64_t places = options.passes + (cpu.at_place ? 1 : 0);  // with the one at which it stands
+  // Including the place at which the CPU stands.
+  const uint64_t places = options.passes + (cpu.at_place ? 1 : 0);
   if (options.stop_at_window) others_deliverable_ = others_deliverable(id);
   cpu.stop_on = options.stop_on | Cpu::kHypercall;
   PcStop why = PcStop::Budget;
-  // May something have become deliverable to this CPU? Where that is asked, and where it was not just before,
-  // depends on what the CPU and the devices do, never on where a run began: a replay begins elsewhere. What
-  // others can be delivered is changed only by what this CPU does, or by time, and noticed at once.
-  bool look = false;
+  // Set if an interrupt may have become deliverable to this CPU. That must depend only on what the CPU and
+  // the devices do, not on where a run began, because a replay begins runs elsewhere. Deliverability to other
+  // CPUs is changed only by this CPU or by time, and noticed at once.
+  bool window_possible = false;
   while (true) {
     if (devices_.next_deadline() <= state_.time) {
       devices_.advance(state_.time);
-      look = cpu.pending_changed = true;
+      window_possible = cpu.pending_changed = true;
     }
     take_signals();
     if (power_) {
       why = stop_for_power();
       break;
     }
-    if (others_deliverable_ && ((look && can_deliver(id) && next_vector(id) != options.offered) ||
+    if (others_deliverable_ && ((window_possible && can_deliver(id) && next_vector(id) != options.offered) ||
                                 others_deliverable(id) != *others_deliverable_)) {
       why = PcStop::Window;
       break;
@@ -384,7 +385,7 @@ PcStop Pc::run_cpu(unsigned id, const RunOptions& options) {
     if (state_.executed >= target) break;
     const bool shadow = cpu.regs.interrupt_shadow;
     const Exit exit = run_slice(cpu, target - state_.executed);
-    look = exit == Exit::Window || shadow;
+    window_possible = exit == Exit::Window || shadow;
     if (const auto stop = stop_for(cpu, exit)) {
       why = *stop;
       break;

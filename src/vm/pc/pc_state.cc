@@ -1,4 +1,4 @@
-// All of a Pc's state: its hash, checkpoints in memory, and what snapshots keep of it besides RAM.
+// The state of a Pc: its hash, checkpoints in memory, and the part of snapshots besides RAM.
 #include "base/hash.h"
 #include "vm/cpu/blocks.h"
 #include "vm/cpu/memory/mmu.h"

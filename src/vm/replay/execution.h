@@ -1,8 +1,8 @@
-// Execution: what a debugger drives: one deterministic run of a machine, forward and back to checkpoints.
+// Execution: one deterministic run of a machine that a debugger drives forward, and back to checkpoints.
 //
-// Who decides how the machine goes on is behind this interface: its natural turns (gdb/natural_run.h), or a
-// schedule that is being replayed. The promise: from the same place, the same states come, however forward()
-// is called, as long as nobody changes the machine by hand.
+// The interface hides who decides how the machine goes on: its natural turns (vm/replay/natural_run.h) or a
+// schedule that is replayed. From the same position, an execution passes through the same states, however
+// forward() is called, unless someone changes the machine by hand.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ class Execution {
   virtual ~Execution() = default;
 
   virtual Pc& pc() = 0;
-  // Goes on for at most so many instructions of all CPUs; PcStop::Budget may come early. Stops at places and
-  // watched accesses as Pc::run does, and passes what it stopped at when called again.
+  // Executes at most this many instructions of all CPUs. PcStop::Budget may come early. Stops at places and
+  // watched accesses as Pc::run does; the next call passes the place or access of the last stop.
   virtual PcStop forward(uint64_t instructions) = 0;
 
   virtual Pc::Checkpoint take() = 0;
   virtual void restore(Pc::Checkpoint id) = 0;
   virtual void drop(Pc::Checkpoint id) = 0;
-  // The machine was changed by hand: what was known of the future does not hold any more.
+  // Call this after a change of the machine by hand: the recorded future is no longer valid.
   virtual void fork() = 0;
-  // What a PcStop::Exit means here; empty: the guest asked for it.
+  // What PcStop::Exit means here; empty: the guest requested it.
   virtual std::string end_sentence() const { return {}; }
 };
 

@@ -28,7 +28,7 @@ void History::restore(Position checkpoint) {
   execution_.restore(checkpoints_.at(checkpoint));
 }
 
-// Drops the one that is missed least: where the gap that it would leave is small for its distance.
+// Drops the least useful checkpoint: the one whose gap would be smallest in relation to its distance.
 void History::thin_out(Position here) {
   auto least = checkpoints_.end();
   double least_loss = 0;

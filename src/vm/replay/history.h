@@ -1,7 +1,7 @@
-// History: checkpoints of the past of an execution, from which any place of it can be reached again.
+// History: checkpoints of an execution's past, from which any position in it can be reached again.
 //
-// Close to each other near the present, further apart in the distant past; a bounded number. The first one,
-// where history begins, is never given up.
+// The checkpoints are close together near the present and further apart in the distant past. Their number is
+// bounded. The first one, where history begins, is always kept.
 #pragma once
 
 #include <compare>
@@ -12,8 +12,8 @@
 
 namespace slalom::vm {
 
-// A state of an execution. Between two instructions there can be two of them: before and after the machine
-// has delivered interrupts and passed the turn on. A CPU that stops at a place has the second.
+// A state of an execution. There can be two between two instructions: before and after the machine has
+// delivered interrupts and changed turns. A CPU that stops at a place is in the second.
 struct Position {
   uint64_t executed = 0;  // instructions of all CPUs
   bool delivered = false;
@@ -28,11 +28,11 @@ class History {
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  void begin(Position here);  // forgets all, and begins here
+  void begin(Position here);  // drops all checkpoints and begins a new history
   void clear();
   void add(Position here);
   Position first() const { return checkpoints_.begin()->first; }
-  Position latest(Position place) const;  // of the checkpoints at or before that place
+  Position latest(Position place) const;  // of the checkpoints at or before this place
   void restore(Position checkpoint);
 
   size_t size() const { return checkpoints_.size(); }

@@ -14,11 +14,11 @@ namespace slalom::vm {
 namespace {
 
 constexpr size_t kBuffer = 1 << 20;
-constexpr uint64_t kKernel = 0xffff800000000000;  // what lies below has no names
+constexpr uint64_t kKernel = 0xffff800000000000;  // addresses below have no names
 constexpr std::string_view kRegisters[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
                                            "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 
-// With names of where the instruction goes, and of what it reads, where it has an address for it.
+// Adds the names of branch targets, and of operands whose addresses the instruction contains.
 std::string disassemble(std::span<const uint8_t> bytes, uint64_t rip, bool is_long, const Names& names,
                         size_t& size) {
   ZydisDecoder decoder;
@@ -48,7 +48,7 @@ std::string disassemble(std::span<const uint8_t> bytes, uint64_t rip, bool is_lo
 }
 
 std::string value_of(const Access& access) {
-  // Of more than eight bytes a hash is known.
+  // Accesses of more than eight bytes only have a hash of their value.
   return access.size > 8 ? fmt::format("#{:016x}", access.value) : fmt::format("{:#x}", access.value);
 }
 
@@ -113,7 +113,7 @@ const InstructionTrace::Decoded& InstructionTrace::decode(const Cpu& cpu, uint64
 void InstructionTrace::on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t) {
   for (const Access& access : accesses) {
     if (access.op() == OpKind::Call) {
-      // Told where it has led to.
+      // The tap reports a call at its target.
       add(before_, cpu.id, "call",
           fmt::format("{:#x} {}", access.address().raw, place(access.address().raw)));
     } else if (access.op() == OpKind::Return) {
@@ -165,23 +165,23 @@ void InstructionTrace::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t)
   }
 }
 
-// What comes next is not what was expected: it is decoded when it has been executed.
+// The next instruction is not the expected one. It is decoded after it was executed.
 void InstructionTrace::leads_to(const Cpu& cpu) {
   cpus_[cpu.id].rip = cpu.regs.gpr[kRip];
   cpus_[cpu.id].decoded = nullptr;
 }
 
-void InstructionTrace::look(unsigned id) {
+void InstructionTrace::record_before(unsigned id) {
   Cpu& cpu = run_.pc().cpu(id);
   Before& before = cpus_[id];
   before = {.rip = cpu.gpr(kRip), .retired = cpu.regs.retired, .flags = cpu.rflags()};
   std::copy_n(cpu.regs.gpr.begin(), before.gpr.size(), before.gpr.begin());
-  // Before it runs: it may change itself.
+  // Decode it before it runs, because it may modify itself.
   if (cpu.regs.activity == Activity::Running) before.decoded = &decode(cpu, before.rip);
 }
 
 bool InstructionTrace::instruction(std::span<const unsigned> cpus) {
-  for (const unsigned cpu : cpus) look(cpu);
+  for (const unsigned cpu : cpus) record_before(cpu);
   run_.forward(1);
   const auto found = std::ranges::find_if(
       cpus, [&](unsigned cpu) { return run_.pc().cpu(cpu).regs.retired != cpus_[cpu].retired; });

@@ -1,8 +1,9 @@
-// InstructionTrace: every instruction of an execution as a line of text, with the registers it changed, its
-// accesses with their values, calls and returns, interrupts and faults. The lines are in docs/formats.md.
+// InstructionTrace: writes every instruction of an execution as lines of text, with the registers that it
+// changed, its accesses and their values, calls and returns, interrupts and faults. docs/formats.md describes
+// the lines.
 //
-// Made step by step while the execution is gone through again, so that its length does not matter. The check
-// after the flows is part of it where that is asked for: it may be a hundred times as long.
+// It writes while the execution is replayed, so memory use does not depend on the length. The check after the
+// flows is only included on request, because it may be a hundred times as long.
 #pragma once
 
 #include <array>
@@ -21,37 +22,37 @@ namespace slalom::vm {
 
 class InstructionTrace : TapSink {
  public:
-  // The run stands at its begin.
+  // The run must stand at its beginning.
   InstructionTrace(ScheduledRun& run, const Names& names, std::FILE* out);
   ~InstructionTrace() override;
   InstructionTrace(const InstructionTrace&) = delete;
   InstructionTrace& operator=(const InstructionTrace&) = delete;
 
-  // False: what is written to does not take it.
+  // These return false if the output cannot be written.
   bool write_flows();
-  bool write_check();  // after the flows
+  bool write_check();  // after write_flows()
   uint64_t instructions() const { return step_; }
 
  private:
   struct Decoded {
-    std::array<uint8_t, 15> bytes{};  // that this was made of
-    size_t size = 0;                  // of the instruction
-    std::string text;                 // address, place, instruction
-    std::string line;                 // of its source; may be empty
+    std::array<uint8_t, 15> bytes{};  // the bytes that were decoded
+    size_t size = 0;                  // length of the instruction
+    std::string text;                 // address, place and instruction
+    std::string line;                 // of source code; may be empty
   };
-  struct Before {  // what a CPU was like before the instruction that comes next
+  struct Before {  // state of a CPU before its next instruction
     uint64_t rip = 0, retired = 0, flags = 0;
     std::array<uint64_t, 16> gpr{};
-    const Decoded* decoded = nullptr;  // null: not known before it is executed
+    const Decoded* decoded = nullptr;  // nullptr: decode it after it was executed
   };
 
   void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) override;
   void on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) override;
 
   const Decoded& decode(const Cpu& cpu, uint64_t rip);
-  void look(unsigned cpu);
+  void record_before(unsigned cpu);
   void leads_to(const Cpu& cpu);
-  // One instruction, of one of these CPUs. False: there was none.
+  // Executes one instruction of one of these CPUs. Returns false if there was none.
   bool instruction(std::span<const unsigned> cpus);
   void add(std::string& to, unsigned cpu, std::string_view kind, std::string_view text) const;
   std::string place(uint64_t address);
@@ -65,8 +66,8 @@ class InstructionTrace : TapSink {
   uint64_t step_ = 0;
   std::optional<unsigned> last_;  // the CPU of the last instruction
   std::vector<Before> cpus_;      // by CPU
-  std::string before_;            // the lines of what came before an instruction,
-  std::string after_;             // and of what it does
+  std::string before_;            // lines for what comes before an instruction
+  std::string after_;             // lines for what the instruction does
   std::string buffer_;
   bool failed_ = false;
   std::map<uint64_t, Decoded> decoded_;

@@ -1,7 +1,7 @@
-// NaturalRun: a machine left to its natural turns, with its console, as `slalom boot` runs it.
+// NaturalRun: runs a machine with its natural turns and its console, as `slalom boot` does.
 //
-// What the user types is the one input that does not follow from the machine's state: it is kept with its
-// place, so that going over the same stretch again meets it again. What the guest prints is shown once.
+// Text that the user types is the only input that does not follow from the machine's state. It is kept with
+// its position, so that going over the same stretch again types it again. The guest's output is shown once.
 #pragma once
 
 #include <map>
@@ -23,10 +23,10 @@ class NaturalRun final : public Execution {
   void drop(Pc::Checkpoint id) override;
   void fork() override;
 
-  // Input can come only where the future is still open.
+  // The user can only type at the end of what has been executed so far.
   bool at_furthest() const { return pc_.executed() >= furthest_; }
   void type(const std::string& text);  // takes effect when the machine goes on
-  std::string take_output();           // what was printed for the first time
+  std::string take_output();           // output that was printed for the first time
 
  private:
   struct Typed {
@@ -36,8 +36,8 @@ class NaturalRun final : public Execution {
   Pc& pc_;
   uint64_t furthest_;  // as Pc::executed()
   std::vector<Typed> typed_;
-  size_t next_typed_ = 0;                           // of typed_, not yet given to the machine
-  std::map<Pc::Checkpoint, size_t> next_typed_at_;  // of each checkpoint
+  size_t next_typed_ = 0;  // index in typed_ of the first text not yet given to the machine
+  std::map<Pc::Checkpoint, size_t> next_typed_at_;  // by checkpoint
   std::string output_;
 };
 

@@ -53,7 +53,8 @@ uint64_t ScheduledRun::check_left() const {
   return course_.legs[next_].value - std::min(course_.legs[next_].value, machine_.pc().executed());
 }
 
-// Goes on with the leg; when it is finished, the next one is up. A stop: as forward() gives it.
+// Continues the current leg, and moves on to the next one when it is finished. Returns a stop as forward()
+// does.
 std::optional<PcStop> ScheduledRun::go(uint64_t most) {
   const Course::Leg& leg = course_.legs[next_];
   using Kind = Course::Leg::Kind;

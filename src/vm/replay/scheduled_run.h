@@ -1,7 +1,7 @@
-// ScheduledRun: an execution of a kernel under test, gone through again as it was written down.
+// ScheduledRun: replays an execution of a kernel under test from its recorded Course.
 //
-// The same states as then, which the hash at its end proves, with whatever tap and places its user likes.
-// Where the machine was changed by hand, it goes on with the same switches as far as they are possible.
+// It passes through the same states as the original, whatever tap and places are set; the hash at the end
+// proves that. After a change of the machine by hand, it goes on with the same switches as far as possible.
 #pragma once
 
 #include <map>
@@ -14,17 +14,16 @@ namespace slalom::vm {
 
 class ScheduledRun final : public Execution {
  public:
-  // `machine` has just made the execution that the course is of; both must outlive the run, and nobody else
-  // may use the machine. The run stands at its begin.
+  // `machine` must just have made the execution that the course describes. Both must outlive the run, and no
+  // other code may use the machine meanwhile. The run stands at its beginning.
   ScheduledRun(KernelMachine& machine, const Course& course);
-  bool leads_to_the_same_end();  // goes through it once; stands at its begin again
+  bool leads_to_the_same_end();  // replays the whole run once, then stands at its beginning again
 
   Pc& pc() override { return machine_.pc(); }
-  PcStop forward(uint64_t instructions) override;  // its end is PcStop::Exit
-  // Goes on to where the next instruction is executed, and says by which CPU. None: the flows are done.
+  PcStop forward(uint64_t instructions) override;  // returns PcStop::Exit at the end
+  // Goes on to the next instruction and returns the CPU that will execute it; empty if the flows are done.
   std::optional<unsigned> next_cpu();
-  // How many instructions there still are of the check after the flows, once these are done: all CPUs take
-  // turns.
+  // The number of remaining instructions of the check after the flows. All CPUs take turns during the check.
   uint64_t check_left() const;
   Pc::Checkpoint take() override;
   void restore(Pc::Checkpoint id) override;
@@ -38,9 +37,9 @@ class ScheduledRun final : public Execution {
 
   KernelMachine& machine_;
   const Course& course_;
-  size_t next_ = 0;                           // of the legs; the one that is not finished yet
-  size_t end_ = 0;                            // what comes after the last instruction is no part of the run
-  std::map<Pc::Checkpoint, size_t> next_at_;  // of each checkpoint
+  size_t next_ = 0;                           // the first leg that is not finished
+  size_t end_ = 0;                            // legs behind the last instruction are not part of the run
+  std::map<Pc::Checkpoint, size_t> next_at_;  // by checkpoint
 };
 
 }  // namespace slalom::vm

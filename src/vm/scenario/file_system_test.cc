@@ -15,9 +15,9 @@ namespace {
 
 struct FileSystem {
   std::string_view name;
-  std::string_view modules;  // of the kernel, as in a test; empty: it is part of it
+  std::string_view modules;  // kernel modules, as in a test file; empty if built in
   std::string_view package;
-  std::string_view make, check;  // programs
+  std::string_view make, check;  // names of the programs
   std::string_view make_options, check_options;
   unsigned device;  // KiB
   std::string_view memory;
@@ -33,7 +33,7 @@ constexpr FileSystem kFileSystems[] = {
      16'384, "256M", false, false, false},
 };
 
-// How a test comes to its two disks of so many KiB.
+// How a test gets its two disks of the given size in KiB.
 struct Disk {
   std::string_view option, device, module, second_device;
   std::string setup;

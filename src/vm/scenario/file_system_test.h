@@ -1,7 +1,8 @@
-// The kernel tests that `slalom new fs-test` writes: generated calls on a file system in the guest's memory,
-// with its checker afterwards (SKI, section 6.2).
+// Generates the kernel tests of `slalom new fs-test`: random calls on a file system in the guest's memory,
+// followed by the file system's checker (SKI, section 6.2).
 //
-// The file system is made at set-up, so tests that differ in their seed only share one prepared machine.
+// The test's set-up creates the file system. So tests that differ only in their seed share one prepared
+// machine.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@
 
 namespace slalom::vm {
 
-// What the file system lies on, in the guest's memory either way.
+// The block device that holds the file system. Both keep their data in the guest's memory.
 enum class FileSystemDisk : uint8_t {
-  Ram,   // /dev/ram0: whoever submits a request does the copying
-  Loop,  // /dev/loop0, before a file in a tmpfs: a kernel thread does it, on a CPU that no flow has
+  Ram,   // /dev/ram0: the thread that submits a request copies the data itself
+  Loop,  // /dev/loop0 on a file in a tmpfs: a kernel thread copies, on a CPU without a flow
 };
 
 struct FileSystemTestOptions {
@@ -27,12 +28,13 @@ struct FileSystemTestOptions {
   uint64_t seed = 1;
   unsigned flows = 2;
   unsigned calls = 8;   // of each flow
-  bool checked = true;  // by the file system's own checker, after each execution
+  bool checked = true;  // run the file system's checker after each execution
 };
 
-std::vector<std::string_view> file_systems();  // that there are tests for
+std::vector<std::string_view> file_systems();  // names of the supported file systems
 
-// The test's text. Fails with advice where the host lacks the programs that make and check the file system.
+// Returns the test's text. Fails with advice if the host lacks the programs that create and check the file
+// system.
 Result<std::string> file_system_test(const FileSystemTestOptions& options);
 
 }  // namespace slalom::vm

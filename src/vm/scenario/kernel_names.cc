@@ -37,7 +37,7 @@ std::string KernelNames::object(ObjectId id) const {
         std::ranges::upper_bound(all, variable, {}, [](const Symbol& symbol) { return symbol.address; });
     if (next == all.begin()) continue;
     auto symbol = std::prev(next);
-    // The linker's own names are worth less than a variable's of the same address.
+    // Prefer a variable's name to the linker's own symbol at the same address.
     while (symbol != all.begin() && symbol->name.starts_with("__per_cpu") &&
            std::prev(symbol)->address == symbol->address)
       --symbol;
@@ -70,7 +70,7 @@ void KernelNames::set_calls(unsigned cpu, CallProgram calls) {
 }
 
 std::string KernelNames::system_call(AgentId agent, uint64_t ordinal, int64_t number) const {
-  // Calls of the agent itself, before or after its program's, are not the user's.
+  // Calls that the agent makes itself, before and after the flow's, are not in the test file.
   if (const auto flow = calls_.find(agent); flow != calls_.end()) {
     const CallProgram& calls = flow->second;
     if (ordinal < calls.steps.size() && ordinal < calls.sources.size() &&

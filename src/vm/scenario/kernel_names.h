@@ -1,4 +1,4 @@
-// KernelNames: what a report calls CPUs, interrupts, and addresses of a kernel under test.
+// KernelNames: names of CPUs, interrupts and addresses of a kernel under test, for reports.
 #pragma once
 
 #include <map>
@@ -31,9 +31,10 @@ class KernelNames final : public Names {
   std::string system_call(AgentId agent, uint64_t ordinal, int64_t number) const override;
   std::string system_result(int64_t value) const override;
 
-  // From then on, per-CPU variables have names: "__preempt_count[cpu1]". Without them, addresses.
+  // After this call, per-CPU variables have names such as "__preempt_count[cpu1]". Before, they are shown as
+  // addresses.
   void read_per_cpu(GuestMemory& memory, unsigned cpus);
-  // What the flow on that CPU calls, in its user's words.
+  // Sets the calls of the flow on this CPU, in the words of the test file.
   void set_calls(unsigned cpu, CallProgram calls);
   void set_lines(GuestLines lines) { lines_.emplace(std::move(lines)); }
   const SymbolTable& symbols() const { return symbols_; }
@@ -43,8 +44,9 @@ class KernelNames final : public Names {
   std::optional<GuestLines> lines_;
   std::map<AgentId, std::string> agents_;
   std::map<AgentId, CallProgram> calls_;
-  uint64_t per_cpu_start_ = 0, per_cpu_end_ = 0;  // of the variables, before they are copied for each CPU
-  std::vector<uint64_t> per_cpu_offsets_;         // by CPU
+  // The range of the original variables, before the kernel copies them for each CPU.
+  uint64_t per_cpu_start_ = 0, per_cpu_end_ = 0;
+  std::vector<uint64_t> per_cpu_offsets_;  // by CPU
 };
 
 }  // namespace slalom::vm

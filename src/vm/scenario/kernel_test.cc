@@ -1,7 +1,7 @@
 #include "vm/scenario/kernel_test.h"
 
 #define TOML_EXCEPTIONS 0
-// toml++ asserts what a malformed table header breaks, before it reports it as an error.
+// Some malformed table headers violate assertions of toml++ before it reports them as errors.
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #include <toml++/toml.h>
 
@@ -46,7 +46,7 @@ class Reader {
     TRY(read_text(root, "kernel", test_.kernel));
     if (const toml::node* node = root.get("kernel")) {
       test_.kernel_line = line_of(*node);
-      // Whatever is no name is a path.
+      // Anything that is no kernel name is a path.
       if (test_.kernel.find('/') != std::string::npos || test_.kernel.find(':') == std::string::npos)
         test_.kernel = (test_.directory() / test_.kernel).string();
     }
@@ -79,7 +79,7 @@ class Reader {
 
   Result<void> only_keys(const toml::table& table, std::string_view where,
                          std::initializer_list<std::string_view> known) const {
-    // The first in the file, which a toml::table does not keep in order.
+    // Report the first unknown key of the file; toml::table does not keep the order.
     const toml::node* first = nullptr;
     std::string_view name;
     for (const auto& [key, node] : table) {
@@ -102,7 +102,7 @@ class Reader {
     return {};
   }
 
-  // One text, or a list of them.
+  // The value is one text or a list of texts.
   Result<std::vector<KernelTest::Entry>> entries_of(const toml::table& table, std::string_view key) const {
     std::vector<KernelTest::Entry> entries;
     const toml::node* node = table.get(key);
@@ -134,7 +134,7 @@ class Reader {
     return {};
   }
 
-  // A text in several lines begins on the line after its quotes.
+  // A multi-line text begins on the line after its quotes.
   int text_line(const toml::node& node) const {
     const auto begin = node.source().begin;
     std::string_view rest = text_;
@@ -275,7 +275,7 @@ Result<KernelTest> load_kernel_test(const std::filesystem::path& path) {
 }
 
 bool looks_like_kernel_test(std::string_view text) {
-  // A file that cannot be read at all is judged by how its lines begin.
+  // A file that is no valid TOML is judged by its [[flow]] headers.
   const bool has_flows = text.find("[[flow]]") != std::string_view::npos;
   if (!check_toml(text, "").ok()) return has_flows;
   const toml::parse_result parsed = toml::parse(text);

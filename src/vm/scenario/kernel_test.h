@@ -1,7 +1,7 @@
-// KernelTest: what a kernel test's file says (docs/howto-kernel-test.md).
+// KernelTest: the contents of a kernel test file (docs/howto-kernel-test.md).
 //
-// A value with everything checked that can be without a machine; each part knows its line, for messages.
-// Paths in it are relative to the file. Not for running it: see test/prepare.h.
+// A value, checked as far as possible without a machine. Each part knows its line, for messages. Paths are
+// relative to the file. It does not run tests: see vm/scenario/prepare.h.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace slalom::vm {
 struct KernelTest {
   static constexpr size_t kMaxFlows = 8;
 
-  // What the file gives at one place.
+  // A text and its line in the file.
   struct Entry {
     std::string text;
     int line = 0;
@@ -28,8 +28,8 @@ struct KernelTest {
   struct Flow {
     enum class Kind : uint8_t {
       Calls,    // a list of system calls
-      Program,  // of the user's; `path`
-      Source,   // in C, compiled for each run; `path`
+      Program,  // the user's; `path`
+      Source,   // C source, compiled for each run; `path`
     };
     std::string name;
     int line = 0;
@@ -39,33 +39,35 @@ struct KernelTest {
   };
 
   struct Expectation {
-    bool given = false;  // else anything may be found
+    bool given = false;  // false: the test expects nothing in particular
     std::vector<std::string> kinds;
     std::vector<std::string> titles;
   };
 
   struct Limits {
     uint64_t preparation = 4'000'000'000;  // instructions until all flows are ready
-    uint64_t execution = 20'000'000;       // of one run of the flows
-    uint64_t check = 1'000'000'000;        // of the check afterwards
+    uint64_t execution = 20'000'000;       // instructions of one run of the flows
+    uint64_t check = 1'000'000'000;        // instructions of the check afterwards
   };
 
   std::string file;
-  std::string name;  // the file's, unless it gives another
+  std::string name;  // the file's name unless the test sets another
   std::string about;
   std::string kernel;
-  int kernel_line = 0;  // 0: the default
-  Entry debug_info;     // a vmlinux that knows source lines; empty: none is given
+  int kernel_line = 0;  // 0: the file names no kernel
+  Entry debug_info;     // a vmlinux with source lines; empty if none is given
   unsigned cpus = 2;
   uint64_t memory = uint64_t{256} << 20;
-  std::string append;           // to the kernel's command line
-  std::vector<Entry> modules;   // a name, or a .ko file with parameters
-  std::vector<Entry> files;     // HOST:GUEST
-  std::vector<Entry> setup;     // commands
-  Entry check;                  // a command; empty: there is none
-  std::vector<Entry> scope;     // "module:NAME", "function:NAME": what a search orders; empty: everything
-  bool scheduler = false;       // switch inside the scheduler and timekeeping, too
-  std::vector<Entry> contexts;  // "cpuN", "timer", "ipi", "device": what it decides about; empty: everything
+  std::string append;          // added to the kernel's command line
+  std::vector<Entry> modules;  // a name, or a .ko file with parameters
+  std::vector<Entry> files;    // HOST:GUEST
+  std::vector<Entry> setup;    // commands
+  Entry check;                 // a command; empty if there is none
+  // "module:NAME", "function:NAME": code whose accesses a search orders; empty: all.
+  std::vector<Entry> scope;
+  bool scheduler = false;  // true: also switch inside the scheduler and timekeeping
+  // "cpuN", "timer", "ipi", "device": contexts that a search decides about; empty: all.
+  std::vector<Entry> contexts;
   std::vector<Flow> flows;
   Expectation expect;
   Limits limits;
@@ -73,14 +75,14 @@ struct KernelTest {
   std::filesystem::path directory() const { return std::filesystem::path(file).parent_path(); }
 };
 
-// A module that is a file, as opposed to one of the kernel's own by name.
+// Returns true if `module` is a file, not the name of one of the kernel's own modules.
 bool is_module_file(std::string_view module);
 
-// `origin` names the file in messages and is what paths are relative to.
+// `origin` is the file's name for messages. Paths are relative to it.
 Result<KernelTest> parse_kernel_test(std::string_view text, const std::string& origin);
 Result<KernelTest> load_kernel_test(const std::filesystem::path& path);
 
-// True: the text is a kernel test's rather than some other kind of target's.
+// Returns true if the text is a kernel test, not another kind of target.
 bool looks_like_kernel_test(std::string_view text);
 
 }  // namespace slalom::vm

@@ -29,7 +29,7 @@ Result<std::string> content_name(const BootOptions& boot, const std::string& pla
                  cache / "initramfs",
                  {.kernel = kernel, .modules = boot.modules, .files = boot.files, .agent = agent_program()}));
   ByteWriter form;
-  form.text("prepared test 1");  // changes when prepare() does
+  form.text("prepared test 1");  // increment when prepare() changes
   form.text(kernel.name);
   for (const KernelPackage& package : kernel.packages) form.text(package.sha256);
   if (kernel.packages.empty()) {

@@ -1,8 +1,8 @@
-// Prepared machines that are kept: a file for each, named by all that the machine was made from, and its
-// notes beside it.
+// MachineCache: keeps prepared machines as files. A file is named by everything that the machine was made
+// from; its console output and threads are in files next to it.
 //
-// A file that is damaged, or of another version of slalom, counts as none. The oldest are removed when there
-// are many.
+// A damaged file, or one of another version of slalom, counts as missing. If there are too many machines, the
+// oldest are removed.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 
 namespace slalom::vm {
 
-// Names the machine that `boot` and the agent's plan lead to.
+// Returns a name for the machine that these options and this agent plan produce.
 Result<std::string> content_name(const BootOptions& boot, const std::string& plan);
 
 struct KeptMachine {
@@ -27,7 +27,7 @@ struct KeptMachine {
 
 class MachineCache {
  public:
-  static Result<MachineCache> open();  // below cache_directory()
+  static Result<MachineCache> open();  // in a subfolder of cache_directory()
   explicit MachineCache(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   std::optional<KeptMachine> find(const std::string& content) const;

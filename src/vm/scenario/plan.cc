@@ -19,7 +19,7 @@ namespace slalom::vm {
 namespace {
 
 constexpr const char* kGuestDirectory = "/lib/slalom/";
-constexpr size_t kMaxPlan = 60'000;  // the agent has room for 64 KiB
+constexpr size_t kMaxPlan = 60'000;  // the agent's buffer has 64 KiB
 
 class Planner {
  public:
@@ -67,18 +67,18 @@ class Planner {
     return {};
   }
 
-  // Nothing can be loaded then, and the guest would only say that it was not.
+  // Loading a built-in module fails, and the guest's message would not say why.
   Result<void> check_not_built_in(int line, const std::string& name) const {
     TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
     const Result<Kernel> kernel = find_kernel(kernels, test_.kernel);
-    if (!kernel.ok() || kernel->modules.empty()) return {};  // booting reports a kernel that is missing
+    if (!kernel.ok() || kernel->modules.empty()) return {};  // if the kernel is missing, booting reports it
     TRY_ASSIGN(const ModuleTree tree, ModuleTree::open(kernel->modules));
     if (!tree.is_builtin(name)) return {};
     return error("{}: the module {} is built into {}, so there is nothing to load: leave it out", at(line),
                  name, test_.kernel);
   }
 
-  // Beside the test; else among the examples that were built for this kernel (scripts/build-modules).
+  // Looks next to the test, then among the example modules built for this kernel (scripts/build-modules).
   Result<std::filesystem::path> find_module(int line, const std::string& name) const {
     std::error_code trouble;
     const std::filesystem::path beside = test_.directory() / name;
@@ -145,8 +145,8 @@ class Planner {
     const std::filesystem::path program =
         plan_.scratch.path() / fmt::format("{}-{}", plan_.parts.size(), flow.path.stem().string());
     const char* compiler = std::getenv("CC");
-    // Without an identity of the build, the same source gives the same machine. An absolute path cannot be
-    // taken for an option of the compiler, whatever the test calls its file.
+    // Without a build id, the same source always gives the same machine. An absolute path cannot look like a
+    // compiler option, whatever the test names its file.
     TRY_ASSIGN(const ChildOutput made,
                run_child({.program = compiler != nullptr && *compiler != '\0' ? compiler : "cc",
                           .arguments = {"-static", "-O2", "-pthread", "-Wl,--build-id=none", "-I",

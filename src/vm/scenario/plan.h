@@ -1,5 +1,5 @@
-// TestPlan: what a kernel test means for the machine: the files that go into it, and what the agent does
-// there (guest/test.c).
+// TestPlan: a kernel test in terms of the machine: the files to put into it, and the plan that the agent
+// follows there (guest/test.c).
 #pragma once
 
 #include <filesystem>
@@ -15,10 +15,10 @@
 
 namespace slalom::vm {
 
-// A directory that goes away with everything in it.
+// A temporary directory. The destructor removes it with its contents.
 class Scratch {
  public:
-  Scratch() = default;  // none
+  Scratch() = default;  // no directory
   static Result<Scratch> make();
   Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   Scratch& operator=(Scratch&& other) noexcept {
@@ -35,16 +35,16 @@ class Scratch {
 
 struct TestPlan {
   BootOptions boot;
-  std::string text;  // for the agent
-  // What each of its parts is in the user's file, for messages.
+  std::string text;  // the plan in the agent's form
+  // The parts of the plan in terms of the user's file, for messages.
   std::vector<PlanPart> parts;
-  std::vector<std::filesystem::path> modules;  // those that are files
-  Scratch scratch;                             // where compiled programs are, until the machine has booted
+  std::vector<std::filesystem::path> modules;  // the files of modules that are files
+  Scratch scratch;                             // holds compiled programs until the machine has booted
 };
 
 Result<TestPlan> plan_of(const KernelTest& test);
 
-// guest/slalom.h, as it was when slalom was built.
+// The text of guest/slalom.h at the time of slalom's build.
 std::string_view hypercall_header();
 
 }  // namespace slalom::vm

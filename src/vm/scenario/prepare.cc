@@ -13,9 +13,9 @@ namespace slalom::vm {
 namespace {
 
 constexpr uint64_t kSlice = 1'000'000;
-// Flows that are ready run on for a while, so that what their start has set in motion comes to rest.
+// Instructions that run after the flows are ready, so that work which their start has caused can finish.
 constexpr uint64_t kSettle = 20'000'000;
-// While flows are collected, CPUs stand still, and somebody may wait for one of them.
+// Instructions allowed while flows are collected. CPUs stand still then, and others may wait for one of them.
 constexpr uint64_t kCollect = 200'000'000;
 constexpr int kAttempts = 4;
 constexpr size_t kMaxConsole = 1 << 20;
@@ -25,7 +25,8 @@ constexpr uint64_t kGo = 0, kAgain = 1;
 
 constexpr std::string_view kPanic = "Kernel panic";
 
-// The last lines of the console; after a panic those from there on, since what the registers held comes last.
+// Returns the last lines of the console. After a panic, all lines from there on, because the registers come
+// last.
 std::string shown_lines(const std::string& console) {
   std::vector<std::string> lines;
   std::istringstream in(console);
@@ -49,7 +50,7 @@ std::vector<KernelThread> parse_threads(const std::string& text) {
   std::vector<KernelThread> threads;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
-    // Names may have spaces.
+    // Thread names may contain spaces.
     const size_t how = line.rfind(' ');
     const size_t cpu = how == std::string::npos || how == 0 ? how : line.rfind(' ', how - 1);
     if (cpu == std::string::npos) continue;
@@ -66,7 +67,7 @@ std::vector<KernelThread> parse_threads(const std::string& text) {
   return threads;
 }
 
-// Answers the agent and the flows until the test can begin.
+// Answers the hypercalls of the agent and the flows until the test can begin.
 class Preparation final : public Hypercalls {
  public:
   Preparation(const KernelTest& test, const TestPlan& plan, Pc& pc)
@@ -133,13 +134,13 @@ class Preparation final : public Hypercalls {
       case SLALOM_CHECKED:
         trouble_ = ended_early(0);
         return false;
-      default:  // of programs that begin too early; and what other versions know
+      default:  // programs that start too early, and calls of other versions
         answer(cpu, 0);
         return true;
     }
   }
 
-  // Part of the plan, counted from 1; 0: of none in particular.
+  // Describes a part of the plan, counted from 1; 0: no particular part.
   std::string part(uint64_t number) const {
     if (number == 0 || number > plan_.parts.size()) return fmt::format("{}:", test_.file);
     const PlanPart& one = plan_.parts[number - 1];
@@ -231,9 +232,9 @@ class Preparation final : public Hypercalls {
   const KernelTest& test_;
   const TestPlan& plan_;
   Pc& pc_;
-  std::vector<bool> ready_;  // has said so, and stands still
-  bool started_ = false;     // all flows are there
-  uint64_t doing_ = 0;       // the part of the plan that the agent is at
+  std::vector<bool> ready_;  // by flow: has called SLALOM_READY, and stands still
+  bool started_ = false;     // all flows are ready
+  uint64_t doing_ = 0;       // the part of the plan that the agent executes
   uint64_t collect_from_ = 0;
   int attempts_ = 0;
   std::string trouble_;

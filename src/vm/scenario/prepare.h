@@ -1,12 +1,12 @@
-// prepare(): from a kernel test to a machine that stands where all of its flows are about to start.
+// prepare(): turns a kernel test into a machine that stands just before its flows start.
 //
-// Boots the kernel with slalom's agent, lets the agent set the system up, and collects the flows: each CPU
-// that has a flow stands just behind its SLALOM_READY, which was answered with 0, so that its next
-// instruction begins the test. Nobody is parked. What is done from there, and who answers the hypercalls, is
-// the caller's business; programs are given with SLALOM_PROGRAM.
+// It boots the kernel with slalom's agent, lets the agent set up the system, and collects the flows. Each CPU
+// with a flow then stands just behind its SLALOM_READY, which was answered with 0, so that its next
+// instruction begins the test. No CPU is parked. The caller runs the machine from there, answers its
+// hypercalls, and provides programs for SLALOM_PROGRAM.
 //
-// The machine is kept in the cache under all that it was made from. Lists of calls are not part of that:
-// tests that differ in these only share one machine.
+// The machine is kept in the cache under everything that it was made from. That does not include the flows'
+// lists of calls: tests that differ only in these share one machine.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ struct KernelThread {
   enum class Where : uint8_t {
     Pinned,  // to `cpu`, by slalom
     Bound,   // to `cpu`, by the kernel
-    Free,    // the kernel lets nobody pin it: where it runs is not controlled
+    Free,    // the kernel does not allow pinning it, so its CPU is not controlled
   };
   std::string name;
   int cpu = -1;
@@ -34,19 +34,19 @@ struct KernelThread {
 
 struct PreparedTest {
   Booted machine;
-  std::vector<std::vector<uint8_t>> images;    // for each flow; empty: it is a program
-  std::string console;                         // what was printed until here
-  std::vector<KernelThread> threads;           // as they were when the flows were started
-  std::vector<std::filesystem::path> modules;  // the files of those that were files
-  std::vector<PlanPart> parts;                 // of the plan that the agent has
-  std::string content;                         // names all that the machine was made from
+  std::vector<std::vector<uint8_t>> images;    // by flow; empty if the flow is a program
+  std::string console;                         // console output so far
+  std::vector<KernelThread> threads;           // when the flows were started
+  std::vector<std::filesystem::path> modules;  // the files of modules that are files
+  std::vector<PlanPart> parts;                 // of the agent's plan
+  std::string content;                         // a name for everything that the machine was made from
   bool from_cache = false;
 };
 
 struct PrepareOptions {
   bool use_cache = true;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
-  std::function<bool()> stop = [] { return false; };  // true: it fails, saying what was going on
+  std::function<bool()> stop = [] { return false; };  // true: fail with a message about the current step
 };
 
 Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& options = {});

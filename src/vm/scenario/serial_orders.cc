@@ -10,7 +10,7 @@
 namespace slalom::vm {
 namespace {
 
-// What is allocated, by where that was.
+// Counts the objects that are allocated, by allocation site.
 class Allocated : public EventSink {
  public:
   void on_accesses(std::span<const Access>, const BatchHeader&) override {}
@@ -29,7 +29,7 @@ class Allocated : public EventSink {
   std::map<ObjectId, Place> places_;
 };
 
-// Of all orders together; where flows wait for long, few of them are enough.
+// For all orders together. If flows wait for long, few orders use up this limit.
 constexpr uint64_t kMostInstructions = 200'000'000;
 
 bool at_entry(const ChoicePoint& point, Place entry) {
@@ -38,8 +38,8 @@ bool at_entry(const ChoicePoint& point, Place entry) {
          });
 }
 
-// What wakes a thread of the kernel on a CPU that has no flow. Its work is one more whole thing, which may
-// come before a call or after it.
+// Returns true for an interrupt that wakes a kernel thread on a CPU without a flow. The thread's work counts
+// like a call: it may come before or after a call of a flow.
 bool wakes_thread(const Option& option, size_t flows, const GuestTraits& guest) {
   const auto cpu = static_cast<unsigned>(option.op.object.raw);
   if (cpu < flows) return false;
@@ -50,7 +50,7 @@ bool wakes_thread(const Option& option, size_t flows, const GuestTraits& guest) 
 
 }  // namespace
 
-// How many orders there are, if no call waits for another one.
+// The number of orders if no call waits for another one.
 double SerialOrders::count_orders() const {
   double orders = 1;
   size_t before = 0;
@@ -74,7 +74,7 @@ void SerialOrders::find(KernelMachine& machine, Place system_call_entry, uint64_
       ++call;
     }
   }
-  // Far more orders than are tried, even if some calls wait for others: not worth a beginning.
+  // There are far more orders than find() tries, even if some calls wait for others: do not start.
   if (const double orders = count_orders(); orders > kMostExpected) {
     why_not_ = fmt::format("{:.6g} orders, at most {}", orders, kMostExpected);
     return;
@@ -95,7 +95,7 @@ std::vector<std::string> SerialOrders::not_compared() const {
 }
 
 void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Inputs inputs) {
-  std::vector<size_t> path;  // which of the flows was taken at each choice
+  std::vector<size_t> path;  // the flow taken at each choice
   uint64_t instructions = 0;
   while (orders_ < kMost && instructions < kMostInstructions) {
     if (const Result<void> ready = machine.reset(inputs); !ready.ok()) {
@@ -104,7 +104,7 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Input
     }
     std::vector<size_t> counts;
     std::set<AgentId> begun;
-    AgentId taken;  // when there was a choice
+    AgentId taken;  // the flow taken at the last choice
     Allocated sink;
     Stop stop = machine.start(sink);
     size_t depth = 0;
@@ -119,19 +119,20 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Input
         else
           flows.push_back(option.agent);
       }
-      // Other interrupts come as soon as they can.
+      // All other interrupts arrive as soon as possible.
       if (point.kind == ChoiceKind::Data || interrupt) {
         stop = machine.resume({.next = interrupt ? interrupt : point.current});
         continue;
       }
-      // A flow that was taken to begin does its first call: on the way there it has done nothing yet. One
-      // that was the only one then is one of several now, perhaps.
+      // A flow that was just chosen to start goes on to its first call, since it has done nothing before
+      // that. A flow that started because it was the only one may now have alternatives, so there is a
+      // choice.
       const bool entering = at_entry(point, system_call_entry);
       if (entering && begun.insert(point.current).second && taken == point.current) {
         stop = machine.resume({.next = point.current});
         continue;
       }
-      // Elsewhere than between calls there is nothing to choose.
+      // Only between calls there is a choice.
       const bool was_interrupt = static_cast<bool>(point.current.parent());
       const bool between = point.kind == ChoiceKind::Start ||
                            (point.kind == ChoiceKind::Ended && !was_interrupt) ||
@@ -143,7 +144,7 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Input
         pick = path[depth++];
         taken = flows[pick];
       } else {
-        // Whoever runs goes on, or was interrupted, unless it seems to wait for another one.
+        // The running flow goes on, also after an interrupt, unless it seems to wait for another flow.
         const bool returned = point.kind == ChoiceKind::Ended && was_interrupt;
         const auto current = std::ranges::find(flows, returned ? point.current.parent() : point.current);
         if (current != flows.end() && (returned || point.kind == ChoiceKind::Running))
@@ -170,7 +171,7 @@ void SerialOrders::search(KernelMachine& machine, Place system_call_entry, Input
     while (!path.empty() && path.back() + 1 == counts[path.size() - 1]) path.pop_back();
     if (path.empty()) {
       complete_ = true;
-      leftovers_[Place{}] = 0;  // so that there is something to tell
+      leftovers_[Place{}] = 0;  // makes the result non-empty, so that it is emitted
       return;
     }
     ++path.back();

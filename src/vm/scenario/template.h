@@ -1,4 +1,4 @@
-// The kernel test that `slalom new kernel-test` writes: complete, and explained line by line.
+// The kernel test that `slalom new kernel-test` writes: complete, with a comment for each line.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A second machine that is equal to the first: for workers that start where it stands.
+// Makes a second machine in the same state, for workers that start from there.
 #pragma once
 
 #include "base/result.h"

@@ -1,7 +1,8 @@
 // layout_hash<State>(): a number that changes with the list of a State's fields: their order, sizes and
 // kinds.
 //
-// Files that hold a State carry it, so that those of a machine with other fields are told from damaged ones.
+// Files that hold a State contain it. It distinguishes files of a machine with other fields from damaged
+// files.
 #pragma once
 
 #include <array>

@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t kChunkPages = 1024;
 constexpr int kCompressionLevel = 3;
-// What CPUs and devices hold is some ten kilobytes, and what was typed ahead. The bound keeps a damaged count
-// from becoming a large allocation.
+// The state of CPUs and devices needs some ten kilobytes, plus the text typed ahead. The limit keeps a
+// damaged count from causing a large allocation.
 constexpr size_t kMaxRest = 1 << 20;
 
 uint64_t machine_layout() {
@@ -68,7 +68,7 @@ void encode_pages(ByteWriter& out, const Ram& ram, std::span<const uint32_t> pag
   out.text(packed);
 }
 
-// False: no chunk of pages that this RAM has.
+// Returns false if the chunk's pages do not fit this RAM.
 bool decode_pages(ByteReader& in, Ram& ram) {
   const uint64_t count = in.count();
   if (count == 0 || count > kChunkPages) return false;

@@ -1,13 +1,12 @@
-// Snapshots: a whole machine in a file, so that a kernel is booted once and goes on from there for ever, in
-// any process.
+// Snapshots: a whole machine in a file. A kernel is booted once, and later processes go on from there.
 //
-// A file holds what the guest can observe and nothing else: registers, devices and the pages of RAM that are
-// not zero, in chunks, each compressed for itself; besides that, which kernel runs in it. It is a container
-// (base/container.h), so every damage is noticed. What it holds is trusted no more than any other file: sizes
-// and ranges are checked, and the hash of the machine that comes out must be the one that went in.
+// A file holds only what the guest can observe: registers, devices and the pages of RAM that are not zero, in
+// chunks that are compressed separately. It also names the kernel. It is a container (base/container.h), so
+// damage is always noticed. The contents are not trusted: sizes and ranges are checked, and the hash of the
+// loaded machine must equal the hash of the saved one.
 //
-// Another version of the machine might go on differently from the same state. So its files are refused, not
-// converted: booting again is cheap.
+// Another version of the machine might go on differently from the same state. Its files are refused, not
+// converted, because booting again is cheap.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace slalom::vm {
 
-// Hashes the machine on the way, which changes nothing that the guest can observe.
+// Hashes the machine, which changes nothing that the guest can observe.
 Result<void> save_snapshot(const std::filesystem::path& path, Booted& machine);
 Result<Booted> load_snapshot(const std::filesystem::path& path);
 
