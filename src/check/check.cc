@@ -22,7 +22,7 @@ namespace {
 
 using checking::CheckMachine;
 
-constexpr const char* kSpurious = "spurious";  // what a capsule calls it
+constexpr const char* kSpurious = "spurious";  // its name in capsules
 constexpr unsigned long long kMostSpurious = UINT32_MAX;
 
 const char* variable(const char* name) {
@@ -30,7 +30,7 @@ const char* variable(const char* name) {
   return value == nullptr || *value == 0 ? nullptr : value;
 }
 
-// What the environment says comes first: a test that is built can be asked for more.
+// The environment takes precedence, so that a test can be run with other options without a rebuild.
 CheckOptions with_environment(CheckOptions options) {
   if (const char* text = variable("SLALOM_REPLAY")) options.replay = text;
   if (const char* text = variable("SLALOM_STRATEGY")) options.strategy = text;
@@ -43,7 +43,7 @@ CheckOptions with_environment(CheckOptions options) {
   return options;
 }
 
-// One check: opens the process for it and closes it again.
+// One check: opens the process at its begin and closes it at its end.
 class Session {
  public:
   Session(CheckOptions options, const std::function<void()>& body)
@@ -75,7 +75,7 @@ class Session {
     target.learns = options_.choices == CheckOptions::Choices::Sync;
     target.sight = [] {
       Sight sight = modules().names()->sight();
-      sight.libraries.clear();  // slalom's own are among them
+      sight.libraries.clear();  // slalom's own libraries are among them
       return sight;
     };
     target.uncontrolled = [] { return uncontrolled_in_words(checking::in_process().uncontrolled()); };
@@ -90,7 +90,8 @@ class Session {
   }
 
  private:
-  // As the process is at its first check; modules that are loaded later are not the user's, for slalom.
+  // The modules at the first check of the process. Slalom does not treat modules that are loaded later as the
+  // user's.
   static const checking::Modules& modules() {
     static const checking::Modules the_modules;
     return the_modules;
@@ -110,7 +111,8 @@ class Session {
     return inputs;
   }
 
-  // A first execution makes what the process makes only once, and is forgotten; then two are compared.
+  // The first execution does the process's one-time initialisations and is ignored. The next two are
+  // compared.
   std::string rehearse() const {
     CheckMachine machine(checking::in_process(), modules());
     checking::heap().set_on(false);
@@ -147,7 +149,7 @@ class Session {
     const std::string differs = rehearse();
     const auto go_on = [](const Progress&) { return true; };
     TRY_ASSIGN(CampaignResult found, run_campaign(target, job, campaign, go_on));
-    // Looking for livelocks costs a tenth of all time: only where something did not end.
+    // The livelock detector costs a tenth of the time, so it runs only if some execution did not end.
     if (found.explored.truncated > 0 && found.findings.empty()) {
       job.detectors += ",livelock";
       TRY_ASSIGN(found, run_campaign(target, job, campaign, go_on));
@@ -193,12 +195,12 @@ class Session {
                                   finding.target.name);
       return result;
     }
-    uint32_t& spurious = checking::in_process().channel().spurious;  // as it was found
+    uint32_t& spurious = checking::in_process().channel().spurious;  // as when the finding was made
     spurious = 0;
     for (const auto& [key, value] : finding.target.params)
       if (key == kSpurious && value > 0 && value <= static_cast<int64_t>(kMostSpurious))
         spurious = static_cast<uint32_t>(value);
-    finding.schedule.digest = 0;  // it is a function of addresses, some of which differ between processes
+    finding.schedule.digest = 0;  // it depends on addresses that differ between processes
     rehearse();
     TraceLog log;
     TRY_ASSIGN(const Replay replay, replay_finding(target, finding, finding.policy, &log));

@@ -22,15 +22,15 @@ using preload::Phase;
 using preload::Record;
 using State = preload::Slot::State;
 
-constexpr uint64_t kUnseenSteps = 20'000;  // that an execution which was given up may still take
+// Steps that an execution may still take after the search has given it up
+constexpr uint64_t kUnseenSteps = 20'000;
 
-// Also for reports: what is not an address keeps its number.
+// Objects that are not addresses keep their number, also in reports.
 bool is_address(uint64_t object) {
   return object < preload::kChannelObjects;
 }
 
-// Word by word, and in place: bit field by bit field, or by a copy, the processor would wait for its own
-// stores.
+// Writes whole words in place. With bit fields, or a copy, the processor would wait for its own stores.
 void pack(const Record& record, uint64_t first_step, Access& access) {
   constexpr uint64_t kLow = (uint64_t{1} << 48) - 1;
   const auto put = [&access](size_t word, uint64_t value) {
@@ -83,7 +83,7 @@ Stop CheckMachine::start(EventSink& sink) {
   return choice_point();
 }
 
-// Inlined, and flat, as Runtime::arrive() is.
+// Inlined and flattened, as Runtime::arrive() is.
 [[gnu::always_inline, gnu::flatten]] inline void CheckMachine::let_run(uint32_t agent) {
   standing_ = false;
   const auto& stops = inputs_.policy.stops;
@@ -172,7 +172,7 @@ void CheckMachine::look() {
     const preload::Slot& slot = c.slots[index];
     if (slot.state != State::Enabled) continue;
     Known& known = agents_[index];
-    // Not read again from where they are put: the processor would wait for that.
+    // Local copies, because reading back just stored values would make the processor wait.
     uint64_t object = known.stable_object, pc = known.stable_pc;
     if (slot.object != known.object || slot.pc != known.pc) {
       known.object = slot.object;
@@ -229,7 +229,7 @@ void CheckMachine::read_event(const Record& record) {
   if (freed != nullptr) tell_use_of(freed, event.step, agent, event.pc);
 }
 
-// Of one agent, in a row. Returns where they end.
+// Reads consecutive accesses of one agent. Returns the end of the run.
 Record* CheckMachine::read_accesses(Record* from, const Record* end) {
   const uint32_t index = from->agent;
   const BatchHeader header{agents_[index].id, 0, Step{from->step}};
@@ -304,7 +304,7 @@ Stop CheckMachine::finish(Outcome outcome, bool normally) {
   return outcome;
 }
 
-// The search wants no more of this execution, but the body must get to its end.
+// The search has given up this execution, but the body must still reach its end.
 void CheckMachine::give_up() {
   if (!standing_) return;
   standing_ = false;
@@ -334,8 +334,8 @@ void CheckMachine::give_up() {
   process_.end(normally);
 }
 
-// Of an execution that cannot end. Which kind of lock it is shows in what it holds: a mutex of the model has
-// an owner, a spin lock that is taken is 0, a pthread_once that runs is 1.
+// Opens the locks of an execution that cannot end. The contents show the kind of lock: a mutex of the model
+// has an owner, a taken spin lock is 0, and a pthread_once that is running is 1.
 void CheckMachine::open_locks() {
   for (const uint64_t address : held_) {
     auto* mutex = reinterpret_cast<pthread_mutex_t*>(address);

@@ -1,9 +1,10 @@
-// CheckMachine: the body of a slalom::check as a Machine. Its threads are the agents, an execution is a call
-// of the body inside this process.
+// CheckMachine: the body of a slalom::check as a Machine. The body's threads are the agents. An execution is
+// a call of the body inside this process.
 //
-// No snapshots. An execution that the search gives up runs on to its end, unseen, so that what the body has
-// locked or allocated is given back; one that cannot end (a deadlock, a crash) is left where it is, and the
-// locks that it holds are opened. What else outlives an execution is the body's business.
+// No snapshots. An execution that the search gives up runs on to its end without reporting anything, so that
+// the body releases its locks and memory. An execution that cannot end (a deadlock, a crash) is abandoned,
+// and the locks that it holds are opened. The body itself is responsible for any other state that outlives an
+// execution.
 #pragma once
 
 #include <span>
@@ -32,10 +33,10 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   const Feedback* feedback() const override { return &conflicts_.feedback(); }
 
  private:
-  struct Known {  // of an agent
+  struct Known {  // what is known of an agent
     AgentId id;
     uint64_t entry = 0;
-    // What its next operation is about, here and for the search.
+    // The object and place of its next operation, as real addresses and as the search sees them.
     uint64_t object = 0, pc = 0;
     uint64_t stable_object = 0, stable_pc = 0;
   };
@@ -44,7 +45,7 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   preload::Channel& channel() const { return process_.channel(); }
   Stop run();
   void let_run(uint32_t agent);
-  void look();  // at what the body has told and where it stands
+  void look();  // reads the body's records and its current stop
   void read_records();
   void read_event(const preload::Record& record);
   preload::Record* read_accesses(preload::Record* from, const preload::Record* end);
@@ -59,21 +60,21 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   Outcome conclude();
   Deadlocked deadlock() const;
   std::string_view text_at(uint32_t text) const;
-  uint32_t index_of(AgentId id) const;  // kNobody: there is none
+  uint32_t index_of(AgentId id) const;  // kNobody if there is none
 
   InProcess& process_;
   const Modules& modules_;
   Inputs inputs_;
   EventSink* sink_ = nullptr;
-  bool standing_ = false;  // at a choice point
+  bool standing_ = false;  // whether the body is stopped at a choice point
 
-  std::vector<Known> agents_;    // by index; kept from one execution to the next
-  std::vector<uint32_t> order_;  // the indexes in the order of ids
+  std::vector<Known> agents_;    // by index; kept between executions
+  std::vector<uint32_t> order_;  // indexes in the order of ids
   std::vector<Option> enabled_;  // in the order of ids
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
-  std::vector<Access> accesses_ = std::vector<Access>(preload::kMostRecords);  // of one batch at a time
-  std::vector<uint64_t> held_;  // locks, where they lie in this process
+  std::vector<Access> accesses_ = std::vector<Access>(preload::kMostRecords);  // one batch at a time
+  std::vector<uint64_t> held_;  // addresses of held locks in this process
   Conflicts conflicts_;
 };
 

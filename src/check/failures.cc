@@ -28,9 +28,9 @@ using preload::runtime;
 constexpr std::array kFatal = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 constexpr size_t kSignalStack = 64 * 1024;
 
-constinit thread_local uint64_t last_throw = 0;  // where
+constinit thread_local uint64_t last_throw = 0;  // the place of the throw
 
-// What was there before; the process has one of each.
+// The handlers that the process had before. The process has one of each.
 struct Watch {
   std::array<struct sigaction, kFatal.size()> actions;
   stack_t stack;
@@ -44,7 +44,7 @@ const char* describe(int signal, const siginfo_t& info) {
   return preload::fault_words(signal, info, overflow ? "stack overflow: a thread has 1 MB" : nullptr);
 }
 
-// Leaves the handler for good when the signal is the body's: SA_NODEFER keeps it deliverable.
+// If the body caused the signal, it leaves the handler for good. SA_NODEFER keeps the signal deliverable.
 void on_signal(int signal, siginfo_t* info, void* data) {
   const auto& context = *static_cast<ucontext_t*>(data);
   Runtime& rt = runtime();
@@ -52,12 +52,13 @@ void on_signal(int signal, siginfo_t* info, void* data) {
     const auto pc = static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RIP]);
     rt.fail(Ending::Kind::Crash, rt.place(reinterpret_cast<void*>(pc + 1)), describe(signal, *info));
   }
-  // Somebody else's: as if slalom were not there. The instruction is tried again.
+  // The signal is not the body's: restores the process's own action. The instruction then runs again.
   for (size_t i = 0; i < kFatal.size(); ++i)
     if (kFatal[i] == signal) sigaction(signal, &watch.actions[i], nullptr);
 }
 
-// "std::logic_error: the queue is empty"; without an exception, or one of no class, just what it is.
+// Returns text such as "std::logic_error: the queue is empty". Only the type if the exception is not a
+// std::exception; empty if there is no exception.
 std::string current_exception_in_words() {
   const std::type_info* type = abi::__cxa_current_exception_type();
   if (type == nullptr) return {};
@@ -76,7 +77,7 @@ std::string current_exception_in_words() {
 
 [[noreturn]] void fail_with(Ending::Kind kind, const std::string& words, uint64_t pc) {
   Runtime& rt = runtime();
-  // The string's memory is not freed: the fiber never goes on.
+  // The string is leaked, because the fiber never continues.
   rt.fail(kind, pc, words.c_str());
 }
 

@@ -1,4 +1,4 @@
-// What breaks a test body, caught before it breaks the test: failed assertions, abort and std::terminate,
+// Failures of a test body, caught before they break the test: failed assertions, abort and std::terminate,
 // fatal signals, exceptions that leave a thread, exit.
 #pragma once
 
@@ -6,11 +6,12 @@
 
 namespace slalom::checking {
 
-void watch_failures();  // between these two: signals and std::terminate
+void watch_failures();  // signals and std::terminate are caught between these two calls
 void unwatch_failures();
 
-// In a handler, at the base of a fiber: an exception has left the thread.
+// Call in a catch handler at the base of a fiber: an exception has left the thread.
 [[noreturn]] void fail_for_exception();
-void note_throw(uint64_t pc);  // where the last exception of the calling thread was thrown
+// Notes where the calling thread has thrown its last exception.
+void note_throw(uint64_t pc);
 
 }  // namespace slalom::checking

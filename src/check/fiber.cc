@@ -23,15 +23,16 @@ namespace slalom::checking {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kUnseen = 1024;        // bytes that functions use below where a fiber stops
-constexpr unsigned long kCanSetBase = 2;  // in AT_HWCAP2
+constexpr uint64_t kUnseen = 1024;  // bytes that functions may use below a fiber's lowest known stack pointer
+constexpr unsigned long kCanSetBase = 2;  // bit in AT_HWCAP2
 constexpr size_t kLenderStack = 64 * 1024;
 
 uint64_t top_of(uint32_t index) {
   return kStacks + (index + uint64_t{1}) * kStackSlot;
 }
 
-// What these keep for a thread outlives its use by one fiber: malloc's caches, and slalom's own.
+// Returns whether the module keeps its thread-local data when another fiber uses the thread: libc (malloc's
+// caches) and slalom's own library.
 bool keeps_its_locals(const char* path) {
   const char* slash = strrchr(path, '/');
   const char* name = slash == nullptr ? path : slash + 1;
@@ -40,7 +41,7 @@ bool keeps_its_locals(const char* path) {
   return false;
 }
 
-// By libc: what the compiler would make of it begins slowly.
+// Calls libc's memset, because the instructions that the compiler would inline start slowly.
 void clear(void* from, size_t size) {
   static auto* volatile libcs = SLALOM_REAL(memset);
   libcs(from, 0, size);
@@ -53,7 +54,8 @@ struct Lending {
 
 }  // namespace
 
-// In the real thread whose thread-local storage a fiber will use: finds that, then sleeps.
+// Runs in the real thread whose thread-local storage a fiber will use. Notes where that storage is, then
+// sleeps.
 void* Fibers::lend(void* data) {
   auto& lending = *static_cast<Lending*>(data);
   auto& fiber = *static_cast<Fiber*>(lending.fiber);
@@ -84,14 +86,14 @@ bool Fibers::prepare() {
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (memory != reinterpret_cast<void*>(kStacks)) return false;
     fast_ = (getauxval(AT_HWCAP2) & kCanSetBase) != 0;
-    fibers_.reserve(kMostFibers);  // lenders fill them in where they are
+    fibers_.reserve(kMostFibers);  // reserved, because lenders hold pointers to the elements
     if (!add()) return false;
   }
   outside_.thread_base = fibers_[0].at.thread_base = pthread_self();
   return true;
 }
 
-// The next fiber: its stack, and a thread that lends it what a thread has.
+// Adds a fiber: its stack, and a thread that lends it thread-local storage.
 bool Fibers::add() {
   const auto index = static_cast<uint32_t>(fibers_.size());
   if (index >= kMostFibers) return false;
@@ -126,13 +128,13 @@ bool Fibers::start(uint32_t index, void (*entry)(uint32_t)) {
     memcpy(local.data, local.image, local.image_size);
     memset(local.data + local.image_size, 0, local.size - local.image_size);
   }
-  // What earlier executions left on the stack could show in this one, in all it reaches usually: as far down
-  // as it was seen to be used, and some more.
+  // Clears the data of earlier executions from the stack, because this execution could read it. Clears as
+  // much as the fiber was seen to use, and some more.
   auto* const top = reinterpret_cast<char*>(top_of(index));
   const auto used = static_cast<size_t>(top - static_cast<char*>(fiber.lowest)) + kUnseen;
   clear(top - std::min(used, kPage), std::min(used, kPage));
-  // As slalom_switch left it: control words, six registers, where to go on. Aligned as before a call. All
-  // else is 0 by now.
+  // The layout that slalom_switch leaves: control words, six registers, return address; aligned as before a
+  // call. The other words are 0 already.
   auto* words = reinterpret_cast<uint64_t*>(top) - 10;
   words[0] = uint64_t{0x037f} << 32 | 0x1f80;
   words[3] = index;
@@ -145,7 +147,7 @@ bool Fibers::start(uint32_t index, void (*entry)(uint32_t)) {
 void Fibers::enter(uint32_t index) {
   running_ = index;
   (fast_ ? slalom_switch : slalom_switch_slowly)(&outside_, &fibers_[index].at);
-  Fiber& fiber = fibers_[index];  // others may have been added
+  Fiber& fiber = fibers_[index];  // looked up again, because the vector may have grown
   fiber.lowest = std::min(fiber.lowest, fiber.at.stack);
 }
 

@@ -11,7 +11,7 @@
 #include "preload/runtime/raw.h"
 #include "preload/runtime/runtime.h"
 
-// libc's own, under the names that nobody replaces.
+// libc's own functions, under names that no other library replaces.
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
@@ -59,7 +59,7 @@ void Heap::begin(bool ended_normally) {
     if (ended_normally && live_ > 0)
       first_[i] = round_up(used_[i], kPage);
     else
-      memset(base + first_[i], 0, used_[i] - first_[i]);  // what was there before must not show
+      memset(base + first_[i], 0, used_[i] - first_[i]);  // the execution must not see earlier contents
     used_[i] = first_[i];
   }
   live_ = 0;
@@ -93,7 +93,7 @@ void Heap::keep(void* block) {
   if (kept_count_ == kept_room_) {
     const size_t room = std::max<size_t>(64, 2 * kept_room_);
     void* more = __libc_realloc(kept_, room * sizeof *kept_);
-    if (more == nullptr) return;  // it stays for ever
+    if (more == nullptr) return;  // the block is never freed
     kept_ = static_cast<void**>(more);
     kept_room_ = room;
   }
@@ -103,7 +103,7 @@ void Heap::keep(void* block) {
 void Heap::end_keeping() {
   keeps_ = false;
   std::sort(kept_, kept_ + kept_count_);
-  void** const end = std::unique(kept_, kept_ + kept_count_);  // some may have been freed twice
+  void** const end = std::unique(kept_, kept_ + kept_count_);  // a block may have been freed twice
   std::for_each(kept_, end, __libc_free);
   kept_count_ = 0;
 }
@@ -127,7 +127,7 @@ namespace {
 using preload::Runtime;
 using preload::runtime;
 
-// For the running agent, if there is one: else, and where the regions are full, null.
+// Allocates for the running agent. Returns nullptr if no agent runs or its region is full.
 void* allocate(size_t size, size_t alignment, uint64_t pc) {
   Runtime& rt = runtime();
   void* block = heap().allocate(rt.self(), size, alignment);

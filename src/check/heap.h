@@ -1,11 +1,11 @@
-// Heap: where the blocks that a test body allocates lie, so that they have the same addresses in every
-// execution with the same schedule, in every process.
+// Heap: the memory of blocks that a test body allocates. Blocks have the same addresses in every execution
+// with the same schedule, in every process.
 //
-// Each thread of the body has a region of its own and takes its blocks from there, one after the other;
-// nothing is used again before the execution has ended, so a use of a freed block is always seen as such (and
-// the ABA of a block that is freed and allocated again is seen as the use after free that it is). Blocks that
-// are still there after a normal end may belong to somebody who outlives executions: they keep their memory.
-// Not for what is allocated outside executions: that is libc's.
+// Each thread of the body takes its blocks from a region of its own, one after the other. No block is reused
+// before the execution has ended, so a use of a freed block is always recognised. (The ABA of a block that is
+// freed and allocated again is therefore reported as a use after free.) Blocks that still exist after a
+// normal end may belong to an object that outlives executions, so they keep their memory. Not for allocations
+// outside executions, which libc serves.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ inline constexpr uint32_t kHeapRegions = 256;
 
 class Heap {
  public:
-  bool prepare();  // false: the system gives no memory
+  bool prepare();  // returns false if the system gives no memory
 
-  // Whether blocks are taken from here; else from libc.
+  // Whether allocations are served here; otherwise libc serves them.
   void set_on(bool on) { on_ = on; }
   bool on() const { return on_; }
-  // A new execution. Blocks that are left over from the last one keep their memory if it ended normally.
+  // Begins an execution. Blocks that the last one has left over keep their memory if it ended normally.
   void begin(bool ended_normally);
 
-  void* allocate(uint32_t agent, size_t size, size_t alignment);  // null: there is no room
+  void* allocate(uint32_t agent, size_t size, size_t alignment);  // nullptr if there is no room
   static bool owns(const void* pointer) {
     return reinterpret_cast<uint64_t>(pointer) - kHeap < kHeapRegion * kHeapRegions;
   }
@@ -35,19 +35,19 @@ class Heap {
   static bool is_live(const void* block) { return header(block).state == Live; }
   void free(void* block);
 
-  // While a first execution takes its blocks from libc, which would suffer if it used what it has freed,
-  // these are kept until it is over.
+  // The first execution uses libc's heap, which a use after free would damage. So blocks that it frees are
+  // kept until it has ended.
   void begin_keeping() { keeps_ = true; }
   void end_keeping();
   bool keeps() const { return keeps_; }
   void keep(void* block);
 
-  // What was freed before an access is known to whoever reads what an execution told, in that order: it marks
-  // blocks, and asks in which of those an address lies; null: in none.
+  // The reader of an execution's records learns in their order which blocks were freed before an access. It
+  // marks these blocks and asks which one contains an address; nullptr if none does.
   void mark_freed(const void* block);
   const void* freed_block(const void* address) const;
   uint64_t live() const { return live_; }
-  // The address without what blocks of earlier executions have kept: the same in every execution.
+  // The address minus the space that blocks of earlier executions keep: the same in every execution.
   uint64_t stable(uint64_t address) const { return address - first_[(address - kHeap) / kHeapRegion]; }
 
  private:
@@ -63,10 +63,10 @@ class Heap {
     return shadow_ + (reinterpret_cast<uint64_t>(address) - kHeap) / 16;
   }
 
-  uint8_t* shadow_ = nullptr;          // for 16 bytes each: are they freed, and does a block begin there?
-  uint64_t first_[kHeapRegions] = {};  // of each region: where this execution's blocks begin
+  uint8_t* shadow_ = nullptr;  // for each 16 bytes: whether they are freed, and whether a block begins there
+  uint64_t first_[kHeapRegions] = {};  // for each region, the offset where this execution's blocks begin
   uint64_t used_[kHeapRegions] = {};
-  uint32_t regions_used_ = 0;  // all in use lie below
+  uint32_t regions_used_ = 0;  // all regions in use have a lower index
   uint64_t live_ = 0;
   bool on_ = false;
   bool keeps_ = false;

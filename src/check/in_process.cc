@@ -41,13 +41,13 @@ void end_fiber(uint32_t index) {
   index == 0 ? runtime().end_agent() : preload::finish_agent();
 }
 
-// In a fiber: the thread or the body, and what leaves it.
+// Runs a thread or the body in its fiber, and handles exceptions that leave it.
 void run_fiber(uint32_t index) {
   errno = 0;
   try {
     index == 0 ? run_body() : run_thread(index);
-  } catch (const abi::__forced_unwind&) {  // pthread_exit, or cancelled
-    end_fiber(index);                      // from here: libc ends the process if this handler is left
+  } catch (const abi::__forced_unwind&) {  // pthread_exit or cancellation
+    end_fiber(index);  // not after the handler, because libc ends the process if the handler is left
   } catch (...) {
     fail_for_exception();
   }
@@ -104,7 +104,7 @@ void InProcess::begin(Occupant& occupant) {
 
 void InProcess::let_run(uint32_t agent) {
   if (agent != 0) return fibers_.enter(agent);
-  // It shares our thread-local storage.
+  // Agent 0 shares the thread-local storage of the calling thread.
   const int error = errno;
   runtime().set_self(0);
   fibers_.enter(agent);
@@ -122,22 +122,22 @@ void InProcess::end(bool normally) {
 
 }  // namespace slalom::checking
 
-// How turns are passed here; see preload/runtime/runtime.h.
+// How turns are passed in this kind of execution; see preload/runtime/runtime.h.
 namespace slalom::preload {
 
 bool Runtime::connected() const {
-  return false;  // the process is not the target's alone
+  return false;  // the process is not only a target
 }
 
 void Runtime::hand_over(Phase phase) {
   channel_->phase.store(phase, std::memory_order_relaxed);
   if (self() != 0) return checking::in_process().fibers().leave();
-  const int error = errno;  // of the first thread, which shares it with the search
+  const int error = errno;  // the first thread shares errno with the search
   checking::in_process().fibers().leave();
   errno = error;
 }
 
-// A fiber is entered when its turn has come.
+// A fiber is entered only at its turn, so there is nothing to wait for.
 void Runtime::pass_turn(uint32_t) {}
 void Runtime::wait_turn(uint32_t) {}
 
@@ -152,7 +152,7 @@ void Runtime::end_last() {
 }
 
 void Runtime::leave() {}
-// A check begins with a body that is to start threads: there is no set-up.
+// A check's body starts threads, so it has no set-up.
 void Runtime::leave_set_up() {}
 void Runtime::begin_executions() {}
 void Runtime::end_signals() {}
@@ -173,7 +173,7 @@ int open_fifo(int, const char*, int, uint64_t) {
 
 int start_thread(uint32_t index, const pthread_attr_t*, pthread_t& created) {
   const uint32_t self = runtime().self();
-  // What a new lender costs is the process's.
+  // Resources of a new lender belong to the process, not to the execution.
   runtime().set_self(kNobody);
   checking::Fibers& fibers = checking::in_process().fibers();
   const bool started = fibers.start(index, checking::run_fiber);

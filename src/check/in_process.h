@@ -1,9 +1,9 @@
-// InProcess: executions of a test body inside the process that asks for them. The threads of the body are
-// fibers; the model of the threading API (src/preload) talks to the machine through a Channel that nobody
-// else shares.
+// InProcess: executions of a test body inside the process that calls slalom::check. The threads of the body
+// are fibers. The model of the threading API (src/preload) talks to the machine through a Channel that is
+// private to this process.
 //
-// One at a time, in one thread of the process: whoever is second is refused. Everything that runs outside of
-// the body (the test framework, slalom itself, other threads) is not controlled.
+// Only one check at a time, in one thread of the process; a second one is refused. Code outside the body (the
+// test framework, slalom itself, other threads) is not controlled.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace slalom::checking {
 
-// Whose execution it is: asked to bring it to an end when another one begins.
+// The owner of the current execution. It must end that execution when another one begins.
 class Occupant {
  public:
   virtual void give_up() = 0;
@@ -25,17 +25,18 @@ class Occupant {
 
 class InProcess {
  public:
-  // A message that says what to do where the process cannot be used; else empty.
+  // Returns an empty text, or a message for the user if the process cannot be used.
   std::string open(const std::function<void()>& body);
   void close();
 
   preload::Channel& channel() { return *channel_; }
 
-  // An execution: begin(), then let_run() until the channel's phase is Over, or end().
+  // An execution: call begin(), then let_run() until the channel's phase is Over, then end().
   void begin(Occupant& occupant);
-  void let_run(uint32_t agent);  // until it hands over
-  void end(bool normally);       // whatever is left of it is forgotten: no destructors run
-  uint32_t uncontrolled() const { return uncontrolled_; }  // what was met since open(), as in the channel
+  void let_run(uint32_t agent);  // returns when the agent hands over
+  // Drops the rest of the execution without running destructors.
+  void end(bool normally);
+  uint32_t uncontrolled() const { return uncontrolled_; }  // the Uncontrolled bits met since open()
 
   Fibers& fibers() { return fibers_; }
   const std::function<void()>& body() const { return *body_; }
@@ -50,8 +51,8 @@ class InProcess {
   struct {
     void* caught;
     unsigned uncaught;
-  } exceptions_ = {};   // of the calling thread, before the execution
-  uint32_t calls_ = 0;  // likewise: how deep it is in instrumented functions
+  } exceptions_ = {};   // exceptions of the calling thread before the execution
+  uint32_t calls_ = 0;  // its nesting depth in instrumented functions before the execution
 };
 
 InProcess& in_process();

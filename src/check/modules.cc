@@ -13,10 +13,13 @@
 namespace slalom::checking {
 namespace {
 
-constexpr uint64_t kProgram = 0x555555554000;  // where Linux puts a program when told not to choose by chance
+// The address of programs in Linux without address randomisation
+constexpr uint64_t kProgram = 0x555555554000;
 constexpr uint64_t kLibraries = 0x7fff00000000 - (uint64_t{64} << 32);
-constexpr uint64_t kLocals = 0x7ff000000000;  // what lies there is called so
-// Where threads wait for atomic objects that are no int, and for std::barrier: with a count of the wake-ups.
+// Stable address of the fibers' stacks. ProgramNames names objects there as it does those on the main stack.
+constexpr uint64_t kLocals = 0x7ff000000000;
+// The table in which libstdc++ counts the waiting threads of atomic objects other than int, and of
+// std::barrier. It also counts the wake-ups.
 constexpr char kWaiters[] = "_ZZNSt8__detail18__waiter_pool_base6_S_forEPKvE3__w";
 constexpr uint64_t kSpacing = uint64_t{1} << 30;
 
@@ -29,7 +32,7 @@ std::vector<Zygote::Module> loaded() {
     if (std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2) continue;
     const size_t slash = line.find('/');
     if (slash == std::string::npos) {
-      // Zeroed variables lie behind what comes from the file.
+      // Zero-initialised variables lie behind the part that comes from the file.
       if (!modules.empty() && modules.back().end == begin && line.find('[') == std::string::npos)
         modules.back().end = end;
       continue;
@@ -61,7 +64,8 @@ Modules::Modules() {
       system = system || module.path.rfind(folder, 0) == 0;
     module.user = program || (!system && module.path != library.string());
     if (!module.user) continue;
-    const bool moves = !program || module.begin >= uint64_t{1} << 40;  // else it was linked to where it is
+    // Otherwise it was linked to a fixed address
+    const bool moves = !program || module.begin >= uint64_t{1} << 40;
     const uint64_t to = !moves ? module.begin : program ? kProgram : next;
     if (!program) next += kSpacing;
     const Moved moved{module.begin, module.end - module.begin, to - module.begin};

@@ -1,8 +1,8 @@
-// Modules: the files that this process consists of, and addresses in them that mean the same in every process
-// of the same test, wherever they were loaded.
+// Modules: the files that this process consists of, and stable addresses in them, which mean the same in
+// every process of the same test, wherever the modules were loaded.
 //
-// A module with the user's code is told as if it had been loaded at a place of its own; stacks and the heap
-// of executions lie at fixed places anyhow. All else keeps its address.
+// The stable addresses of a module with user code are as if it had been loaded at a place of its own. Stacks
+// and heap of executions lie at fixed addresses anyway. All other addresses stay as they are.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace slalom::checking {
 
 class Modules {
  public:
-  Modules();  // as they are loaded now
+  Modules();  // the modules loaded at the time of the call
 
   uint64_t stable(uint64_t address) const {
     for (const Moved& module : moved_)
@@ -28,11 +28,12 @@ class Modules {
     return stable;
   }
 
-  // For the model: which code is the user's, and what in it is of the language's library.
+  // Tells the model which code is the user's, and which of it belongs to the language's library.
   void describe(preload::Channel& channel) const;
-  // What the C++ library keeps in the user's modules, as it is before an execution: nobody else can set it.
+  // Resets the C++ library's state in the user's modules, because no other code can reset it before an
+  // execution.
   void forget_library_state() const;
-  const std::shared_ptr<ProgramNames>& names() const { return names_; }  // of stable addresses
+  const std::shared_ptr<ProgramNames>& names() const { return names_; }  // names of stable addresses
   const std::string& program() const { return program_; }                // the file
 
  private:
@@ -40,7 +41,7 @@ class Modules {
     uint64_t begin, size, distance;
   };
   std::vector<Moved> moved_;
-  std::vector<preload::Range> library_state_;  // where it lies here
+  std::vector<preload::Range> library_state_;  // at real addresses
   std::string program_;
   std::shared_ptr<ProgramNames> names_ = std::make_shared<ProgramNames>();
 };

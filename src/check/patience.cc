@@ -16,22 +16,22 @@ namespace {
 
 using preload::runtime;
 
-// One that programs hardly use.
+// A signal that programs hardly use.
 int tick() {
   return SIGRTMAX - 1;
 }
 
 struct Patience {
-  struct sigaction before;  // what was there
+  struct sigaction before;  // the process's own action
   int timer;
   uint32_t seconds, silent;
   uint64_t executions, steps;  // at the last tick
-  uint64_t begun;              // executions, in all
+  uint64_t begun;              // executions begun so far
   uint64_t ended_at;
 };
 constinit Patience patience = {};
 
-// Leaves the handler for good when it is over, as those of fatal signals do.
+// When the time is over it leaves the handler for good, as the handlers of fatal signals do.
 void on_tick(int, siginfo_t*, void* data) {
   const uint64_t steps = in_process().channel().steps;
   const bool moved = steps != patience.steps || patience.begun != patience.executions;

@@ -1,6 +1,7 @@
-// Patience: notices an execution in which, for so many seconds, no thread comes to an operation that slalom
-// sees: it waits in the kernel for something that is not controlled (a pipe, a socket), or computes for ever.
-// A clock of the system asks once a second, by a signal to the thread that makes the executions.
+// The watchdog of a check: notices an execution in which no thread reaches an operation that slalom sees for
+// a number of seconds. Such a thread waits in the kernel for something that is not controlled (a pipe, a
+// socket), or computes for ever. A system timer checks once a second, by a signal to the thread that makes
+// the executions.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,10 @@ namespace slalom::checking {
 
 void begin_patience(uint32_t seconds);
 void end_patience();
-void note_execution();  // one begins
+void note_execution();  // call when an execution begins
 
-// The patience is over: an execution was ended, and no other one should be made. In words; empty: it is not.
+// Describes the execution that the watchdog has ended, after which the check must not start another one;
+// empty if it has ended none.
 std::string out_of_patience(const Modules& modules);
 
 }  // namespace slalom::checking

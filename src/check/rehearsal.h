@@ -1,5 +1,5 @@
-// Rehearsal: one execution in the default order, written down so that it can be compared with another one.
-// Two that differ mean that the body is not the same every time: something outlives its executions.
+// Rehearsal: records one execution in the default order, so that it can be compared with another one. If two
+// differ, the body is not the same every time: something outlives its executions.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace slalom::checking {
 
 EventSequence rehearse(Machine& machine, const Inputs& inputs);
-// What to tell the user; empty: they are the same.
+// Returns a hint for the user; empty if the executions are equal.
 std::string advice(const EventSequence& first, const EventSequence& second, const Names& names);
 
 }  // namespace slalom::checking

@@ -1,5 +1,6 @@
-// The system's part of signals, for executions inside a test's process: handlers and masks that a body sets
-// are its execution's own, what would end the program ends the execution, and nothing leaves the process.
+// The system's part of signal handling, for executions inside a test's process. Handlers and masks that a
+// body sets belong to its execution. A signal that would end the program ends the execution. No signal leaves
+// the process.
 #include "check/signals.h"
 
 #include <errno.h>
@@ -16,13 +17,13 @@ using preload::handler;
 using preload::Handler;
 using preload::kSignals;
 
-// As the process has them when the check begins.
+// The process's state when the check begins.
 constinit Handler of_process[kSignals + 1] = {};
 constinit uint64_t ignored_by_process = 0;
 constinit uint64_t blocked_by_process = 0;
 
-constinit uint64_t ignored = 0;  // by SIG_IGN, in this execution
-constinit bool changed = false;  // are handlers others than the process's?
+constinit uint64_t ignored = 0;  // signals set to SIG_IGN in this execution
+constinit bool changed = false;  // whether handlers differ from the process's
 
 bool is_ignored(int signal) {
   for (const int harmless : {SIGCHLD, SIGURG, SIGWINCH, SIGCONT})
@@ -30,7 +31,7 @@ bool is_ignored(int signal) {
   return (ignored & preload::bit(signal)) != 0;
 }
 
-// What every thread blocks waits for the first that does not.
+// A signal that every thread blocks waits for the first thread that does not block it.
 bool all_block(int signal) {
   preload::Runtime& rt = preload::runtime();
   for (uint32_t i = 0; i < rt.agent_count(); ++i)
@@ -62,7 +63,7 @@ void adopt_signals() {
     if (sigaction(signal, nullptr, &action) == 0)
       adopt(signal, action);
     else
-      handler(signal) = {};  // libc keeps two for itself
+      handler(signal) = {};  // libc reserves two signals for itself
     of_process[signal] = handler(signal);
   }
   ignored_by_process = ignored;
@@ -126,7 +127,7 @@ int signal_another(pid_t, int signal, uint64_t pc, Cause) {
            signal == 0 ? "a signal" : sigabbrev_np(signal));
 }
 
-void take_outside_signals() {}  // they are the process's
+void take_outside_signals() {}  // the process receives these itself
 
 int signal_foreign(pthread_t, int signal, uint64_t pc, Cause) {
   fail_for(pc, "the body sends %s to a thread that is not its own, which slalom::check does not do",

@@ -1,11 +1,11 @@
-// Signals inside a slalom::check: each execution begins with the handlers and the mask that the process has,
-// and what it changes is gone at its end. Not for signals of faults, which end an execution
-// (check/failures.h), nor for those from outside, which are the process's.
+// Signals inside a slalom::check. Each execution begins with the handlers and the mask of the process, and
+// its changes are undone at its end. Not for fault signals, which end an execution (check/failures.h), nor
+// for signals from outside, which the process receives.
 #pragma once
 
 namespace slalom::checking {
 
-void adopt_signals();  // as the process has them now; before executions
-void begin_signals();  // of an execution; its first agent is there
+void adopt_signals();  // copies the process's handlers and mask; call before executions
+void begin_signals();  // call at the begin of an execution, when its first agent exists
 
 }  // namespace slalom::checking

@@ -1,8 +1,11 @@
-// Exchanges one fiber for another: the registers that a call preserves, the stack, and the thread's base (fs).
+// Switches from one fiber to another: the registers that a call preserves, the stack, and the thread's base
+// (fs).
+//
 //   void slalom_switch(Context* from, const Context* to)
-// What is the same on both sides is not set again: the processor takes long for the base and for control words.
-// It goes on by a jump: a return would always be guessed wrong, as one to where the other side came from.
-// slalom_switch_slowly does the same where only the kernel may set the base.
+//
+// Values that are equal on both sides are not set again, because setting the base and control words is slow.
+// The switch ends with a jump, because the processor would always mispredict a return, as one to the caller
+// on the other side. slalom_switch_slowly does the same on machines where only the kernel may set the base.
 
 #define SAVE                    \
         push    %rbp;           \
@@ -58,7 +61,7 @@ slalom_switch_slowly:
         mov     8(%rsi), %rsi
         cmp     8(%rdi), %rsi
         je      1f
-        mov     %rcx, %rbx              // which the system call does not keep
+        mov     %rcx, %rbx  // the system call changes rcx
         mov     $0x1002, %edi           // ARCH_SET_FS
         mov     $158, %eax              // arch_prctl
         syscall
@@ -66,7 +69,7 @@ slalom_switch_slowly:
 1:      RESTORE
         .size   slalom_switch_slowly, . - slalom_switch_slowly
 
-// Where a new fiber begins: calls %r12 with %r13. Nothing is above it, as unwinders are told.
+// Start of a new fiber: calls %r12 with %r13. Tells unwinders that there is no caller.
         .globl  slalom_fiber_begin
         .hidden slalom_fiber_begin
         .type   slalom_fiber_begin, @function

@@ -1,4 +1,4 @@
-// What a user may write as the value of an option, and what is said when it is something else.
+// The accepted values of options, and the errors for other values.
 #include <charconv>
 #include <cmath>
 

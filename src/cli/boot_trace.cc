@@ -14,9 +14,9 @@ namespace slalom {
 namespace {
 
 constexpr size_t kMostSaved = 20'000'000;  // accesses and events
-constexpr size_t kMostFunctions = 20'000;  // that one pattern may choose
+constexpr size_t kMostFunctions = 20'000;  // functions that one pattern may match
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
-constexpr uint64_t kModules = 0xffff'ffff'c000'0000;  // where Linux puts them
+constexpr uint64_t kModules = 0xffff'ffff'c000'0000;  // where Linux loads modules
 
 constexpr std::string_view kKnown =
     "syscalls, locks, alloc, irq, sched, panic, all, stacks, calls:NAME, calls:PREFIX*, access:SYMBOL, "
@@ -120,7 +120,7 @@ Result<void> BootTrace::on_console(const std::string& text, vm::Pc& pc) {
   if (options_.after.empty()) return begin(pc);
   seen_ += text;
   const bool found = seen_.find(options_.after) != std::string::npos;
-  // Only what could be the start of it has to be kept.
+  // Keeps only text that may be the start of `after`.
   if (seen_.size() > options_.after.size()) seen_.erase(0, seen_.size() - options_.after.size());
   if (!found) return {};
   return begin(pc);
@@ -169,7 +169,7 @@ Result<void> BootTrace::end(vm::Pc& pc) {
 
 void BootTrace::print(const std::string& line) {
   std::ostream& out = file_.is_open() ? file_ : std::cerr;
-  out << printable(line) << '\n';  // kernels name their functions as they like
+  out << printable(line) << '\n';  // function names of a kernel may contain any characters
 }
 
 void BootTrace::print_callers(const std::vector<vm::ShadowStacks::Frame>& callers) {

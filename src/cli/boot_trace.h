@@ -1,6 +1,5 @@
-// BootTrace: what `slalom boot --trace` shows of a running kernel, and saves.
-//
-// Begins when it is told to, and then sees everything up to its end. Changes nothing of the machine.
+// BootTrace: the trace that `slalom boot --trace` shows and saves of a running kernel. Begins when `after`
+// appears on the console, and then records everything until the end. Does not change the machine.
 #pragma once
 
 #include <filesystem>
@@ -16,25 +15,25 @@
 namespace slalom {
 
 struct BootTraceOptions {
-  std::vector<std::string> filters;  // empty: no trace
-  std::filesystem::path to;          // empty: standard error
-  std::string after;                 // begin when this has appeared on the console; empty: at once
-  std::filesystem::path save;        // empty: nothing is saved
-  std::filesystem::path debug_info;  // a vmlinux that knows source lines; empty: none is given
+  std::vector<std::string> filters;  // empty means no trace
+  std::filesystem::path to;          // empty means standard error
+  std::string after;                 // begin when this text has appeared on the console; empty means at once
+  std::filesystem::path save;        // empty means that nothing is saved
+  std::filesystem::path debug_info;  // a vmlinux with source lines; empty if none is given
 };
 
 class BootTrace final : public vm::GuestSink {
  public:
-  // Refuses filters that are not known, and names that this kernel does not have.
+  // Fails for unknown filters, and for names that this kernel does not have.
   static Result<std::unique_ptr<BootTrace>> make(const BootTraceOptions& options, const std::string& kernel);
   ~BootTrace() override;
 
-  // Something appeared on the console, possibly nothing: begins if it is time to.
+  // Call with new text from the console, possibly empty. Begins the trace if `after` has appeared.
   Result<void> on_console(const std::string& text, vm::Pc& pc);
   bool waits() const { return tap_ == nullptr; }
-  // The machine has run for a while.
+  // Call between two slices of the machine's run.
   void between(vm::Pc& pc);
-  // The machine has ended: saves what is to be saved.
+  // Call when the machine has ended: saves the trace if it is to be saved.
   Result<void> end(vm::Pc& pc);
 
   void on_guest_event(const vm::Cpu& cpu, const vm::GuestEvent& event) override;
@@ -52,15 +51,15 @@ class BootTrace final : public vm::GuestSink {
 
   const BootTraceOptions options_;
   vm::GuestKernel kernel_;
-  SymbolTable symbols_;  // with modules
+  SymbolTable symbols_;  // including modules
   vm::TraceLines lines_;
   vm::GuestModelOptions model_options_;
   std::vector<std::string> call_patterns_;
   std::vector<std::string> ranges_;
   bool shows_switches_ = false;
-  bool nameless_ = false;  // an address that no module known so far has
+  bool nameless_ = false;  // an address was seen that lies in no module known so far
   bool too_long_ = false;
-  std::string seen_;  // the end of the console's text
+  std::string seen_;  // the last part of the console's text
   std::unique_ptr<vm::LinuxModel> model_;
   std::unique_ptr<vm::Tap> tap_;
   vm::Pc* attached_ = nullptr;

@@ -1,4 +1,4 @@
-// A finding in two or three lines, where the whole report would be too much.
+// Summarises a finding in two or three lines, where the whole report would be too long.
 #include "cli/command.h"
 #include "report/text.h"
 

@@ -22,10 +22,10 @@ struct BootArguments {
   std::vector<std::string> files;
   std::filesystem::path load;
   std::filesystem::path save;
-  uint64_t save_at = 0;  // 0: when the run ends
+  uint64_t save_at = 0;  // 0 means at the end of the run
   uint64_t hash_every = 0;
   uint64_t limit = 0;
-  std::optional<uint16_t> gdb;  // the port; 0: any that is free
+  std::optional<uint16_t> gdb;  // the port; 0 means any free one
   BootTraceOptions trace;
   bool screen = false;
   bool json = false;
@@ -125,7 +125,7 @@ std::string grouped(uint64_t number) {
   return text;
 }
 
-// What a CPU could not handle when it gave up, in the order in which it came.
+// The faults that a CPU could not handle when it gave up, in the order in which they came.
 nlohmann::ordered_json faults_json(const vm::Cpu& cpu) {
   nlohmann::ordered_json faults = nlohmann::ordered_json::array();
   for (const vm::RaisedFault& raised : cpu.last_faults) {
@@ -175,7 +175,8 @@ class BootSession {
       if (arguments_.hash_every != 0 && pc_.executed() % arguments_.hash_every == 0)
         hashes_.push_back({pc_.executed(), pc_.state_hash()});
       if (save_is_due()) TRY(save());
-      // Mostly idle: time flew, but little was done. Then there is time to wait for the user.
+      // The guest is mostly idle if virtual time advanced much more than instructions. Then there is time to
+      // wait for input.
       const bool idle = pc_.time() - time > 16 * vm::kNanosecondsPerInstruction * (pc_.executed() - executed);
       run_.type(console_.input(idle && stop == vm::PcStop::Budget));
     }
@@ -188,11 +189,11 @@ class BootSession {
   }
 
  private:
-  // The machine is gdb's until it lets go. False: it, or the user, wants no more of the machine.
+  // Gives the machine to gdb until gdb detaches. Returns false if gdb or the user has ended the session.
   Result<bool> debug(uint16_t port) {
     TRY_ASSIGN(vm::GdbServer server, vm::GdbServer::listen(port));
     std::cerr << fmt::format("waiting for gdb: target remote 127.0.0.1:{}\n", server.port());
-    std::string typed;  // waits until the machine goes on where it has not been yet
+    std::string typed;  // input is held back while gdb goes through instructions executed before
     const auto ended = [&] {
       show_output();
       typed += console_.input(false);
@@ -211,11 +212,11 @@ class BootSession {
 
   bool limit_reached() const { return arguments_.limit != 0 && pc_.executed() >= arguments_.limit; }
 
-  // Up to the next place where something is to be done. Results do not depend on it.
+  // Instructions to the next point where there is something to do. Results do not depend on it.
   uint64_t slice() const {
     const uint64_t done = pc_.executed();
     uint64_t size = console_.interactive() ? 200'000 : 2'000'000;
-    if (trace_ != nullptr && trace_->waits()) size = 10'000;  // it begins between two slices
+    if (trace_ != nullptr && trace_->waits()) size = 10'000;  // the trace begins between two slices
     if (arguments_.hash_every != 0)
       size = std::min(size, arguments_.hash_every - done % arguments_.hash_every);
     if (arguments_.limit != 0) size = std::min(size, arguments_.limit - done);
@@ -255,7 +256,7 @@ class BootSession {
       return Exit::Internal;
     }
     if (stop == vm::PcStop::Shutdown) return Exit::Findings;
-    // The guest's own, as QEMU passes it on: the meaning of its numbers is the guest's.
+    // The guest's exit code, passed on as QEMU does. The guest defines its meaning.
     if (stop == vm::PcStop::Exit) return static_cast<Exit>(pc_.exit_code() & 0xff);
     return Exit::Clean;
   }
@@ -399,7 +400,7 @@ void add_boot(CLI::App& app, Run& run) {
       ->type_name("N")
       ->check(whole_number(1))
       ->needs(save);
-  // What a saved machine is made of was decided when it was booted.
+  // The parts of a saved machine were fixed when it was booted, so these options exclude --load.
   CLI::Option* load =
       verb->add_option("--load", a->load, "go on with a machine that --save has saved")->type_name("FILE");
   for (const char* option : {"--kernel", "--initrd", "--append", "--run", "--module", "--file",

@@ -1,4 +1,5 @@
-// slalom cc, slalom c++: the compilers, told to show slalom every memory access of what they compile.
+// slalom cc, slalom c++: run the compiler with options that show slalom every memory access of the compiled
+// code.
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,7 +10,7 @@
 namespace slalom {
 namespace {
 
-// Becomes the compiler: what it prints and its exit code are the user's business.
+// Replaces this process by the compiler, so that its output and exit code reach the user unchanged.
 Result<Exit> compile(const std::string& compiler, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {compiler, "-g", "-fsanitize=thread"});
   std::vector<char*> pointers;

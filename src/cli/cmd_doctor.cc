@@ -1,4 +1,4 @@
-// slalom doctor: does this machine have what slalom needs, and how to mend what is missing.
+// slalom doctor: checks whether this machine has what slalom needs, and says how to fix what is missing.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -23,10 +23,10 @@ struct Check {
   std::string what;
   bool good = false;
   std::string found;
-  std::string advice;  // where it is not good
+  std::string advice;  // advice if the check fails
 };
 
-// Where a program of this name is in PATH; empty: nowhere.
+// Returns the path of a program in PATH; empty if it is not there.
 std::string find_in_path(const std::string& name) {
   const char* variable = std::getenv("PATH");
   std::istringstream folders(variable == nullptr ? "/usr/bin:/bin" : variable);
@@ -35,7 +35,8 @@ std::string find_in_path(const std::string& name) {
   return {};
 }
 
-// Can files be made in this folder, or where it will be made?
+// Returns whether files can be created in this folder or, if it does not exist, in the nearest existing
+// folder above it.
 bool can_be_written(std::filesystem::path folder) {
   std::error_code ignored;
   while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path())
@@ -99,7 +100,7 @@ std::vector<Check> examine() {
   checks.push_back(
       {"memory", memory >= 512, fmt::format("{} MiB", memory), "exhaustive searches want at least 512 MiB"});
 
-  // The real question is not permissions but whether a finding can be written and read back here.
+  // Tests by writing and reading a real finding, because correct permissions would not be enough.
   const std::filesystem::path probe = fmt::format("slalom-doctor-{}.tmp", getpid());
   const std::vector<uint8_t> bytes = {1, 2, 3};
   const Result<std::vector<uint8_t>> packed = pack_container(FileKind::Schedule, bytes);

@@ -1,4 +1,4 @@
-// slalom findings: what is kept in a folder of findings.
+// slalom findings: lists the findings in a folder.
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// slalom new: writes a file to start from.
+// slalom new: writes a template file.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -21,7 +21,7 @@ struct NewArguments {
   bool no_fsck = false;
 };
 
-// What is said on the command line stands in the file between quotes.
+// Arguments of the command line appear between quotes in the file.
 bool can_be_quoted(const std::string& text) {
   return !text.empty() &&
          std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });

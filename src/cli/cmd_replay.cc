@@ -34,7 +34,7 @@ struct ReplayArguments {
   std::vector<std::string> gdb_commands;
 };
 
-// The same execution once more, with gdb attached to it.
+// Runs the same execution once more, with gdb attached.
 Result<Exit> debug(const ReplayArguments& arguments, const Finding& finding) {
   if (finding.target.kind == "kernel")
     return debug_kernel(finding, {.begin = arguments.gdb_start ? KernelDebugOptions::Begin::Start
@@ -43,7 +43,7 @@ Result<Exit> debug(const ReplayArguments& arguments, const Finding& finding) {
   if (finding.target.kind != "program") return error("--gdb is for programs and kernels");
   Debugger::Options options;
   if (arguments.gdb_start) options.begin = Debugger::Options::Begin::Start;
-  // Where nothing stops the program, the last thing that the finding speaks of is where to look.
+  // If nothing stops the program, gdb stops at the last step that the finding mentions.
   const BugKind kind = finding.verdict.kind;
   if (kind == BugKind::DataRace || kind == BugKind::WeakMemory || kind == BugKind::UseAfterFree ||
       kind == BugKind::DoubleFree)
@@ -62,7 +62,7 @@ Result<Exit> debug(const ReplayArguments& arguments, const Finding& finding) {
   return replay.same() ? Exit::Findings : Exit::Clean;
 }
 
-// Every instruction of a kernel's execution, on standard output: what may be millions of lines is all of it.
+// Prints every instruction of a kernel's execution on standard output, even if that is millions of lines.
 Result<Exit> trace_kernel(const Finding& finding, const ChoicePolicy& policy, bool with_check) {
   TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay, replay_kernel(finding, policy, open_options()));
   vm::ScheduledRun run(*replay->machine, replay->course);
@@ -103,28 +103,28 @@ Result<Exit> replay(const ReplayArguments& arguments) {
                               .program_at = arguments.program}));
   if (arguments.original && finding.schedule != finding.original) {
     finding.schedule = finding.original;
-    finding.state_hash = 0;  // of the other one
+    finding.state_hash = 0;  // it belongs to the shortened schedule
   }
   if (arguments.gdb || arguments.gdb_start) return debug(arguments, finding);
   ChoicePolicy policy = finding.policy;
   if (arguments.choices != "as found") {
     TRY_ASSIGN(policy, parse_choices(arguments.choices));
   }
-  // Kernels may have to boot first, and are then replayed in a moment. A program may take as long as it
-  // likes: it is just ended.
+  // A kernel may have to boot first, and its replay then takes a moment, so an interrupt ends it in order. A
+  // program may run as long as it likes, so an interrupt just ends it.
   if (finding.target.kind == "kernel") watch_interrupt();
   if (arguments.trace_check && finding.target.kind != "kernel") return error("--trace-check is for kernels");
   if ((arguments.trace || arguments.trace_check) && finding.target.kind == "kernel")
     return trace_kernel(finding, policy, arguments.trace_check);
   TRY_ASSIGN(const Target target, open(finding.target, arguments.program));
 
-  // What an execution is judged by may not be complete.
+  // The evidence for judging the execution may be incomplete.
   if (interrupted()) return error("interrupted before it was replayed");
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   TraceLog log;
   Replay first;
   uint32_t same = 0, tried = 0;
-  // What may be why it is not the same; as long as the bug shows, it is harmless.
+  // Differences that may explain why the replay is not the same. They are harmless if the bug shows.
   std::vector<std::string> differ;
   while (tried < arguments.times && (tried == 0 || !interrupted())) {
     TRY_ASSIGN(Replay replay, replay_finding(target, finding, policy, tried == 0 ? &log : nullptr));

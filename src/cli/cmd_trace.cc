@@ -13,7 +13,7 @@
 namespace slalom {
 namespace {
 
-// A trace alone knows numbers only.
+// A trace alone contains only numbers.
 class NumberNames : public Names {
  public:
   std::string agent(AgentId id) const override { return id.path(); }
@@ -23,7 +23,7 @@ class NumberNames : public Names {
   std::string source(Place) const override { return {}; }
 };
 
-// A line for each access and event, as slalom boot --trace shows them.
+// Prints a line for each access and event, as slalom boot --trace does.
 void print_lines(const TraceLog& log, const SymbolTable& symbols) {
   vm::TraceLines lines(symbols);
   for (const TraceLog::Entry& entry : log.order()) {
@@ -58,7 +58,7 @@ Result<Exit> print(const TraceArguments& arguments) {
     return Exit::Clean;
   }
   TRY_ASSIGN(const Capsule opened, open_capsule(capsule));
-  TRY(check_consent(opened, {.trust = trust}));  // names come from the target, which is started for them
+  TRY(check_consent(opened, {.trust = trust}));  // the target is started to get its names
   TRY_ASSIGN(const Target target, open_target(opened.finding.target, open_options()));
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   print_trace(std::cout, log, machine->names());

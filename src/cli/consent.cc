@@ -14,10 +14,10 @@
 namespace slalom {
 namespace {
 
-// What would be run outside slalom, a line each: what it is, and its value.
+// The commands that would run outside slalom: what each is, and its value.
 using WouldRun = std::vector<std::pair<std::string, std::string>>;
 
-// As a shell reads it as one word.
+// Quotes text so that a shell reads it as one word.
 std::string shell_word(const std::string& text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:,=@%^";
@@ -27,7 +27,7 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-// The command that is running, with --trust after its verb.
+// Returns the current command line with --trust after its verb.
 std::string command_with_trust() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string command;
@@ -76,7 +76,7 @@ Result<void> check_consent(const Capsule& capsule, const Consent& consent) {
   if (all.empty()) return {};
   const Result<SigningKey> key = SigningKey::load();
   if (key.ok() && capsule.signed_by(*key)) return {};
-  // A key that cannot be used may be why; that there is none yet is no news.
+  // An unusable key may be the reason, so it is reported. A missing key is normal.
   const Result<std::filesystem::path> place = SigningKey::path();
   std::error_code ignored;
   const bool unusable = !key.ok() && (!place.ok() || std::filesystem::exists(*place, ignored));

@@ -1,7 +1,6 @@
-// Consent: a capsule may come from anybody, and a replay can run any program that it names. So slalom runs
-// what a capsule names only if this user's slalom made the capsule here, or the user says --trust.
-//
-// Not needed for what a replay runs inside slalom alone: toy programs, and kernels in the virtual machine.
+// Consent: a capsule may come from anybody, and a replay can run any program that the capsule names. So
+// slalom runs a capsule's commands only if this user's slalom made the capsule here, or the user gives
+// --trust. Not needed for targets that run inside slalom: toy programs, and kernels in the virtual machine.
 #pragma once
 
 #include <string>
@@ -13,12 +12,12 @@
 namespace slalom {
 
 struct Consent {
-  bool trust = false;      // the user said --trust
+  bool trust = false;      // the user gave --trust
   bool debugs = false;     // gdb will be started
-  std::string program_at;  // where the user says the program is; empty: where the capsule says
+  std::string program_at;  // the program's place given by the user; empty means the capsule's
 };
 
-// An error that shows all that would run, and the command that allows it.
+// Fails without consent, with an error that shows all commands that would run and how to allow them.
 Result<void> check_consent(const Capsule& capsule, const Consent& consent);
 
 void add_trust_option(CLI::App& verb, bool& trust);

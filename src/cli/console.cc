@@ -21,7 +21,7 @@ Console::Console(bool shows) {
   if (tcgetattr(STDIN_FILENO, &before_) != 0) return;
   termios raw = before_;
   cfmakeraw(&raw);
-  raw.c_oflag |= OPOST;  // the guest's lines end as the host's do
+  raw.c_oflag |= OPOST;  // translates line ends of the guest to those of the host
   changed_ = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
 }
 
@@ -35,7 +35,8 @@ void Console::output(const std::string& text) {
     std::cout << text << std::flush;
     return;
   }
-  // A serial line ends lines with two characters; files and pipes want one.
+  // Removes carriage returns, because a serial line ends lines with two characters and files and pipes want
+  // one.
   for (char c : text)
     if (c != '\r') unfinished_ += c;
   const size_t rest = unfinished_length(unfinished_);

@@ -1,8 +1,8 @@
-// Console: the guest's serial line on the user's terminal, or on pipes.
+// Console: connects the guest's serial line to the user's terminal or to pipes.
 //
-// Where both ends are a terminal, the guest's console is that terminal: every key goes to the guest, Ctrl-C
-// too, and the terminal obeys what the guest sends. Ctrl-] ends. Anywhere else the console is text: control
-// characters other than newlines and tabs are replaced, since files and pipes are shown on terminals later.
+// If both ends are a terminal, the guest's console is that terminal: it gets every key, Ctrl-C too, and the
+// terminal obeys the guest's output. Ctrl-] ends the session. Otherwise the console is text: control
+// characters other than newlines and tabs are replaced, because files and pipes are later shown on terminals.
 #pragma once
 
 #include <termios.h>
@@ -21,8 +21,8 @@ class Console {
   bool interactive() const { return interactive_; }
   bool ended() const { return ended_; }
   void output(const std::string& text);
-  void end_output();  // shows what is left of it
-  // What was typed or piped since the last call. `wait`: there is time to wait a little for it.
+  void end_output();  // shows the rest of the output
+  // Returns the input since the last call. With `wait`, may wait a little for input.
   std::string input(bool wait);
   void restore();
 
@@ -31,7 +31,7 @@ class Console {
   bool changed_ = false;
   bool ended_ = false;
   bool open_ = true;
-  std::string unfinished_;  // the start of a character whose rest is still to come
+  std::string unfinished_;  // first bytes of an incomplete character
   termios before_{};
 };
 

@@ -1,11 +1,11 @@
-// How the --help of a verb looks: usage, purpose, options and what follows them, in 80 columns.
+// The layout of a verb's --help: usage, purpose, options and the sections after them, in 80 columns.
 #include "cli/command.h"
 
 namespace slalom {
 namespace {
 
 constexpr size_t kWidth = 80;
-constexpr size_t kColumn = 22;  // where the explanations begin
+constexpr size_t kColumn = 22;  // column of the explanations
 
 class HelpFormat : public CLI::FormatterBase {
  public:

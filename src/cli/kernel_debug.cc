@@ -22,12 +22,12 @@
 namespace slalom {
 namespace {
 
-// Executions are short: checkpoints close to each other make every step back a short one.
+// Executions are short, so close checkpoints make every step back a short one.
 constexpr uint64_t kCheckpointEvery = 200'000;
 constexpr const char* kPipe =
-    "-slalom-pipe-";  // between a command of gdb and a program; "|" may be in a path
+    "-slalom-pipe-";  // separates a gdb command from a program; "|" may occur in a path
 
-// Removed with all that is in it.
+// A temporary folder. The destructor removes it with its contents.
 class Folder {
  public:
   static Result<Folder> make() {
@@ -76,7 +76,7 @@ class DebugSession {
     const auto between = [&] { return server.stop_requested() || interrupted(); };
     vm::FailurePlace place{.stop = {.kind = vm::DebugStop::Kind::Step},
                            .text = "at the start of the schedule"};
-    // Nobody can want it to stop before there is a line to gdb.
+    // Before gdb has connected, no one can ask for a stop.
     bool connected = false;
     vm::Debugger debugger(
         run_, {.checkpoint_every = kCheckpointEvery, .between = [&] { return connected && between(); }});
@@ -103,7 +103,7 @@ class DebugSession {
     std::string kernel, modules;
     std::set<std::string> with_file;
     for (const DebugFile& file : replay_.test.debug_files) {
-      // gdb has no way to write such a name, and would take its second part for a command.
+      // gdb cannot quote a newline in a name, and would run the text after it as a command.
       if (file.path.string().find('\n') != std::string::npos ||
           file.path.string().find(kPipe) != std::string::npos)
         continue;
@@ -111,7 +111,7 @@ class DebugSession {
       const auto text = file.sections.find(".text");
       if (text == file.sections.end()) continue;
       with_file.insert(file.path.stem().string());
-      // What gdb says of it is of no interest.
+      // gdb's messages about it are not interesting.
       modules += fmt::format("pipe -d {} add-symbol-file {} {:#x}", kPipe, quoted(file.path), text->second);
       for (const auto& [name, address] : file.sections)
         if (name != ".text") modules += fmt::format(" -s {} {:#x}", name, address);
@@ -168,7 +168,7 @@ class DebugSession {
       gdb_ = -1;
       return {};
     }
-    signal(SIGINT, SIG_IGN);  // Ctrl-C is for gdb
+    signal(SIGINT, SIG_IGN);  // gdb handles Ctrl-C
     return {};
   }
 
@@ -182,7 +182,7 @@ class DebugSession {
   vm::ScheduledRun run_;
   std::filesystem::path commands_, symbols_;
   Folder folder_;
-  pid_t gdb_ = -1;  // 0: it has ended
+  pid_t gdb_ = -1;  // 0 if it has ended
 };
 
 }  // namespace

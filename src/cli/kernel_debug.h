@@ -1,4 +1,5 @@
-// A finding of a kernel test under a stock gdb: its execution, forward and backward, from where it shows.
+// Runs a finding of a kernel test under a stock gdb: its execution, forward and backward, from the failure
+// on.
 #pragma once
 
 #include <string>
@@ -11,10 +12,11 @@ namespace slalom {
 
 struct KernelDebugOptions {
   enum class Begin : uint8_t { Failure, Start } begin = Begin::Failure;  // where the user gets the prompt
-  std::vector<std::string> commands;  // what gdb is to do before it ends; none: it asks its user
+  std::vector<std::string> commands;  // commands for gdb, which then ends; if empty, gdb is interactive
 };
 
-// Until the user has left gdb. Where gdb is not installed, it can be started elsewhere: its port is printed.
+// Returns when the user has left gdb. If gdb is not installed, prints its port, so that gdb can be started
+// elsewhere.
 Result<Exit> debug_kernel(const Finding& finding, const KernelDebugOptions& options);
 
 }  // namespace slalom

@@ -1,4 +1,4 @@
-// slalom: the command line. One file per verb (cmd_<verb>.cc); this one only chooses.
+// slalom: the command line. One file per verb (cmd_<verb>.cc); this file only dispatches.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ std::string unexpected(const CLI::App& app) {
   return fmt::format("one argument too many: {}", what);
 }
 
-// slalom help VERB: the same as slalom VERB --help. slalom help: the tour.
+// slalom help VERB prints what slalom VERB --help does. slalom help prints the tour.
 int help(const CLI::App& app, const std::string& verb) {
   if (verb.empty()) {
     std::cout << kTour;
@@ -64,7 +64,7 @@ int help(const CLI::App& app, const std::string& verb) {
   return usage_error(app, fmt::format("there is no verb \"{}\"", slalom::printable(verb)));
 }
 
-// Not slalom's fault, and nothing was concluded. Says so without allocating anything.
+// Reports that memory ran out, without allocating any. This is no internal error, and there is no result.
 int out_of_memory() {
   constexpr std::string_view kText =
       "slalom: out of memory: raise the limit (ulimit -v), or use less of it: fewer --workers, a smaller "
@@ -73,7 +73,7 @@ int out_of_memory() {
   return static_cast<int>(slalom::Exit::Usage);
 }
 
-// Memory may also run out where nothing can be thrown.
+// Memory may also run out in code that cannot throw.
 void on_terminate() {
   try {
     if (const std::exception_ptr failure = std::current_exception()) std::rethrow_exception(failure);
@@ -84,7 +84,7 @@ void on_terminate() {
   std::abort();
 }
 
-// Started without them, whatever is opened first would be taken for them.
+// Opens missing standard descriptors, because otherwise the files opened first would take their numbers.
 void open_standard_descriptors() {
   for (int number = 0; number <= STDERR_FILENO; ++number)
     if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDWR) != number) break;
@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
   try {
     const slalom::Result<slalom::Exit> result = run();
     if (!result.ok()) {
-      // Files that it speaks of may come from anybody.
+      // The message may quote files from anybody.
       std::cerr << "slalom: " << slalom::printable_lines(result.error().message) << "\n";
       return static_cast<int>(slalom::Exit::Usage);
     }
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(*result);
   } catch (const std::bad_alloc&) {
     return out_of_memory();
-  } catch (const std::system_error& failure) {  // of threads and of files
+  } catch (const std::system_error& failure) {  // from threads and from files
     std::cerr
         << "slalom: the system refuses what slalom needs: " << slalom::printable_lines(failure.what())
         << "\n  Check the limits (ulimit -a), the permissions, and that the current folder still exists.\n";

@@ -16,7 +16,7 @@ std::string time_left(double seconds) {
       ", {} left", human_duration(std::chrono::seconds(static_cast<int64_t>(std::clamp(seconds, 1.0, 1e8)))));
 }
 
-// The sooner of two ends: of the executions and of the time.
+// Shows the limit that will be reached first: executions or time.
 std::string searching(const Progress& progress) {
   const ExploreResult& r = progress.result;
   const double done = static_cast<double>(r.tasks);

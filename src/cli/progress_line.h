@@ -1,4 +1,4 @@
-// ProgressLine: what a search is doing, in one line that is rewritten in place; on a terminal only.
+// ProgressLine: shows a search's progress in one line that is rewritten in place. On terminals only.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class ProgressLine {
   bool shown_ = false;
 };
 
-// The phase, how much of how much is done, and the time that is left: as far as they are known.
+// Returns the phase, the amounts done and in total, and the remaining time, as far as they are known.
 std::string in_words(const Progress& progress);
 
 }  // namespace slalom

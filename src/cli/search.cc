@@ -15,9 +15,9 @@
 namespace slalom {
 namespace {
 
-constexpr uint64_t kDefaultSamples = 10'000;  // of a strategy that never ends by itself
+constexpr uint64_t kDefaultSamples = 10'000;  // for strategies that never end by themselves
 
-// How what was found compares with what the target's file expects; none: it expects nothing in particular.
+// Compares the findings with those that the target's file expects; empty if it expects none in particular.
 std::optional<Comparison> comparison_of(const Target& target, const CampaignResult& result,
                                         bool races_count) {
   if (!target.expected) return std::nullopt;
@@ -37,7 +37,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (arguments.strategy.empty()) arguments.strategy = target.strategy;
   if (arguments.strategy.empty()) arguments.strategy = target.yields ? "dfs" : "dpor";
   TRY_ASSIGN(job.strategy, parse_strategy(arguments.strategy, arguments.seed));
-  // Who waits within a scope is guessed, so no sequence of operations can be foreseen.
+  // Within a scope slalom only guesses which flow waits, so it cannot predict sequences of operations.
   if (!target.scope.empty() && job.strategy.name == "dpor" && job.strategy.settings.empty())
     job.strategy.settings.emplace_back("coarse", "");
   TRY_ASSIGN(job.policy, parse_choices(arguments.choices));
@@ -57,7 +57,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   campaign.races_count = target.races_count || arguments.fail_on == "race";
   if (!arguments.prove.empty() && arguments.prove != "failures" && arguments.prove != "all")
     return error("--prove takes failures or all, not \"{}\"", arguments.prove);
-  // A toy program's executions take microseconds.
+  // Executions of a toy program take microseconds, so all its findings are proved.
   const bool all = arguments.prove.empty() ? target.id.kind == "toy" || arguments.fail_on == "race"
                                            : arguments.prove == "all";
   campaign.prove = all ? CampaignOptions::Prove::All : CampaignOptions::Prove::Failures;
@@ -76,7 +76,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (!campaign.store.empty()) {
     if (Result<SigningKey> key = SigningKey::load_or_make(); key.ok())
       campaign.key = std::make_shared<const SigningKey>(*key);
-    else if (target.id.kind != "toy")  // those replay without consent
+    else if (target.id.kind != "toy")  // toy programs replay without consent
       unsigned_because = key.error().message;
   }
 
@@ -98,7 +98,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (!unsigned_because.empty() && !result.findings.empty())
     std::cerr << fmt::format("slalom: the capsules are not signed, so slalom replay asks for --trust: {}\n",
                              printable(unsigned_because));
-  // Only now: what cannot be written to files is at least shown.
+  // Files are written last, so that the results are shown even if writing fails.
   if (!arguments.junit.empty()) {
     const std::string xml =
         search_junit(target, result, campaign.races_count, arguments.expect ? comparison : std::nullopt);

@@ -1,5 +1,5 @@
-// A search as verbs offer it: the options that all of them have, and the search itself. What is searched is
-// the verb's own business; how results are shown is in search_output.h.
+// The search of the verbs that search: their common options, and the search itself. Each verb opens its own
+// target. search_output.h shows the results.
 #pragma once
 
 #include <string>
@@ -10,16 +10,17 @@
 namespace slalom {
 
 struct SearchArguments {
-  std::string strategy;  // empty: dpor, or dfs for a target that waits by yielding
+  std::string strategy;  // if empty, dpor, or dfs for a target that waits by yielding
   uint64_t seed = 1;
   std::string choices = "everywhere";
   uint64_t max_steps = 20'000;
   std::string detectors = "default";
   std::string time;
-  std::string junit;    // a file to write; empty: none
-  std::string fail_on;  // "race": races count, also where they usually do not
-  std::string prove;    // "failures" or "all": what is shrunk and replayed. Empty: what suits the target
-  bool expect = false;  // the exit code says whether what the target's file expects was found
+  std::string junit;    // file to write; empty for none
+  std::string fail_on;  // "race": races fail the search even for targets where they usually do not
+  // "failures" or "all": the findings to shrink and replay. Empty means the default of the target.
+  std::string prove;
+  bool expect = false;  // the exit code says whether the findings that the target's file expects were found
   bool no_shrink = false, no_checkpoints = false, run_twice = false, first = false, json = false,
        full = false;
   CampaignOptions campaign;

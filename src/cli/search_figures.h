@@ -1,4 +1,4 @@
-// What the executions of a search were like, in a few lines: of kernels, which have such figures.
+// Figures of a search's executions in a few lines. Only kernels have such figures.
 #pragma once
 
 #include <string>

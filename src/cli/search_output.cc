@@ -52,7 +52,7 @@ std::vector<std::string> warnings(const CampaignResult& result) {
   return all;
 }
 
-// Whole reports of the worst that was found, short ones of the rest.
+// Prints whole reports of the worst findings, and short ones of the rest.
 void print_findings(const std::vector<CampaignResult::Kept>& findings, bool full) {
   size_t reports = 0;
   for (const auto& kept : findings) {
@@ -80,11 +80,11 @@ std::string how_many(const std::vector<CampaignResult::Kept>& findings) {
   return parts;
 }
 
-// Why the search ended early, and how to go on; empty if it did not.
+// Says why the search ended early, and how to continue it; empty if it did not.
 std::string early_end(ExploreResult::End end, const std::filesystem::path& state) {
   switch (end) {
     case ExploreResult::End::SpaceExplored:
-    case ExploreResult::End::ScheduleLimit:  // the number of executions says it
+    case ExploreResult::End::ScheduleLimit:  // visible from the number of executions
     case ExploreResult::End::Failed:
       return {};
     case ExploreResult::End::FirstFailure:
@@ -221,7 +221,7 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
   for (const std::string& what : target.not_compared)
     std::cout << wrap(printable("not compared: " + what), width);
   std::cout << unpinned_in_words(target.unpinned_threads, output.full, width);
-  // Where nothing was left to execute, an early end has cost nothing.
+  // If nothing was left to execute, an early end has no effect.
   const std::string early = r.coverage.exhausted ? "" : early_end(r.end, output.state);
   if (!early.empty()) std::cout << wrap(early, width);
   if (const auto left = unfinished(result.findings); left > 0)

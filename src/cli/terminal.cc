@@ -14,11 +14,11 @@
 namespace slalom {
 namespace {
 
-// A signal handler can reach nothing else.
+// Global, because a signal handler can reach nothing else.
 std::atomic<bool> interrupt_seen{false};
 std::atomic<const char*> interrupt_words{""};
 
-// The line is written here, whatever the process is doing now.
+// Writes the line in the handler, whatever the process is doing.
 void on_interrupt(int signal) {
   if (interrupt_seen.exchange(true)) {
     std::signal(signal, SIG_DFL);

@@ -9,7 +9,7 @@ using preload::Channel;
 using preload::Range;
 using preload::ScopedCode;
 
-// What lies `distance` before that, into what is sorted.
+// Adds pieces, moved down by `distance`, and keeps `all` sorted.
 template <typename Piece>
 void merge(std::vector<Piece>& all, const std::vector<Piece>& more, uint64_t distance) {
   for (Piece piece : more) {
@@ -30,7 +30,7 @@ void write_scope(Channel& channel, const std::vector<ScopedCode>& scoped) {
   std::ranges::copy(scoped, channel.scoped);
 }
 
-// What the target has remembered of code that lay there before.
+// Removes the target's cached facts about code that was loaded there before.
 void forget_code(Channel& channel, Range range) {
   const auto lies_there = [&](uint64_t pc) { return pc >= range.begin && pc < range.end; };
   for (uint64_t& pc : channel.outside)
@@ -73,7 +73,7 @@ Result<void> AddedModules::add(Channel& channel, const std::string& path, Progra
   const Range range = channel.loaded.range;
   if (range.begin >= range.end || range.end - range.begin > kMostBytes ||
       moved_.size() >= preload::kMostModules)
-    return {};  // it has no names, then
+    return {};  // the module then has no names
   const uint64_t size = range.end - range.begin;
   const uint64_t begin = names.add_module(path, ++instances_[path], size);
   const uint64_t distance = begin - range.begin;

@@ -1,9 +1,10 @@
-// AddedModules: what an execution of a program has loaded after main() began, and where.
+// AddedModules: the modules that an execution of a program has loaded after main() began, and their
+// addresses.
 //
-// Where that is depends on the schedule, so all that is told of such a module is told as if it lay where
-// ProgramNames knows it: stable(). The target is told, in its own addresses, which code in it is the user's,
-// of the C++ library's headers, and of the scope. Not for the modules that are there when main() begins:
-// these lie where they lie in every process.
+// The addresses depend on the schedule. So everything about such a module is reported at the stable()
+// addresses that ProgramNames gives it. The target gets the same facts in its own addresses: which code in
+// the module is the user's, which belongs to the C++ library's headers, and which to the scope. Not for
+// modules that are loaded when main() begins, which have the same addresses in every process.
 #pragma once
 
 #include <map>
@@ -19,12 +20,12 @@ namespace slalom {
 
 class AddedModules {
  public:
-  // Of a target that waits at main(): what is there, which the channel is told as well.
+  // Takes the modules of a target that waits at main(), and writes them to the channel.
   Result<void> describe(preload::Channel& channel, std::vector<preload::Range> wrappers,
                         std::vector<preload::ScopedCode> scoped);
-  void begin_execution(preload::Channel& channel);  // in which nothing was loaded yet
+  void begin_execution(preload::Channel& channel);  // forgets the modules of the last execution
   bool any() const { return !moved_.empty(); }
-  // The one that the channel tells of. `path`: of its file.
+  // Adds the module that the channel reports. `path` is the path of its file.
   Result<void> add(preload::Channel& channel, const std::string& path, ProgramNames& names,
                    ProgramScope& scope, const ProgramScope::Memory& memory);
 
@@ -33,7 +34,7 @@ class AddedModules {
       if ((address & ~preload::kGateBit) - module.begin < module.size) return address + module.distance;
     return address;
   }
-  // Nothing: in this execution, it is not loaded.
+  // Returns the address in this execution; empty if the module is not loaded in it.
   std::optional<uint64_t> here(uint64_t stable) const {
     if (!ProgramNames::is_of_added(stable)) return stable;
     for (const Moved& module : moved_)
@@ -45,7 +46,7 @@ class AddedModules {
   struct Moved {
     uint64_t begin, size, distance;
   };
-  // What is to be known of a module, by its stable addresses.
+  // The code of a module, at stable addresses.
   struct Known {
     std::vector<preload::Range> wrappers;
     std::vector<preload::ScopedCode> scoped;
@@ -53,14 +54,15 @@ class AddedModules {
 
   void forget(preload::Channel& channel);
 
-  std::vector<preload::Range> wrappers_;       // of what is there at main()
-  std::vector<preload::ScopedCode> scoped_;    // likewise
-  uint32_t user_count_ = 0;                    // likewise
-  std::map<uint64_t, Known> known_;            // by where ProgramNames knows them
-  std::map<uint64_t, uint64_t> last_;          // which one lay there, in executions before
-  std::map<std::string, uint32_t> instances_;  // how often each was loaded, in this one
+  std::vector<preload::Range> wrappers_;     // of the modules loaded at main()
+  std::vector<preload::ScopedCode> scoped_;  // likewise
+  uint32_t user_count_ = 0;                  // likewise
+  std::map<uint64_t, Known> known_;          // by stable begin address
+  // Real begin address to stable begin address of the module that was last loaded there, over all executions.
+  std::map<uint64_t, uint64_t> last_;
+  std::map<std::string, uint32_t> instances_;  // number of loads of each path in this execution
   std::vector<Moved> moved_;
-  std::vector<preload::Range> all_wrappers_;  // what the channel has now
+  std::vector<preload::Range> all_wrappers_;  // current contents of the channel
   std::vector<preload::ScopedCode> all_scoped_;
 };
 

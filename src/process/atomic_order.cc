@@ -36,7 +36,7 @@ void AtomicOrder::hold(uint32_t index, uint64_t lock, bool takes) {
 }
 
 void AtomicOrder::add_event(const preload::Record& event) {
-  // Other than these, no semaphore has an agent's path.
+  // Only signals are semaphores with an agent's id.
   const bool of_semaphore = event.op == OpKind::SemPost || event.op == OpKind::SemWait;
   if (event.object == preload::kSignalObject || (of_semaphore && event.object >> 56 != 0) ||
       (event.op == OpKind::Spawn && event.object == preload::kForkObject))
@@ -58,7 +58,7 @@ void AtomicOrder::add_event(const preload::Record& event) {
     case OpKind::Spawn:
     case OpKind::Join: {
       if (event.other == preload::kNobody) return;
-      agent(std::max(event.agent, event.other));  // before there are references to any
+      agent(std::max(event.agent, event.other));  // grows agents_ before references to its elements are taken
       const bool spawns = event.op == OpKind::Spawn;
       Agent& from = agent(spawns ? event.agent : event.other);
       Agent& to = agent(spawns ? event.other : event.agent);
@@ -72,7 +72,7 @@ void AtomicOrder::add_event(const preload::Record& event) {
   }
 }
 
-// Held by both, and not shared by both.
+// Returns whether both sets hold a lock that at least one of them holds exclusively.
 bool AtomicOrder::share_a_lock(uint32_t a, uint32_t b) const {
   return std::any_of(lock_sets_[a].begin(), lock_sets_[a].end(), [&](uint64_t lock) {
     const std::vector<uint64_t>& others = lock_sets_[b];

@@ -1,6 +1,6 @@
-// AtomicOrder: which atomic operations of an execution are always ordered by something else: by a lock that
-// all who make them hold, or by the start and the end of threads. The search need not switch there. Of an
-// operation that is itself the synchronisation, or of which nothing is known, it is not said.
+// AtomicOrder: finds the atomic operations of an execution that other synchronisation always orders: a lock
+// that all agents which make them hold, or the start and the end of threads. The search need not switch
+// there. Operations that are the synchronisation themselves, or of which nothing is known, are not found.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,27 @@ class AtomicOrder {
   void clear();
   void add(const preload::Record& access);
   void add_event(const preload::Record& event);
-  std::vector<Place> seen() const;         // all atomic operations; sorted
-  std::vector<Place> conflicting() const;  // those of them that something else does not order; sorted
+  std::vector<Place> seen() const;         // places of all atomic operations; sorted
+  std::vector<Place> conflicting() const;  // places that no other synchronisation orders; sorted
 
  private:
-  // Accesses to one address; those that differ in nothing that matters are one.
+  // Accesses to one address. Accesses that are equal in all these fields count as one.
   struct Access {
     uint64_t pc;
     uint32_t agent, epoch, locks;
     bool wrote;
     bool operator==(const Access&) const = default;
   };
-  static constexpr size_t kMost = 16;  // different ones: more are taken to conflict
+  static constexpr size_t kMost = 16;  // different accesses to one address; with more, the address conflicts
   struct Address {
     Access accesses[kMost];
     uint32_t count = 0;
   };
   struct Agent {
-    std::vector<uint32_t> clock;  // of every agent: its last epoch that is ordered before
-    std::vector<uint64_t> held;   // locks, twice their address; and 1 where it is not shared. Sorted
-    uint32_t locks = 0;           // the number of `held`, in lock_sets_
+    std::vector<uint32_t> clock;  // for each agent, its last epoch that is ordered before
+    // Held locks, sorted: twice the address, plus 1 if held exclusively.
+    std::vector<uint64_t> held;
+    uint32_t locks = 0;  // index of `held` in lock_sets_
   };
   Agent& agent(uint32_t index);
   bool ordered(const Access& before, const Access& now);
@@ -45,11 +46,13 @@ class AtomicOrder {
   void hold(uint32_t index, uint64_t lock, bool takes);
 
   FlatMap<Address> addresses_;
-  FlatMap<uint8_t> places_;  // 1: it conflicts
+  FlatMap<uint8_t> places_;  // 1 if the place conflicts
   std::vector<Agent> agents_;
   std::map<std::vector<uint64_t>, uint32_t> lock_numbers_;
   std::vector<std::vector<uint64_t>> lock_sets_;
-  bool all_conflict_ = false;  // a handler runs in the thread that it interrupts; a child has what is then
+  // Set if the execution uses signals to itself or forks: a handler runs in the thread that it interrupts,
+  // and a child inherits the state at its fork.
+  bool all_conflict_ = false;
 };
 
 }  // namespace slalom

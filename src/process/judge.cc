@@ -25,15 +25,15 @@ extern char** environ;
 namespace slalom {
 namespace {
 
-constexpr size_t kMostShown = 200;       // of a line
-constexpr off_t kMostSaid = 4096;        // of what a check prints
-constexpr uint64_t kMostText = 1 << 20;  // that a capsule keeps
+constexpr size_t kMostShown = 200;       // characters of a line in verdicts
+constexpr off_t kMostSaid = 4096;        // bytes of a check's output in verdicts
+constexpr uint64_t kMostText = 1 << 20;  // bytes of expected output that a capsule keeps
 
 std::string shown(std::string_view line) {
   return line.size() <= kMostShown ? std::string(line) : fmt::format("{}...", line.substr(0, kMostShown));
 }
 
-// The line that begins at `at`, without its end; none: the text ends there.
+// Returns the line that begins at `at`, without its line break; empty at the end of the text.
 std::optional<std::string_view> line_at(std::string_view text, size_t at) {
   if (at >= text.size()) return std::nullopt;
   return text.substr(at, std::min(text.find('\n', at), text.size()) - at);
@@ -54,7 +54,7 @@ bool is_utf8(std::string_view text) {
   return more == 0;
 }
 
-// What was printed, as a file of its own that ends there.
+// Copies the first `size` bytes of the output to a file of its own.
 int copy_of(int file, size_t size) {
   const int copy = memfd_create("slalom-printed", MFD_CLOEXEC);
   off_t from = 0;
@@ -64,10 +64,10 @@ int copy_of(int file, size_t size) {
   return copy;
 }
 
-// False: it has not ended in time.
+// Returns false if the process has not ended in time.
 bool ended_in_time(pid_t process, uint32_t seconds) {
   const Descriptor handle(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
-  if (handle.get() < 0) return true;  // before Linux 5.3: it is waited for
+  if (handle.get() < 0) return true;  // before Linux 5.3: wait without a limit
   pollfd wanted{handle.get(), POLLIN, 0};
   int ready = -1;
   while ((ready = poll(&wanted, 1, static_cast<int>(seconds * 1000))) < 0 && errno == EINTR) {

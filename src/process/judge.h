@@ -1,8 +1,8 @@
-// Is an execution right that has ended well by its own account? What it printed is compared with what the
-// user has written down, and given to a command of the user's.
+// Judges an execution that has ended without a failure of its own: compares its output with the user's
+// expected output, and passes it to a command of the user's.
 //
-// Verdicts are texts: the first line is the same for the same bug, the others have the values. Not for what
-// the program itself notices: assertions, crashes, its exit status.
+// A verdict is a text. Its first line is equal for the same bug, the other lines have the values. Not for
+// failures that the program itself shows: assertions, crashes, its exit status.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,19 @@
 namespace slalom {
 
 Result<std::string> read_expected_output(const std::string& file);
-// None: it is as expected.
+// Returns a verdict; empty if the output is as expected.
 std::optional<std::string> unexpected(const Program::ExpectedOutput& expected, const std::string& output);
 
 struct UserCheck {
   std::string command;
-  std::filesystem::path folder;  // where the execution ran
-  int output = -1;               // a file with what it printed,
-  size_t output_size = 0;        // which is so much
-  uint32_t status = 0;           // that it exited with
-  uint32_t patience = 5;         // seconds that the command may take
+  std::filesystem::path folder;  // folder of the execution
+  int output = -1;               // file with its output
+  size_t output_size = 0;        // size of its output
+  uint32_t status = 0;           // its exit status
+  uint32_t patience = 5;         // time limit of the command in seconds
 };
-// None: it says that all is well. Fails where it cannot be run, or does not end.
+// Returns a verdict; empty if the command accepts the execution. Fails if the command cannot be run or does
+// not end in time.
 Result<std::optional<std::string>> run_check(const UserCheck& check);
 
 }  // namespace slalom

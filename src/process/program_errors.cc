@@ -1,4 +1,4 @@
-// The errors that a program's calls give: those of this execution, and those that are to come again.
+// The errors that a program's calls give: those of this execution, and those to repeat.
 #include <algorithm>
 #include <tuple>
 
@@ -10,7 +10,7 @@ namespace {
 
 using preload::Errors;
 
-// kCalls: of another version of slalom.
+// Returns kCalls for a call that this version of slalom does not know.
 uint32_t number_of(const std::string& call) {
   const auto at = std::ranges::find(preload::kCallNames, call);
   return static_cast<uint32_t>(at - preload::kCallNames);
@@ -32,7 +32,7 @@ void ProgramMachine::repeat_errors() {
           number_of(one.call), one.error,   one.outside};
 }
 
-// They come in the order of the schedule, and are kept by agent. False: it is nonsense.
+// Errors arrive in the order of the schedule and are kept by agent. Returns false if the record is invalid.
 bool ProgramMachine::read_error(const preload::Record& record) {
   if (record.size >= preload::kCalls || record.value < INT32_MIN || record.value > INT32_MAX ||
       errors_.returns.size() >= preload::kMostErrors)

@@ -47,11 +47,11 @@ Result<void> ProgramMachine::launch() {
   return added_.describe(channel, names_->wrappers(), std::move(scoped));
 }
 
-// What the target has loaded by itself: it goes on when that is known.
+// Adds the module that the target has loaded by itself, before the target goes on.
 Result<void> ProgramMachine::add_module() {
   preload::Channel& channel = zygote_->channel();
   std::string path(channel.loaded.path, strnlen(channel.loaded.path, sizeof channel.loaded.path));
-  // Of a copy that goes with the process, the original.
+  // Names the original instead of a copy in the scratch folder.
   if (const std::string copies = zygote_->folder().string() + "/"; path.starts_with(copies)) {
     const std::string original = program_.scratch + "/" + path.substr(copies.size());
     if (std::filesystem::exists(original)) path = original;
@@ -62,7 +62,7 @@ Result<void> ProgramMachine::add_module() {
   return {};
 }
 
-// As they are now in the target.
+// Writes the places at their current addresses in the target.
 void ProgramMachine::write_places() {
   preload::Channel& channel = zygote_->channel();
   const auto write = [this](const std::vector<Place>& places, uint64_t(&to)[preload::kMostPlaces]) {
@@ -104,7 +104,8 @@ void ProgramMachine::prepare_channel() {
   write_places();
   channel.keeps_values = inputs.keeps_values;
   channel.record_limit = inputs.keeps_values ? 1 : preload::kMostRecords;
-  channel.passes_stops = inputs.policy.stops.empty();  // a schedule's stops are found by its own counts
+  // Stops of a schedule are found by the agents' own counts
+  channel.passes_stops = inputs.policy.stops.empty();
   channel.foreseen_count = 0;
   channel.forecast.how = Forecast::How::Unknown;
   channel.debugged = options_.debugger && !options_.debugger->used();
@@ -177,7 +178,7 @@ void ProgramMachine::foresee(std::span<const AgentId> next, const Forecast& then
   for (uint32_t i = 0; i < channel.foreseen_count; ++i) channel.foreseen[i] = next[i].raw;
   if (next.size() > channel.foreseen_count) return;
   channel.forecast = then;
-  channel.forecast.uniform.names = 0;  // in the target's words: its own indexes
+  channel.forecast.uniform.names = 0;  // in the target's terms: its own indexes
   for (uint32_t i = 0; i < agents_.size(); ++i)
     if (agents_[i].state == State::Enabled) channel.forecast.uniform.names |= uint64_t{1} << i;
   if (then.how != Forecast::How::Pct && then.how != Forecast::How::Pos) return;
@@ -195,7 +196,7 @@ void ProgramMachine::let_run(uint32_t agent) {
   zygote_->let_run(agent);
 }
 
-// Goes through the stops that the target has passed by itself, then through the one where it stands now.
+// Handles the stops that the target has passed by itself, then the one where it waits now.
 Stop ProgramMachine::run() {
   for (;;) {
     if (!held_.phase) {
@@ -251,7 +252,7 @@ Stop ProgramMachine::run() {
   return choice_point();
 }
 
-// Until the target stops. An outcome: it never will.
+// Waits until the target stops. Returns an outcome if it never will.
 std::optional<Outcome> ProgramMachine::wait() {
   const Zygote::Waited waited = zygote_->wait();
   const preload::Channel& channel = zygote_->channel();
@@ -297,7 +298,8 @@ std::optional<Outcome> ProgramMachine::wait() {
   return std::nullopt;
 }
 
-// While the target has not stopped: it may have passed stops since slalom last looked.
+// Returns the running agent of a target that has not stopped and may have passed stops since slalom last read
+// its records.
 uint32_t ProgramMachine::who_runs() {
   const preload::Channel& channel = zygote_->channel();
   const uint32_t count = channel.record_count;
@@ -310,7 +312,7 @@ uint32_t ProgramMachine::who_runs() {
   return current_;
 }
 
-// Is this stop of the target a choice point for the search?
+// Returns whether this stop of the target is a choice point for the search.
 bool ProgramMachine::wants(ChoiceKind kind) {
   if (kind != ChoiceKind::Running) return true;
   const Seen& agent = agents_[current_];
@@ -384,7 +386,7 @@ std::vector<Option> ProgramMachine::blocked() const {
   return blocked;
 }
 
-// The agent's own count of operations at which a schedule wants it stopped next.
+// Returns the agent's own count of operations at which a schedule stops it next.
 uint64_t ProgramMachine::next_stop(const Seen& agent) const {
   const ChoicePolicy::Position after{agent.id, agent.ops + 1};
   const auto& stops = inputs_.policy.stops;

@@ -1,10 +1,11 @@
-// ProgramMachine: an ordinary program as a Machine. Its threads are the agents; each execution is a fork of
-// the same process, which has run the program's set-up (process/set_up.h) or, where that cannot be shared,
-// is stopped at the entry of main().
+// ProgramMachine: an ordinary program as a Machine. Its threads are the agents. Each execution is a fork of
+// the same process, which has run the program's set-up (process/set_up.h) or, if that cannot be shared, is
+// stopped at the entry of main().
 //
-// No snapshots: an execution always runs from there. Every operation of the threading API is a choice
-// point, except (with ChoicePolicy::Where::Sync) those of a thread that is the only one left. What the target
-// writes into the shared memory is checked: nonsense there is a ToolError, never a fault of slalom.
+// No snapshots: an execution always runs from there. Every operation of the threading API is a choice point,
+// except (with ChoicePolicy::Where::Sync) operations of a thread that is the only one left. The machine
+// checks everything that the target writes into the shared memory: invalid data is a ToolError, never a crash
+// of slalom.
 #pragma once
 
 #include <deque>
@@ -43,11 +44,11 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   Foresight* foresight() override { return this; }
   const ErrorLog* errors() const override { return &errors_; }
   const Names& names() const override { return *names_; }
-  // Accesses of two threads to the same memory, one of them a write: where the search should switch.
+  // Places where two threads access the same memory, one of them writing: the search should switch there.
   const Feedback* feedback() const override { return &feedback_; }
 
  private:
-  // An agent as the last stop showed it.
+  // An agent as of the last stop.
   struct Seen {
     AgentId id;
     uint64_t ops = 0;
@@ -63,15 +64,15 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   void foresee(std::span<const AgentId> next, const Forecast& then) override;
   Result<void> launch();
   void prepare_channel();
-  void run_set_up();                           // once; executions then begin at its end
-  std::optional<std::string> follow_set_up();  // until it ends; why it cannot be used
+  void run_set_up();                           // once; later executions begin at its end
+  std::optional<std::string> follow_set_up();  // until it ends; returns why it cannot be used
   void drop_set_up(const std::string& why);
-  bool suits(const std::optional<ErrorLog>& errors) const;  // as set-up had them
+  bool suits(const std::optional<ErrorLog>& errors) const;  // whether set-up had these errors
   void take_up_set_up();
-  void tell_set_up();  // its events
+  void tell_set_up();  // emits the events of set-up
   uint64_t step_limit() const;
   void note_end(const Outcome& outcome);
-  Stop run();  // until the next stop that is a choice point, or the end
+  Stop run();  // until the next choice point or the end
   Stop finish(Outcome outcome);
   Stop finish_running(Outcome outcome);  // ends the execution first
   std::optional<Outcome> wait();
@@ -89,7 +90,9 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   bool wants(ChoiceKind kind);
   ChoicePoint choice_point() const;
   Outcome conclude();
-  Outcome if_it_had_its_threads(Outcome outcome) const;  // else what became of it is none of its bugs
+  // Replaces a failure by a ToolError if the execution lacked threads, because such a failure is no bug of
+  // the program.
+  Outcome if_it_had_its_threads(Outcome outcome) const;
   Outcome judge(uint32_t status);
   Deadlocked deadlock() const;
   uint64_t next_stop(const Seen& agent) const;
@@ -102,22 +105,22 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   std::shared_ptr<ProgramNames> names_;
   std::unique_ptr<Zygote> zygote_;
   std::optional<SetUp> set_up_;
-  bool may_set_up_ = true;  // false: executions begin at main()
+  bool may_set_up_ = true;  // false if executions must begin at main()
   ProgramScope scope_;
   AddedModules added_;
   Inputs inputs_;
   EventSink* sink_ = nullptr;
-  bool running_ = false;  // stands at a choice point
+  bool running_ = false;  // stopped at a choice point
 
-  // Where the target stands and waits for slalom.
+  // The stop at which the target waits for slalom.
   struct Held {
-    std::optional<preload::Phase> phase;  // none: it runs, or there is none
+    std::optional<preload::Phase> phase;  // empty if it runs or does not exist
     uint32_t agent = 0;
   } held_;
-  uint32_t records_ = 0;    // how many of the channel's were read
-  uint32_t runs_ = 0;       // who runs, or did when the process ended
-  bool at_passed_ = false;  // the last one was a stop that it has passed,
-  uint32_t went_on_ = 0;    // where this agent went on
+  uint32_t records_ = 0;    // number of the channel's records read so far
+  uint32_t runs_ = 0;       // the running agent, or the last one when the process ended
+  bool at_passed_ = false;  // the last stop read is one that the target has passed,
+  uint32_t went_on_ = 0;    // after which this agent went on
 
   std::vector<Seen> agents_;     // by index
   std::vector<uint32_t> order_;  // indexes in the order of ids
@@ -126,7 +129,7 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   uint32_t current_ = 0;
   uint32_t arity_ = 0;
   uint32_t lease_ = 0;
-  uint64_t lease_enabled_ = 0;  // of what was enabled when the lease was given
+  uint64_t lease_enabled_ = 0;  // hash of the enabled agents when the lease was given
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
   std::vector<Access> accesses_;
@@ -136,12 +139,11 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   Feedback feedback_;
   ErrorLog errors_;
 
-  // Blocks of the heap that were freed, with their sizes, as long as the target keeps them from being given
-  // out again.
+  // Freed heap blocks with their sizes, as long as the target keeps them from being allocated again.
   void note_heap(const preload::Record& record);
   std::optional<Event> use_of_freed(const preload::Record& record) const;
   std::map<uint64_t, uint64_t> freed_;
-  std::deque<std::pair<uint64_t, uint64_t>> kept_;  // the same in the order of their ends
+  std::deque<std::pair<uint64_t, uint64_t>> kept_;  // the same, in the order in which they were freed
   uint64_t kept_bytes_ = 0;
 };
 

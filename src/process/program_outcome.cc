@@ -1,4 +1,4 @@
-// How an execution of a program ended, in the words of an Outcome.
+// Turns the end of an execution of a program into an Outcome.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace {
 using preload::Ending;
 using State = preload::Slot::State;
 
-// What a program that aborts says about it: the C and C++ libraries have their own words, and so have others.
+// Finds the message of a program that aborts. The C and C++ libraries and some others have their own
+// wordings.
 std::string last_words(const std::string& errors) {
   for (const char* start : {"terminate called", "*** ", "free()", "double free", "malloc()", "munmap_chunk",
                             "ERROR:" /* GLib */, "Check failed" /* Abseil, glog */}) {
@@ -27,7 +28,7 @@ std::string last_words(const std::string& errors) {
 
 }  // namespace
 
-// How a process ended by itself.
+// The outcome of a process that ended by itself.
 Outcome ProgramMachine::conclude() {
   const preload::Channel& channel = zygote_->channel();
   const Ending ending = channel.ending;
@@ -72,7 +73,7 @@ Outcome ProgramMachine::conclude() {
   return fault;
 }
 
-// The program has ended well, as far as it says itself.
+// The outcome of a program that has ended without a failure of its own.
 Outcome ProgramMachine::judge(uint32_t status) {
   if (Result<void> found = scope_.check_found("when main() begins or, so far, later"); !found.ok())
     return ToolError{found.error().message};
@@ -114,7 +115,7 @@ Deadlocked ProgramMachine::deadlock() const {
   for (uint32_t index : order_) {
     const Seen& agent = agents_[index];
     if (agent.state == State::Ended) continue;
-    // For one of several: of these, the first one is told.
+    // A wait for any of several objects: only the first of these is reported.
     const OpKind op = agent.pending.kind == OpKind::TryLock ? OpKind::SemWait : agent.pending.kind;
     Deadlocked::Waiting waiting{agent.id, op, agent.pending.object, agent.pending.pc, {}};
     for (uint32_t i = 0; i < std::min(channel.holder_count, preload::kMostHolders); ++i)

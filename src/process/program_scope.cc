@@ -19,7 +19,7 @@ using Kind = ScopedCode::Kind;
 
 constexpr std::string_view kModule = "module:", kFunction = "function:";
 
-// The functions through which a program and its libraries use an allocator.
+// The functions with which a program and its libraries use an allocator.
 constexpr std::string_view kAllocator[] = {"malloc", "calloc",         "realloc",  "free",
                                            "cfree",  "posix_memalign", "memalign", "aligned_alloc",
                                            "valloc", "pvalloc"};
@@ -43,7 +43,7 @@ std::string without_template_arguments(const std::string& name) {
 }
 
 bool is_function(std::string_view pattern, const std::string& symbol) {
-  // The compiler splits functions: "push.cold", "push.part.0".
+  // The compiler splits functions into parts such as "push.cold" and "push.part.0".
   if (matches(pattern, symbol) || matches(pattern, symbol.substr(0, symbol.find('.')))) return true;
   const std::string name = short_name(symbol);
   return matches(pattern, name) || matches(pattern, without_template_arguments(name));
@@ -79,12 +79,12 @@ std::vector<ScopedCode> without_overlaps(std::vector<ScopedCode> parts) {
   std::ranges::stable_sort(parts, [](const ScopedCode& a, const ScopedCode& b) {
     return std::tuple(b.end - b.begin, a.kind) < std::tuple(a.end - a.begin, b.kind);
   });
-  std::map<uint64_t, ScopedCode> painted;  // by where they begin
+  std::map<uint64_t, ScopedCode> painted;  // by begin address
   for (ScopedCode& part : parts) {
     if (part.begin >= part.end) continue;
     auto at = painted.lower_bound(part.begin);
     if (at != painted.begin() && std::prev(at)->second.end > part.begin) --at;
-    // A call of one that was inlined into another atomic one is a part of that one's call.
+    // An atomic function that was inlined into another atomic one is a part of that one's call.
     if (at != painted.end() && at->second.kind == Kind::Atomic && part.kind == Kind::Atomic &&
         at->second.function != 0 && at->second.end >= part.end)
       continue;
@@ -130,7 +130,7 @@ Kind ProgramScope::kind_of(const Zygote::Module& module) {
       part.found = true;
       kind = std::max(kind, part.kind);
     }
-  // An allocator that libc calls may have left its own frame already, when its last operation comes.
+  // An allocator function that libc calls may already have left its own frame at its last operation.
   return own_allocator_ && is_module("libc.so.6", module.path) ? Kind::Closed : kind;
 }
 
@@ -156,7 +156,7 @@ std::vector<ScopedCode> ProgramScope::find_in(std::span<const Zygote::Module> mo
       if (code.ranges.empty()) continue;
       Kind kind = kind_of(code.symbol, module);
       if (kind == Kind::Unnamed && !code.inlined) kind = module_kind;
-      // Of what is not named, only loops matter.
+      // In unnamed code only loops matter.
       if (kind == Kind::Unnamed && (code.inlined || !module.user)) continue;
       const bool loops = code.ranges.size() > 1 || may_loop(memory(code.ranges.front()));
       ++functions_;
@@ -183,7 +183,7 @@ Result<void> ProgramScope::check_found(const char* when) const {
 }
 
 Result<void> fit_scope(std::vector<ScopedCode>& all) {
-  // Without these, less is known about loops.
+  // Unnamed code only improves what is known about loops.
   if (all.size() > preload::kMostScoped)
     std::erase_if(all, [](const ScopedCode& code) { return code.kind == Kind::Unnamed; });
   if (all.size() > preload::kMostScoped)

@@ -1,12 +1,12 @@
-// Where a search switches the threads of a program: in the parts that the user names, or everywhere but
-// there.
+// ProgramScope: the places where a search switches the threads of a program: in the parts that the user
+// names, or everywhere except there.
 //
-// A part is "module:libfoo.so" (a loaded file, with or without its folder and what follows its name), or
-// "function:push", "function:Queue::push", "function:log_*", also where it was inlined. What it calls belongs
-// to it. Of a program with an allocator of its own, linked into it, that is one more part without switches:
-// libc calls it while it holds locks of its own.
+// A part is "module:libfoo.so" (a loaded file, with or without its folder and the rest of its name), or
+// "function:push", "function:Queue::push", "function:log_*", also where the function was inlined. Functions
+// called from a part belong to it. If an allocator is linked into the program, it is one more part without
+// switches, because libc calls it while it holds locks of its own.
 //
-// Modules that a program loads after main() began are looked through when they come.
+// Modules that a program loads after main() began are searched when they are loaded.
 #pragma once
 
 #include <functional>
@@ -23,22 +23,22 @@
 
 namespace slalom {
 
-Result<void> check_scope(std::string_view text);  // as far as it can be judged without the program
+Result<void> check_scope(std::string_view text);  // checks only what can be checked without the program
 
 class ProgramScope {
  public:
-  using Memory = std::function<std::vector<uint8_t>(preload::Range)>;  // of the process
+  using Memory = std::function<std::vector<uint8_t>(preload::Range)>;  // reads the memory of the process
 
   static Result<ProgramScope> make(const Program& program, const ProgramNames& names);
-  // What is in these modules; sorted, without overlaps. Where it is empty for all that are there when main()
-  // begins, the search switches everywhere.
+  // Returns the scoped code of these modules; sorted, without overlaps. If it is empty for all modules that
+  // are loaded when main() begins, the search switches everywhere.
   std::vector<preload::ScopedCode> find_in(std::span<const Zygote::Module> modules, const ProgramNames& names,
                                            const Memory& memory);
-  // Fails for the first part that was in none of the modules so far. `when`: up to when that is.
+  // Fails for the first part that was found in no module so far. `when` completes the message: up to when.
   Result<void> check_found(const char* when) const;
 
  private:
-  // What the user wrote, and whether it was found.
+  // A part as the user wrote it, and whether it was found.
   struct Part {
     preload::ScopedCode::Kind kind;
     std::string text, name;
@@ -49,18 +49,18 @@ class ProgramScope {
   preload::ScopedCode::Kind kind_of(const Zygote::Module& module);
   preload::ScopedCode::Kind kind_of(const std::string& symbol, const Zygote::Module& module);
 
-  std::string path_;  // of the program
+  std::string path_;  // path of the program
   bool own_allocator_ = false;
   std::vector<Part> parts_;
-  std::vector<std::string> files_;  // that were looked through
-  uint32_t functions_ = 0;          // so many were found
+  std::vector<std::string> files_;  // file names of the modules searched so far
+  uint32_t functions_ = 0;          // number of functions found
 };
 
-// Makes room, if there is too little for all of it in a target; fails if that is not enough.
+// Drops less important code if a target has too little room for all of it. Fails if that is not enough.
 Result<void> fit_scope(std::vector<preload::ScopedCode>& all);
 
-// Parts of a program's code that may overlap: the smaller one covers the larger one, and of two of a size the
-// one that is named, atomic rather than not.
+// Removes overlaps between parts of a program's code. A smaller part covers a larger one. Among parts of
+// equal size, a named part covers an unnamed one, and an atomic part one of the scope.
 std::vector<preload::ScopedCode> without_overlaps(std::vector<preload::ScopedCode> parts);
 
 }  // namespace slalom

@@ -1,5 +1,5 @@
-// A program's set-up: one process runs it once, under control, and then forks the executions. What it did is
-// read as in an execution, and kept (process/set_up.h).
+// A program's set-up: one process runs it once, under control, and then forks the executions. Its events are
+// read as those of an execution, and kept (process/set_up.h).
 #include <algorithm>
 
 #include "process/program_machine.h"
@@ -98,8 +98,8 @@ std::optional<std::string> ProgramMachine::follow_set_up() {
   }
 }
 
-// Lets all later executions begin at main(). `why`: what they would share, for a remark; empty if there is
-// none.
+// Makes all later executions begin at main(). `why` is the state that they would share, for a remark; empty
+// for none.
 void ProgramMachine::drop_set_up(const std::string& why) {
   set_up_.reset();
   may_set_up_ = false;
@@ -110,7 +110,7 @@ void ProgramMachine::drop_set_up(const std::string& why) {
   options_.remarks->not_shared = why;
 }
 
-// Errors that are to come again in set-up are those that came.
+// Returns whether the errors to repeat in set-up are those that set-up had.
 bool ProgramMachine::suits(const std::optional<ErrorLog>& errors) const {
   if (!errors) return true;
   const auto in_set_up = [&](const ErrorReturn& one) {

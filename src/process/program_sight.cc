@@ -1,4 +1,4 @@
-// What a program's executions show of its memory accesses, by how its parts were built.
+// Which of a program's memory accesses slalom sees, depending on how its parts were built.
 #include <algorithm>
 #include <filesystem>
 
@@ -16,8 +16,9 @@ bool is_elf(std::span<const uint8_t> file) {
   return file.size() > kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), file.begin());
 }
 
-// The languages' own libraries: what they share between threads they lock, and what the program calls of them
-// for its own memory (memcpy and the like) shows.
+// Returns whether the file is a library of the language or of slalom. Such libraries lock the data that they
+// share between threads, and slalom sees the accesses that the program makes through them (memcpy and the
+// like).
 bool is_runtime(const std::string& file) {
   for (const char* name :
        {"ld-linux", "libc.", "libc-", "libm.", "libm-", "libmvec", "libstdc++", "libgcc_s", "libpthread",
@@ -28,8 +29,8 @@ bool is_runtime(const std::string& file) {
 
 }  // namespace
 
-// Files of an instrumented module that were compiled without the option. gcc writes its options into the
-// debug information; where no file has the option there, nothing is known.
+// Returns the files of an instrumented module that were compiled without the option. gcc writes its options
+// into the debug information. If no file there has the option, nothing is known.
 std::vector<std::string> ProgramNames::unseen_units(const Module& module) const {
   std::vector<std::string> unseen;
   const DebugInfo* debug = debug_of(module.where.begin);

@@ -1,5 +1,5 @@
-// What a target says when it stops: its agents, the stops that it passed by itself, its accesses and events.
-// All of it is checked: the target can write anything there.
+// Reads the records of a stopped target: its agents, the stops that it passed by itself, its accesses and
+// events. Checks everything, because the target can write anything there.
 #include <algorithm>
 
 #include "base/hash.h"
@@ -13,15 +13,15 @@ namespace {
 using preload::kNobody;
 using State = preload::Slot::State;
 
-constexpr uint32_t kSoon = 12;  // records
+constexpr uint32_t kSoon = 12;  // records read ahead
 
 constexpr const char* kNonsense =
     "the program has overwritten slalom's memory in its process; it may be writing through wild pointers";
 
 }  // namespace
 
-// Of what the target has told since: addresses in modules that it has loaded by itself. What was told is
-// looked at in parts, and more than once is as good as once.
+// Makes addresses stable in new records, for modules that the target has loaded by itself. Records are read
+// in several steps; making an address stable twice changes nothing.
 void ProgramMachine::make_stable() {
   preload::Channel& channel = zygote_->channel();
   const uint32_t count = std::min(channel.record_count, preload::kMostRecords);
@@ -32,7 +32,7 @@ void ProgramMachine::make_stable() {
   }
 }
 
-// The agents that were made since slalom last looked.
+// Reads the agents that were added since the last call.
 std::optional<std::string> ProgramMachine::read_agents() {
   const preload::Channel& channel = zygote_->channel();
   const uint32_t count = channel.agent_count;
@@ -49,7 +49,7 @@ std::optional<std::string> ProgramMachine::read_agents() {
   return std::nullopt;
 }
 
-// Where the target stands now.
+// Reads the stop at which the target waits.
 std::optional<std::string> ProgramMachine::read_stop() {
   const preload::Channel& channel = zygote_->channel();
   const uint32_t kind = channel.choice.kind;
@@ -68,13 +68,13 @@ std::optional<std::string> ProgramMachine::read_stop() {
   steps_ = channel.steps;
   kind_ = static_cast<ChoiceKind>(kind);
   arity_ = channel.choice.arity;
-  if (agents_.empty()) return std::nullopt;  // it ended before it began
+  if (agents_.empty()) return std::nullopt;  // it ended before its first stop
   current_ = channel.choice.current;
   if (current_ >= agents_.size()) return kNonsense;
   return std::nullopt;
 }
 
-// A stop that the target has passed: the agents as they were then.
+// Reads a stop that the target has passed: restores the agents as they were then.
 std::optional<std::string> ProgramMachine::read_passed(const preload::Record& stop) {
   const auto mask = static_cast<uint64_t>(stop.value);
   const auto able = [&](uint32_t index) {
@@ -105,7 +105,8 @@ std::optional<std::string> ProgramMachine::read_passed(const preload::Record& st
   return std::nullopt;
 }
 
-// Up to the next stop that the target has passed, then at_passed_, or all that there are.
+// Reads the records up to the next stop that the target has passed, and then sets at_passed_; otherwise all
+// of them.
 std::optional<std::string> ProgramMachine::read_records() {
   const preload::Channel& channel = zygote_->channel();
   const uint32_t count = channel.record_count;
@@ -132,7 +133,8 @@ std::optional<std::string> ProgramMachine::read_records() {
       if (!read_error(record)) return kNonsense;
       continue;
     }
-    // The value before a plain store may be what earlier calls left behind on the stack.
+    // Not hashed for plain stores, because the value before the store may be data that earlier calls left on
+    // the stack.
     const int64_t value = record.op == OpKind::Store ? 0 : record.value;
     hash_ = combine(hash_, record.step, record.object, agents_[record.agent].id.raw,
                     static_cast<uint64_t>(record.op), static_cast<uint64_t>(value));
@@ -207,14 +209,14 @@ void ProgramMachine::note_heap(const preload::Record& record) {
     kept_.emplace_back(record.object, size);
     kept_bytes_ += size;
     if (kept_.size() < preload::kMostKept && kept_bytes_ <= preload::kMostKeptBytes) return;
-    // The oldest is given back to the allocator, and a library may get it.
+    // The oldest block goes back to the allocator, and a library may get it.
     const auto [oldest, bytes] = kept_.front();
     kept_.pop_front();
     kept_bytes_ -= bytes;
     freed_.erase(oldest);
     return;
   }
-  // Memory that is given out again: whatever was there before is no more.
+  // The memory is allocated again, so blocks that were there before are gone.
   auto block = freed_.upper_bound(record.object);
   if (block != freed_.begin() && std::prev(block)->first + std::prev(block)->second > record.object) --block;
   while (block != freed_.end() && block->first < record.object + size) block = freed_.erase(block);

@@ -1,8 +1,8 @@
-// SetUp: what is known when a program's set-up is over: the state of its only agent, and what slalom has
-// concluded so far. Every execution that begins there takes it up.
+// SetUp: the state at the end of a program's set-up: that of its only agent, and what slalom has concluded so
+// far. Every execution that begins there starts with this state.
 //
-// Plain accesses and atomic operations are not kept: all that other agents do comes after them, so that no
-// detector has a use for them.
+// Plain accesses and atomic operations are not kept. All operations of other agents come after them, so no
+// detector needs them.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SetUp final : EventSink {
   };
   std::vector<Happened> events;
 
-  uint64_t id = 0, ops = 0, entry = 0;  // of the agent
+  uint64_t id = 0, ops = 0, entry = 0;  // of the only agent
   uint64_t steps = 0, hash = 0;
   uint32_t text_used = 0, error_count = 0, uncontrolled = 0, calls = 0;
   ErrorLog errors;

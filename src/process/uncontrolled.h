@@ -1,4 +1,4 @@
-// What a target did that slalom does not control, for its user: named, never ignored.
+// Describes for the user what a target did that slalom does not control.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace slalom {
 
-// `bits` as in preload/protocol.h.
+// `bits` are of preload::Uncontrolled (preload/protocol.h).
 std::vector<UncontrolledAct> uncontrolled_in_words(uint32_t bits);
 
 }  // namespace slalom

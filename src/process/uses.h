@@ -1,4 +1,5 @@
-// Which events of a program use the memory of their object: if that was freed, it is a use after free.
+// Returns whether an event uses the memory of its object. If that memory was freed, the event is a use after
+// free.
 #pragma once
 
 #include "preload/protocol.h"
@@ -19,8 +20,8 @@ inline bool uses_object(const preload::Record& event) {
     case OpKind::SemPost:
     case OpKind::BarrierArrive:
       return true;
-    // Of a condition variable. Waking those that wait on a futex is only about its address: whoever was let
-    // go by the value that was stored there before may have freed it, as with std::latch.
+    // state != 0: on a condition variable. A futex wake-up uses only the address: the thread that the
+    // previously stored value released may already have freed it, as with std::latch.
     case OpKind::Signal:
     case OpKind::Broadcast:
       return event.state != 0;

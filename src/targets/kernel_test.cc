@@ -23,7 +23,7 @@
 namespace slalom {
 namespace {
 
-// The scopes that a test's search has: its own, or those of the command line.
+// Returns the scopes of a test's search: its own, or those of the command line.
 Result<std::vector<std::string>> scope_of(const vm::KernelTest& test, const std::vector<std::string>& given) {
   std::vector<std::string> wanted = given;
   for (const vm::KernelTest::Entry& one : test.scope) {
@@ -37,7 +37,7 @@ Result<std::vector<std::string>> scope_of(const vm::KernelTest& test, const std:
   return wanted;
 }
 
-// Within a scope interrupts are not explored, unless they are asked for.
+// With a scope, interrupts are explored only on request.
 vm::Contexts contexts_of(const vm::KernelTest& test, bool scoped) {
   vm::Contexts contexts;
   const bool all = test.contexts.empty();
@@ -78,7 +78,7 @@ std::string where_scope_fails(const vm::KernelTest& test, const SymbolTable& sym
   return "--scope";
 }
 
-// What to change in the file, if all executions end so.
+// Returns advice on what to change in the file if all executions end this way.
 std::string input_trouble(const vm::KernelTest& test, const Outcome& outcome) {
   const std::string check = fmt::format("{}:{}: the check `{}`", test.file, test.check.line, test.check.text);
   if (const auto* fault = std::get_if<Faulted>(&outcome))
@@ -112,7 +112,7 @@ std::string input_trouble(const vm::KernelTest& test, const Outcome& outcome) {
   return lines;
 }
 
-// A content without a machine is not yet a capsule's.
+// A content without a machine comes from a test file, not from a capsule.
 Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const OpenOptions& options) {
   const std::string &origin = content.origin, &expected_machine = content.machine;
   if (content.version != vm::kMachineVersion)
@@ -211,7 +211,7 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
   target.strategy = "pos";
   target.scope = fmt::format("{}", fmt::join(wanted, ", "));
   add_left_out_contexts(contexts_of(test, !wanted.empty()), test.cpus, target.standing);
-  // Else wherever the flows are seen to communicate.
+  // Otherwise switches wherever the flows are seen to communicate.
   target.choices = wanted.empty() ? "nowhere" : "everywhere";
   target.detectors = "kernel";
   target.all_detectors = "kernel,kernel-leak,kernel-race-simultaneous";

@@ -1,4 +1,5 @@
-// Targets that are kernel tests: a TOML file that names a kernel, flows of system calls, and what to look at.
+// Targets that are kernel tests: TOML files that name a kernel, flows of system calls, and the values to
+// observe.
 #pragma once
 
 #include <memory>
@@ -17,11 +18,11 @@ namespace slalom {
 struct OpenKernelTest {
   Target target;
   std::shared_ptr<const vm::KernelNames> names;
-  std::shared_ptr<const vm::GuestKernel> kernel;  // null: nothing is known of it
-  // Files with debug information that are in use: a vmlinux, which has no sections here, and modules.
+  std::shared_ptr<const vm::GuestKernel> kernel;  // nullptr if nothing is known of it
+  // Files with debug information in use: a vmlinux, which has no sections here, and modules.
   std::vector<DebugFile> debug_files;
-  std::filesystem::path folder;  // of the test's file
-  // A machine of the target's own; `target` has others.
+  std::filesystem::path folder;  // folder of the test's file
+  // Makes a machine that is separate from those of `target`.
   std::function<Result<std::unique_ptr<vm::KernelMachine>>()> make_kernel_machine;
 };
 Result<OpenKernelTest> open_kernel_test_for_replay(const TargetId& id, const OpenOptions& options);
@@ -29,10 +30,11 @@ Result<Target> open_kernel_test(const std::string& path, const std::string& text
                                 const std::vector<std::string>& scope, const OpenOptions& options);
 Result<Target> open_kernel_test(const TargetId& id, const OpenOptions& options);
 
-// The C sources that the host's compiler makes the flows of a capsule's kernel test from; absolute paths.
+// The C sources from which the host's compiler builds the flows of a capsule's kernel test, as absolute
+// paths.
 Result<std::vector<std::string>> sources_to_compile(const TargetId& id);
 
-// A replay of a finding, and all that is needed to go through it again, step by step.
+// A replay of a finding, with all data needed to go through it again, step by step.
 struct KernelReplay {
   OpenKernelTest test;
   std::unique_ptr<vm::KernelMachine> machine;

@@ -11,11 +11,11 @@
 
 namespace slalom {
 
-// `options`: library and core are filled in.
+// Fills in library and core of `options`.
 Result<Target> make_program_target(const Program& program, LaunchOptions options);
 
-// A target of a capsule. `path`: where its program is now; empty: where it was. `debugger`: to run it under
-// that one, if there is one.
+// Opens a capsule's target. `path` is the program's current place; empty means the capsule's. Runs it under
+// `debugger` unless that is nullptr.
 Result<Target> open_program(const TargetId& id, const std::string& path, std::shared_ptr<Debugger> debugger);
 
 }  // namespace slalom

@@ -1,9 +1,9 @@
-// Asynchronous input and output (aio_read and its kin, lio_listio): each request is an agent of its own, a
-// detached thread that transfers the data at its turn and then says so, in the control block and by the
-// request's signal or function. When that is, among what the other threads do, is up to the schedule.
+// Asynchronous input and output (aio_read and its kin, lio_listio). Each request is an agent of its own: a
+// detached thread that transfers the data at its turn and then reports completion, in the control block and
+// by the request's signal or function. The schedule decides when that happens.
 //
-// As in libc, requests for one descriptor are done one after the other, in the order they were made; their
-// priorities do not matter. Control blocks are libc's, and hold a request's state in libc's own fields.
+// As in libc, requests for one descriptor are done one after the other, in the order in which they were made.
+// Priorities do not matter. Control blocks are libc's, and hold a request's state in libc's own fields.
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,8 @@
 #include "preload/sync/threads.h"
 #include "preload/sync/waits.h"
 
-// Counts what happens to requests: a futex of the model, for those who wait. Reports name it.
+// Counts the changes of requests. Waiting threads wait on it as on a futex of the model. Reports show its
+// name.
 extern "C" {
 constinit uint32_t aio_requests = 0;
 }
@@ -31,24 +32,24 @@ namespace {
 constexpr uint32_t kMostRequests = 256;
 constexpr uint32_t kMostBatches = 64;
 constexpr int kHighestPriority = 20;  // AIO_PRIO_DELTA_MAX
-constexpr int kSync = LIO_NOP + 1;    // operations besides LIO_READ and LIO_WRITE
+constexpr int kSync = LIO_NOP + 1;    // operations that LIO_READ and LIO_WRITE do not cover
 constexpr int kDataSync = LIO_NOP + 2;
 
-struct Batch {  // of lio_listio, that tells when all of it is done
+struct Batch {  // a lio_listio() call that notifies when all its requests are done
   uint32_t left;
   sigevent event;
 };
 
 struct Request {
-  aiocb* control;  // null: this place is free
+  aiocb* control;  // nullptr if this place is free
   uint64_t order;
-  uint64_t pc;  // where it was made
+  uint64_t pc;  // place of the call
   int operation;
   Batch* batch;
   sigevent event;
   int descriptor;
   bool begun;
-  bool cancelled;  // its control block is the program's again
+  bool cancelled;  // its control block belongs to the program again
 };
 constinit Request requests[kMostRequests] = {};
 constinit Batch batches[kMostBatches] = {};
@@ -65,7 +66,7 @@ bool somebody_waits() {
   return false;
 }
 
-// Part of an operation: no request is as it was.
+// Part of an operation: reports that a request has changed.
 void tell_change() {
   ++aio_requests;
   runtime().tell_access(OpKind::ReadModifyWrite, &aio_requests, 4, aio_requests, true);
@@ -74,7 +75,7 @@ void wake_all(uint64_t pc) {
   if (somebody_waits()) wake_waiters(&aio_requests, UINT32_MAX, pc);
 }
 
-// Part of an operation: the control block says that the request is over.
+// Part of an operation: marks the request as done in its control block.
 void complete(aiocb* control, ssize_t result, int error) {
   control->__return_value = result;
   control->__error_code = error;
@@ -82,7 +83,7 @@ void complete(aiocb* control, ssize_t result, int error) {
   tell_change();
 }
 
-// A whole operation.
+// Reads the error code of a request, as a whole operation.
 int error_of(const aiocb* control, uint64_t pc) {
   Runtime& rt = runtime();
   rt.arrive(OpKind::AtomicLoad, object_id(&control->__error_code), pc);
@@ -92,7 +93,8 @@ int error_of(const aiocb* control, uint64_t pc) {
   return error;
 }
 
-// A new agent that does start(argument) for the program and is called what is at `entry`. An errno value.
+// Starts an agent that runs start(argument) for the program. Reports name it after the code at `entry`.
+// Returns an errno value.
 int start_agent(void* (*start)(void*), void* argument, uint64_t entry, uint64_t pc) {
   Runtime& rt = runtime();
   pthread_attr_t detached;
@@ -131,7 +133,7 @@ void notify(const sigevent& event, uint64_t pc) {
 
 void leave_batch(Batch* batch, uint64_t pc) {
   if (batch == nullptr || --batch->left > 0) return;
-  const sigevent event = batch->event;  // the batch is free for another one
+  const sigevent event = batch->event;  // copied, because another call may now reuse the batch
   notify(event, pc);
 }
 
@@ -186,8 +188,8 @@ void* run_request(void* argument) {
   return nullptr;
 }
 
-// What libc finds wrong with a request only when it is done, such as its descriptor, is found there. -1 and
-// errno: it was not made, and its control block says why.
+// Makes a request. Errors that libc finds only when it does the request, such as a bad descriptor, are found
+// then. Returns -1 with errno if the request was not made; the control block then has the error as well.
 int make_request(aiocb* control, int operation, uint64_t entry, uint64_t pc, Batch* batch = nullptr) {
   const auto refuse = [&](int error) {
     control->__error_code = error;
@@ -212,7 +214,8 @@ int make_request(aiocb* control, int operation, uint64_t entry, uint64_t pc, Bat
   return refuse(EAGAIN);
 }
 
-// Until enough of them are over: one, or all. False, and errno: a handler or the time has ended it.
+// Waits until one or all of the requests are done. Returns false with errno if a signal handler or the
+// deadline ended the wait.
 bool wait_for(const aiocb* const* list, int count, bool all, uint64_t deadline, uint64_t pc) {
   Runtime& rt = runtime();
   for (;;) {
@@ -338,7 +341,7 @@ SLALOM_EXPORT int lio_listio(int mode, aiocb* const* list, int count, sigevent* 
   return failed ? (errno = EIO, -1) : 0;
 }
 
-// Offsets have 64 bits either way. No second symbols for the same functions: agents are named after those.
+// Offsets have 64 bits in both variants. No second C++ functions, because agents are named after the symbols.
 static_assert(sizeof(aiocb) == sizeof(aiocb64));
 #define ALSO(name) \
   asm(".text\n.globl " #name "64\n.type " #name "64, @function\n" #name "64: jmp " #name "@PLT");

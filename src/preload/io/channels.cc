@@ -1,12 +1,13 @@
-// Pipes, sockets and event counters: reading from an empty one, or writing to a full one, waits for another
-// thread. Whether it can be done is asked from the kernel; the wait itself is the search's.
+// Pipes, sockets and event counters. Reading from an empty one, or writing to a full one, waits for another
+// thread. The kernel says whether an operation can be done, and the search does the waiting.
 //
-// A socket may also lead out of the program. Only when no thread can go on otherwise does slalom really wait
-// for that, and says so. What the program has not opened in one of these ways (files, terminals, standard
-// input) is not controlled: a call that waits there holds up all threads.
+// A socket may also lead out of the program. Slalom really waits for it only if no thread can go on
+// otherwise, and reports that. Descriptors that the program has not opened in one of these ways (files,
+// terminals, standard input) are not controlled: a call that waits there blocks all threads.
 //
-// Here: which descriptors are ends of which channel, from opening to closing. What goes through them is in
-// transfers.cc, connections are in sockets.cc, calls that wait for several at once in polls.cc.
+// This file tracks which descriptors are ends of which channel, from opening to closing. transfers.cc has the
+// transfer of data, sockets.cc the connections, and polls.cc the calls that wait for several channels at
+// once.
 #include "preload/io/channels.h"
 
 #include <fcntl.h>
@@ -26,13 +27,13 @@
 namespace slalom::preload {
 namespace {
 
-// By descriptor: the number of the channel that it is an end of; 0: none of ours.
+// Indexed by descriptor: the number of the channel that it is an end of; 0 if none.
 constinit uint32_t channel_numbers[kMostDescriptors] = {};
 constinit uint32_t last_channel = 0;
-// All sockets that are no pairs are one channel: who is connected with whom is not followed. 0: there is
+// All sockets that are not pairs count as one channel, because connections are not tracked. 0 if there is
 // none.
 constinit uint32_t sockets = 0;
-constexpr uint32_t kSignals = UINT32_MAX;  // what a signalfd is an end of
+constexpr uint32_t kSignals = UINT32_MAX;  // number for signalfds
 
 }  // namespace
 
@@ -166,7 +167,8 @@ SLALOM_EXPORT int dup3(int descriptor, int other, int flags) noexcept {
   const int result = SLALOM_REAL(dup3)(descriptor, other, flags);
   return runtime().controls() ? rename_channel(descriptor, result) : result;
 }
-// Signals that nobody handles are left to the kernel, also those that the program sends to itself.
+// The kernel keeps signals without a handler, including those that the program sends to itself, so a signalfd
+// can read them.
 SLALOM_EXPORT int signalfd(int descriptor, const sigset_t* set, int flags) noexcept {
   runtime().begin_executions_here();
   const int result = SLALOM_REAL(signalfd)(descriptor, set, flags);

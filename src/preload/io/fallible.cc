@@ -1,8 +1,8 @@
-// Calls that are not controlled in any way, but may fail for reasons outside of the program: their errors are
-// kept and come again (preload/runtime/errors.h). Those that are interposed for other reasons, too, are in
-// channels.cc, moves.cc, random.cc, libc_accesses.cc and system.cc.
+// Calls that are not controlled, but may fail for reasons outside the program. Their errors are kept and
+// repeated (preload/runtime/errors.h). Calls that are interposed for other reasons, too, are in channels.cc,
+// moves.cc, random.cc, libc_accesses.cc and system.cc.
 //
-// Not calls that fail only by what the program itself has done (dup, pipe).
+// Not for calls that fail only because of the program itself (dup, pipe).
 #include <dirent.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -34,7 +34,7 @@ static constexpr Subject kUnnamedChange{nullptr, 0, true};
   }
 #define CALL(name, parameters, subject, ...) ALIAS(int, name, name, parameters, subject, -1, __VA_ARGS__)
 
-// Fills a struct stat, or a struct stat64, which is the same one.
+// Calls that fill a struct stat, or the identical struct stat64.
 #define STAT(name, id, parameters, subject, ...)                                    \
   SLALOM_EXPORT int name parameters {                                               \
     return with_stable_identity(SLALOM_PASS_ON(name, id, subject, -1, __VA_ARGS__), \
@@ -42,7 +42,7 @@ static constexpr Subject kUnnamedChange{nullptr, 0, true};
   }
 static_assert(sizeof(struct stat) == sizeof(struct stat64));
 
-// Files by their names.
+// Calls on files by name.
 CALL(access, (const char* path, int mode) noexcept, found_at(path), path, mode)
 CALL(faccessat, (int at, const char* path, int mode, int flags) noexcept, found_at(path), at, path, mode,
      flags)
@@ -69,7 +69,7 @@ ALIAS(char*, realpath, realpath, (const char* path, char* to) noexcept, found_at
 ALIAS(DIR*, opendir, opendir, (const char* path), found_at(path), nullptr, path)
 ALIAS(char*, getcwd, getcwd, (char* to, size_t size) noexcept, {}, nullptr, to, size)
 
-// The same, and whoever comes later finds it changed.
+// Calls on files by name that change what later calls find.
 CALL(chdir, (const char* path) noexcept, changed_at(path), path)
 CALL(chmod, (const char* path, mode_t mode) noexcept, changed_at(path), path, mode)
 CALL(fchmodat, (int at, const char* path, mode_t mode, int flags) noexcept, changed_at(path), at, path, mode,
@@ -106,7 +106,7 @@ CALL(shm_open, (const char* path, int flags, mode_t mode), changed_at(path, (fla
      flags, mode)
 CALL(shm_unlink, (const char* path), changed_at(path), path)
 
-// What is open.
+// Calls on open descriptors.
 STAT(fstat, fstat, (int file, struct stat* to) noexcept, {}, file, to)
 STAT(fstat64, fstat, (int file, struct stat64* to) noexcept, {}, file, to)
 CALL(fstatvfs, (int file, struct statvfs* to) noexcept, {}, file, to)
@@ -134,7 +134,7 @@ ALIAS(ssize_t, copy_file_range, copy_file_range,
 CALL(msync, (void* memory, size_t size, int flags), {}, memory, size, flags)
 CALL(memfd_create, (const char* name, unsigned flags) noexcept, {}, name, flags)
 
-// The network.
+// Calls on the network.
 CALL(bind, (int socket, const sockaddr* to, socklen_t length) noexcept, changed_at(to, length), socket, to,
      length)
 CALL(listen, (int socket, int most) noexcept, kUnnamedChange, socket, most)
@@ -142,7 +142,7 @@ CALL(getpeername, (int socket, sockaddr* to, socklen_t* length) noexcept, {}, so
 CALL(setsockopt, (int socket, int level, int name, const void* value, socklen_t size) noexcept, {}, socket,
      level, name, value, size)
 
-// Those that give the error itself.
+// Calls that return the error itself.
 SLALOM_EXPORT int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** to) {
   return SLALOM_PASS_ON_BY(ByItself, getaddrinfo, getaddrinfo, found_at(node), EAI_SYSTEM, node, service,
                            hints, to);
@@ -162,8 +162,8 @@ SLALOM_EXPORT int ioctl(int file, unsigned long request, ...) noexcept {
   return SLALOM_PASS_ON(ioctl, ioctl, {}, -1, file, request, argument);
 }
 
-// Memory of nothing but the program's own is not asked of anybody outside. What a process that it has forked
-// maps for itself, the program has at another address.
+// Anonymous memory does not come from outside, so its errors are not kept. Memory that a forked process maps
+// by itself has another address in the program.
 #define MMAP(name, Offset)                                                                                 \
   SLALOM_EXPORT void* name(void* at, size_t size, int access, int flags, int file, Offset from) noexcept { \
     if ((flags & MAP_SHARED) != 0 && (access & PROT_WRITE) != 0) runtime().begin_executions_here();        \
@@ -175,7 +175,7 @@ MMAP(mmap, off_t)
 MMAP(mmap64, off64_t)
 #undef MMAP
 
-// What these make would be shared by executions that are forked later.
+// Executions that are forked later would share the objects that these calls create.
 SLALOM_EXPORT FILE* tmpfile() {
   runtime().begin_executions_here();
   return SLALOM_REAL(tmpfile)();
@@ -194,7 +194,7 @@ SLALOM_EXPORT sem_t* sem_open(const char* name, int flags, ...) noexcept {
   return SLALOM_REAL(sem_open)(name, flags, mode, count);
 }
 
-// One that fails closes the stream all the same.
+// freopen() closes the stream even if it fails, so it is always called.
 #define FREOPEN(name)                                                                                       \
   SLALOM_EXPORT FILE* name(const char* path, const char* mode, FILE* stream) {                              \
     if (!runtime().controls()) return SLALOM_REAL(name)(path, mode, stream);                                \

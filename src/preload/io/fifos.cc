@@ -1,5 +1,5 @@
-// Named pipes: opening one end waits for the other end, which another thread may open; from then on they are
-// channels as other pipes are.
+// Named pipes. Opening one end waits until another thread opens the other end. From then on they are channels
+// like other pipes.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +20,7 @@ constexpr uint32_t kMostFifos = 256;
 constinit Numbers fifos = {};
 struct Fifo {
   uint32_t channel;
-  uint32_t opened[2];  // how often, for writing and for reading
+  uint32_t opened[2];  // number of openings for writing and for reading
 };
 constinit Fifo known[kMostFifos + 1] = {};
 
@@ -37,11 +37,11 @@ Fifo* find_fifo(int folder, const char* path) {
 struct PartnerWait : KernelWait {
   int descriptor;
   bool reads;
-  const uint32_t* opened;  // by partners
+  const uint32_t* opened;  // openings of the other end
   uint32_t before;
 };
 
-// Is, or was, there one?
+// Returns whether the other end is or was open.
 bool has_partner(const KernelWait& asked) {
   const auto& wait = static_cast<const PartnerWait&>(asked);
   if (*wait.opened != wait.before) return true;
@@ -49,7 +49,7 @@ bool has_partner(const KernelWait& asked) {
   raw_syscall(SYS_poll, reinterpret_cast<long>(&wanted), 1, 0);
   if (!wait.reads) return (wanted.revents & POLLERR) == 0;
   if (wanted.revents != 0) return true;
-  // An empty one with a writer says "later", one without says that it is at its end.
+  // A read from an empty pipe gives EAGAIN if there is a writer, otherwise end of file.
   char byte = 0;
   return raw_syscall(SYS_read, wait.descriptor, reinterpret_cast<long>(&byte), 1) != 0;
 }
@@ -58,7 +58,8 @@ long open_at(int folder, const char* path, long flags) {
   return raw_syscall(SYS_openat, folder, reinterpret_cast<long>(path), flags);
 }
 
-// The end for writing, although nobody reads: beside one for both, which then makes way for it.
+// Opens the end for writing although there is no reader. Opens the pipe for both first, and replaces that
+// descriptor.
 long open_to_write(int folder, const char* path, int flags) {
   const long both = open_at(folder, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (both < 0) return both;
@@ -108,7 +109,7 @@ int open_fifo(int folder, const char* path, int flags, uint64_t pc) {
   return errno = error, -1;
 }
 
-// As fopen(): libc would open it by itself.
+// As fopen(), which would open the pipe by itself.
 FILE* open_fifo_stream(const char* path, const char* mode, uint64_t pc) {
   const bool both = strchr(mode, '+') != nullptr;
   const int access = both ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;

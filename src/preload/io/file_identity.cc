@@ -10,13 +10,13 @@ namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr ino_t kFirstNumber = 1 << 20;
-constexpr uint32_t kMostFiles = 1024;  // more keep the numbers that they have
+constexpr uint32_t kMostFiles = 1024;  // further files keep their real numbers
 
 struct File {
   dev_t device;
   ino_t number;
 };
-constinit File files[kMostFiles] = {};  // in the order of their first use
+constinit File files[kMostFiles] = {};  // in order of first use
 constinit uint32_t file_count = 0;
 
 bool is_new(const timespec& time) {
@@ -39,7 +39,7 @@ int with_stable_identity(int result, struct stat* info) {
   const timespec start = to_clock(CLOCK_REALTIME, 0);
   for (timespec* time : {&info->st_atim, &info->st_mtim, &info->st_ctim})
     if (is_new(*time)) *time = start;
-  // What is no file of a disk (a pipe, a terminal) is not in a folder either.
+  // Pipes, terminals and the like keep their numbers, because they are not in a folder.
   if (S_ISREG(info->st_mode) || S_ISDIR(info->st_mode) || S_ISLNK(info->st_mode))
     info->st_ino = number_of({info->st_dev, info->st_ino});
   return result;

@@ -1,9 +1,9 @@
-// Locks of files: flock, fcntl and lockf. Which file is locked by whom only the kernel knows; it is asked
-// whether a lock could be had, and the wait for it is the search's.
+// File locks: flock, fcntl and lockf. Only the kernel knows the locks of a file. The runtime asks it whether
+// a lock is available, and the search does the waiting.
 //
-// To threads of one program, locks of open file descriptions (flock, F_OFD_SETLK) exclude each other where
-// each has opened the file for itself. The older ones of fcntl and lockf belong to the process: only other
-// processes hold these up.
+// Among threads of one program, locks of open file descriptions (flock, F_OFD_SETLK) exclude each other if
+// each thread has opened the file for itself. The older locks of fcntl and lockf belong to the process, so
+// only other processes can block them.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -23,11 +23,11 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kMostLocks = 256;
-constexpr int kFirstProbe = 900;  // descriptors that programs rarely have
+constexpr int kFirstProbe = 900;  // programs rarely use descriptors from here up
 
 constinit Numbers files = {};
 
-// Locks that were taken by flock(), as far as that was seen.
+// Locks taken by flock() that the runtime has seen.
 struct Held {
   int descriptor;
   uint32_t agent;
@@ -68,8 +68,8 @@ void drop_held(Held* lock) {
   *lock = held[--held_count];
 }
 
-// Another opening of the same file, which never has the lock for longer than a question. It stays open, since
-// closing it would drop the locks that the process itself has.
+// Another opening of the same file, which holds the lock only to test whether it is available. It stays open,
+// because closing it would drop the locks of the process itself.
 struct Probe {
   uint64_t object;
   int descriptor;
@@ -121,7 +121,7 @@ int lock_file(int descriptor, int operation, uint64_t pc) {
   const bool shared = kind == LOCK_SH;
   const Held* before = find_held(descriptor, object);
   const bool again = before != nullptr && before->shared == shared;
-  // The kernel gives up the lock of the other kind first, and others may come between.
+  // The kernel first releases the lock of the other kind, and other threads may run in between.
   if (before != nullptr && !again) unlock_file(descriptor, object, pc);
   FlockWait wait{{could_flock}, -1, kind};
   const bool waits = (operation & LOCK_NB) == 0 && !again;
@@ -136,7 +136,7 @@ int lock_file(int descriptor, int operation, uint64_t pc) {
 }
 
 struct RangeWait : KernelWait {
-  int descriptor, command;  // that asks
+  int descriptor, command;  // command that tests
   struct flock range;
 };
 
@@ -147,7 +147,7 @@ bool could_lock_range(const KernelWait& asked) {
          range.l_type == F_UNLCK;
 }
 
-// F_SETLK, F_SETLKW and those of open file descriptions.
+// F_SETLK, F_SETLKW and the same for open file descriptions.
 int lock_range(CallId call, int descriptor, int command, const struct flock& range, uint64_t pc) {
   const bool of_opening = command == F_OFD_SETLK || command == F_OFD_SETLKW;
   const bool waits = command == F_SETLKW || command == F_OFD_SETLKW;

@@ -1,5 +1,5 @@
-// What a program built with _FORTIFY_SOURCE calls: the same functions with the size of the buffer, which libc
-// checks before.
+// Functions that a program built with _FORTIFY_SOURCE calls: the same functions with the size of the buffer,
+// which libc checks first.
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -57,7 +57,7 @@ SLALOM_EXPORT char* __getcwd_chk(char* buffer, size_t size, size_t room) {
   if (size > room) __chk_fail();
   return getcwd(buffer, size);
 }
-// Without a mode: nothing is created.
+// Open without a mode, for calls that create nothing.
 SLALOM_EXPORT int __open_2(const char* path, int flags) {
   if (flags & O_CREAT) __chk_fail();
   return open(path, flags, 0);

@@ -1,12 +1,12 @@
-// The kernel's own asynchronous input and output: not controlled, but named. Programs get to it through
-// syscall() (preload/processes/system.cc), or through libaio and liburing, which make system calls without
-// it: of these, what every use begins with is met here.
+// The kernel's own asynchronous input and output: not controlled, but noted. Programs reach it through
+// syscall() (preload/processes/system.cc), or through libaio and liburing, which make system calls directly.
+// This file intercepts the functions of these libraries with which every use begins.
 #include <errno.h>
 
 #include "preload/runtime/raw.h"
 #include "preload/runtime/runtime.h"
 
-// Whatever the arguments are, they are passed on.
+// Passes all possible arguments on.
 #define SLALOM_BEGINS_KERNEL_IO(name)                                              \
   extern "C" long name(long, long, long, long, long, long);                        \
   SLALOM_EXPORT long name(long a, long b, long c, long d, long e, long f) {        \

@@ -1,5 +1,5 @@
-// POSIX message queues. On Linux they are descriptors that can be polled: sending to a full one and receiving
-// from an empty one wait for that.
+// POSIX message queues. On Linux they are descriptors that can be polled. Sending to a full queue and
+// receiving from an empty one wait.
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -16,14 +16,15 @@ namespace {
 
 constinit Numbers message_queues = {};
 
-// Which may be open more than once. Between the queues of System V, which have the same kind of name.
+// Identifies the queue by its inode, since it may be open more than once. The numbers lie above those of
+// System V queues, which have the same kind of object.
 uint64_t queue_of(mqd_t queue) {
   struct stat info = {};
   if (raw_syscall(SYS_fstat, queue, reinterpret_cast<long>(&info)) != 0) return kQueueObjects;
   return kQueueObjects + (uint64_t{1} << 16) + message_queues.of(info.st_dev, info.st_ino);
 }
 
-constexpr timespec kLongAgo = {0, 0};  // a limit with which no call waits
+constexpr timespec kLongAgo = {0, 0};  // a deadline in the past, so that no call waits
 
 template <typename Call>
 long transfer(mqd_t queue, short events, const timespec* until, uint64_t pc, Call call) {
@@ -55,7 +56,7 @@ SLALOM_EXPORT mqd_t mq_open(const char* name, int flags, ...) noexcept {
   runtime().begin_executions_here();
   const bool makes = (flags & O_CREAT) != 0 && runtime().controls();
   const int error = errno;
-  // If there is none before, this one goes with the execution.
+  // If the queue did not exist before, it is removed with the execution.
   const mqd_t before = makes && (flags & O_EXCL) == 0 ? SLALOM_REAL(mq_open)(name, O_RDONLY) : -1;
   if (before >= 0) SLALOM_REAL(mq_close)(before);
   errno = error;

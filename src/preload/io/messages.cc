@@ -1,5 +1,5 @@
-// Calls for several messages at once, recvmmsg and sendmmsg, as so many calls for one. And one for a message
-// that comes in parts.
+// recvmmsg and sendmmsg, as several calls for one message each. Also recvmsg of a message that comes in
+// parts.
 #include <sys/socket.h>
 
 #include "preload/io/channels.h"
@@ -11,7 +11,7 @@ namespace slalom::preload {
 ssize_t receive_all(int descriptor, msghdr* message, int flags) {
   const ssize_t first = recvmsg(descriptor, message, flags & ~MSG_WAITALL);
   if (first <= 0) return first;
-  size_t done = static_cast<size_t>(first), before = 0;  // what the pieces before can hold
+  size_t done = static_cast<size_t>(first), before = 0;  // `before` is the size of the previous pieces
   for (size_t i = 0; i < message->msg_iovlen; before += message->msg_iov[i++].iov_len) {
     const iovec& piece = message->msg_iov[i];
     if (done >= before + piece.iov_len) continue;
@@ -29,8 +29,8 @@ ssize_t receive_all(int descriptor, msghdr* message, int flags) {
 
 using namespace slalom::preload;
 
-// One after the other. Only the first waits if it is asked for so, as MSG_WAITFORONE does; a time limit is
-// looked at by the kernel between two, so that here it counts for those after the first.
+// Receives the messages one by one. Only the first call waits if MSG_WAITFORONE is set. The kernel checks a
+// time limit only between two messages; here a limit makes all calls but the first return at once.
 SLALOM_EXPORT int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags, timespec* limit) {
   if (!runtime().controls() || !is_ours(descriptor))
     return SLALOM_REAL(recvmmsg)(descriptor, messages, count, flags, limit);

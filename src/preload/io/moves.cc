@@ -1,5 +1,5 @@
-// What moves data from one descriptor to another, or to a pipe, inside the kernel: splice, tee, vmsplice and
-// sendfile. Where one of them is a channel of the program, the wait for it is the search's.
+// Calls that move data between descriptors, or between memory and a pipe, inside the kernel: splice, tee,
+// vmsplice and sendfile. If a descriptor is a channel of the program, the search does the waiting.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ bool could_move(const KernelWait& asked) {
   return is_ready(wait.from, POLLIN) && is_ready(wait.to, POLLOUT);
 }
 
-// From one descriptor to another, of which at least one is a channel. `call` does not wait.
+// Moves data between two descriptors of which at least one is a channel. `call` must not wait.
 template <typename Call>
 ssize_t move(int from, int to, bool waits, uint64_t pc, Call call, bool cancels = true) {
   const MoveWait wait{{could_move}, from, to};
@@ -52,7 +52,7 @@ bool moves_channel(int from, int to) {
   return is_ours(from) || is_ours(to);
 }
 
-// For the time of a call that has no flag for it, one that does not wait. Nobody else runs meanwhile.
+// Makes a descriptor non-blocking during a call that has no flag for that. No other agent runs meanwhile.
 class WithoutWaiting {
  public:
   explicit WithoutWaiting(int descriptor)
@@ -73,7 +73,7 @@ bool is_socket(int descriptor) {
   return raw_syscall(SYS_fstat, descriptor, reinterpret_cast<long>(&info)) == 0 && S_ISSOCK(info.st_mode);
 }
 
-// To a socket all of it, as the kernel does; to a pipe as much as fits.
+// Sends all of it to a socket, as the kernel does, and as much as fits to a pipe.
 template <typename Call>
 ssize_t send_file(int to, int from, size_t size, uint64_t pc, Call call) {
   const bool may_wait = waits(to);
@@ -109,7 +109,7 @@ SLALOM_EXPORT ssize_t tee(int from, int to, size_t size, unsigned flags) {
   return move(from, to, (flags & SPLICE_F_NONBLOCK) == 0, SLALOM_PLACE(),
               [&] { return SLALOM_REAL(tee)(from, to, size, flags | SPLICE_F_NONBLOCK); });
 }
-// Between memory and a pipe: which way, the end says that it is given.
+// Moves data between memory and a pipe. The end of the pipe determines the direction.
 SLALOM_EXPORT ssize_t vmsplice(int pipe, const iovec* parts, size_t count, unsigned flags) {
   if (!runtime().controls() || !is_ours(pipe)) return SLALOM_REAL(vmsplice)(pipe, parts, count, flags);
   const bool reads = (raw_syscall(SYS_fcntl, pipe, F_GETFL) & O_ACCMODE) == O_RDONLY;

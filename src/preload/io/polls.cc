@@ -1,5 +1,5 @@
 // Calls that wait for several channels at once: poll, select, epoll_wait and their kin. Such a call depends
-// on every channel that it watches, and is told of all of them; which are ready is asked from the kernel.
+// on every channel that it watches, and the runtime reports all of them. The kernel says which are ready.
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -16,11 +16,11 @@
 namespace slalom::preload {
 namespace {
 
-constexpr int kDeepest = 5;  // sets in sets: the kernel allows no more
+constexpr int kDeepest = 5;  // nesting of sets that the kernel allows
 constexpr int kWordBits = 64;
 
-// By the descriptor of an epoll set: which descriptors are in it, a bit each. One that was closed stays, so
-// that at worst a call seems to depend on more than it does.
+// The descriptors in each epoll set, indexed by the set's descriptor, as bits. A closed descriptor stays in,
+// so that at worst a call seems to depend on more than it does.
 constinit uint64_t sets[kMostDescriptors][kMostDescriptors / kWordBits] = {};
 
 bool is_small(int descriptor) {
@@ -39,8 +39,8 @@ void note_member(int set, int operation, int descriptor) {
   word = operation == EPOLL_CTL_DEL ? word & ~bit : word | bit;
 }
 
-// The channels that a call watches, each once; as long as it lives, slalom knows that the agent waits for all
-// of them.
+// The channels that a call watches, each once. While it exists, slalom knows that the agent waits for all of
+// them.
 class Watched {
  public:
   Watched() = default;
@@ -77,7 +77,7 @@ int ask_kernel(pollfd* wanted, nfds_t count) {
   return static_cast<int>(raw_syscall(SYS_poll, reinterpret_cast<long>(wanted), static_cast<long>(count), 0));
 }
 
-// How many are ready; -1: a handler has run.
+// Returns the number of ready descriptors; -1 if a signal handler has run.
 int wait_for(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t deadline, bool outside,
              uint64_t pc) {
   Runtime& rt = runtime();
@@ -85,7 +85,8 @@ int wait_for(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t dead
   rt.me().outside = outside;
   rt.let_child_answer(wanted, static_cast<uint32_t>(count));
   rt.cancel_point(true);
-  // Where one of several is enough, the state of the first says nothing: it can be done anywhere, perhaps.
+  // If one of several is enough, the state of the first says nothing, so the operation is announced as one
+  // that may always be possible.
   const OpKind op = watched.count() > 1 ? OpKind::TryLock : unless_limited(OpKind::SemWait, deadline);
   const bool ready =
       rt.arrive(op, watched.first(), pc, Need::Descriptors, wanted, deadline, static_cast<uint32_t>(count));
@@ -96,7 +97,7 @@ int wait_for(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t dead
   return ask_kernel(wanted, count);
 }
 
-// The same without waiting. A loop that does nothing else gives way.
+// As wait_for(), without waiting. Counts as a yield if nothing is ready, for loops that do nothing else.
 int look_at(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t pc) {
   Runtime& rt = runtime();
   rt.cancel_point(false);
@@ -127,7 +128,7 @@ int poll_all(pollfd* wanted, nfds_t count, uint64_t deadline, uint64_t pc) {
   return ready;
 }
 
-// As poll, with sets of bits.
+// As poll_all(), with sets of bits.
 int select_all(int count, fd_set* reading, fd_set* writing, fd_set* troubled, uint64_t deadline,
                uint64_t pc) {
   pollfd wanted[FD_SETSIZE];
@@ -158,7 +159,7 @@ int select_all(int count, fd_set* reading, fd_set* writing, fd_set* troubled, ui
   return ready;
 }
 
-// What an epoll descriptor waits for makes it readable itself.
+// An epoll descriptor is readable itself when something in its set is ready.
 int epoll_all(int descriptor, epoll_event* events, int most, uint64_t deadline, uint64_t pc) {
   pollfd wanted{descriptor, POLLIN, 0};
   Watched watched;

@@ -1,4 +1,4 @@
-// Random numbers: the same in every execution with the same schedule, whichever way the program asks for
+// Random numbers that are the same in every execution with the same schedule, whichever way the program gets
 // them.
 #include "preload/io/random.h"
 
@@ -34,7 +34,7 @@ int opened(int descriptor, const char* path) {
   return descriptor;
 }
 
-// What fopen would read by itself.
+// A stream in place of the one that fopen() would read by itself.
 FILE* open_stream() {
   const cookie_io_functions_t functions{.read =
                                             [](void*, char* buffer, size_t size) {
@@ -146,7 +146,7 @@ SLALOM_EXPORT void arc4random_buf(void* buffer, size_t size) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(arc4random_buf)(buffer, size);
   fill_random(buffer, size);
 }
-// std::random_device::_M_getval(), which asks the processor.
+// std::random_device::_M_getval(), which uses a processor instruction.
 extern "C" unsigned _ZNSt13random_device9_M_getvalEv(void*);
 SLALOM_EXPORT unsigned _ZNSt13random_device9_M_getvalEv(void* device) {
   if (!runtime().controls()) return SLALOM_REAL(_ZNSt13random_device9_M_getvalEv)(device);

@@ -1,13 +1,13 @@
-// Random numbers of the program, for those who read from descriptors.
+// The program's random numbers, for functions that read from descriptors.
 #pragma once
 
 #include <cstddef>
 
 namespace slalom::preload {
 
-// Is it one of the system's random devices, opened by the program?
+// Returns whether the descriptor is a random device of the system, opened by the program.
 bool is_random_device(int descriptor);
-void forget_random_device(int descriptor);  // it is closed
+void forget_random_device(int descriptor);  // call when it is closed
 void fill_random(void* buffer, size_t size);
 
 }  // namespace slalom::preload

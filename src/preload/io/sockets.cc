@@ -1,4 +1,4 @@
-// Sockets: they are made, connected and shut down. What they carry: preload/io/transfers.cc.
+// Sockets: creation, connection and shutdown. preload/io/transfers.cc has the transfer of data.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 namespace slalom::preload {
 namespace {
 
-// Only sockets of this machine (AF_UNIX) say who the other one is.
+// Returns whether another process has connected. Only local sockets (AF_UNIX) know their peer.
 bool comes_from_outside(int connection) {
   ucred other = {};
   socklen_t size = sizeof other;
@@ -50,8 +50,7 @@ SLALOM_EXPORT int connect(int descriptor, const sockaddr* to, socklen_t length) 
     return SLALOM_PAST_CHANNELS(connect, descriptor, to, length);
   const uint64_t pc = SLALOM_PLACE();
   const FallibleCall what{CallId::connect, found_at(to, length)};
-  // To one of this machine it waits for an accept() once enough others wait for that: there it is tried
-  // again.
+  // connect() to a local socket waits for an accept() if the backlog is full. Here it tries again instead.
   const long flags = raw_syscall(SYS_fcntl, descriptor, F_GETFL);
   const bool retries = to != nullptr && to->sa_family == AF_UNIX && (flags & O_NONBLOCK) == 0;
   for (;;) {
@@ -68,7 +67,7 @@ SLALOM_EXPORT int connect(int descriptor, const sockaddr* to, socklen_t length) 
 }
 SLALOM_EXPORT int shutdown(int descriptor, int how) noexcept {
   if (!runtime().controls() || !is_ours(descriptor)) return SLALOM_PAST_CHANNELS(shutdown, descriptor, how);
-  bool& cancellable = runtime().me().cancellable;  // unlike the others
+  bool& cancellable = runtime().me().cancellable;  // shutdown() is not a cancellation point
   const bool before = std::exchange(cancellable, false);
   const ssize_t result = transfer({CallId::shutdown}, descriptor, POLLOUT, false, SLALOM_PLACE(), [&] {
     if (leads_out(descriptor)) runtime().note_change();
@@ -78,7 +77,7 @@ SLALOM_EXPORT int shutdown(int descriptor, int how) noexcept {
   return static_cast<int>(result);
 }
 
-// How a connection that was made without waiting has failed.
+// SO_ERROR says how a non-blocking connect() has failed, so its result is kept and repeated.
 SLALOM_EXPORT int getsockopt(int descriptor, int level, int name, void* value, socklen_t* size) noexcept {
   const auto ask = [&] { return SLALOM_REAL(getsockopt)(descriptor, level, name, value, size); };
   if (level != SOL_SOCKET || name != SO_ERROR || !runtime().controls() || !leads_out(descriptor) ||

@@ -1,7 +1,7 @@
-// Errors that libc meets while it reads or writes a stream (FILE): kept as those of other calls are
-// (preload/runtime/errors.h). A call counts as failed where libc marks the stream for it and it gives what
-// says that nothing was done; one that did a part cannot come again, and is not kept. Not for streams on
-// channels: these are read and written by functions that keep errors themselves.
+// Errors that libc meets while it reads or writes a stream (FILE). They are kept as those of other calls are
+// (preload/runtime/errors.h). A call counts as failed if libc marks the stream and returns the value that
+// means that nothing was done. A call that did a part cannot be repeated, so its error is not kept. Not for
+// streams on channels: the functions that read and write these keep errors themselves.
 #pragma once
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ Result stream_may_fail(const FallibleCall& what, FILE* stream, StreamUse use, Fa
   if (stream != nullptr && is_ours(stream->_fileno)) return make();
   int error = 0;
   if (rt.repeats_error(what, error)) {
-    // What could not be written is dropped by libc, too.
+    // libc also drops data that could not be written.
     if (stream != nullptr && use == StreamUse::Writes) __fpurge(stream);
     if (stream != nullptr) stream->_flags |= _IO_ERR_SEEN;
     errno = error;
@@ -34,13 +34,14 @@ Result stream_may_fail(const FallibleCall& what, FILE* stream, StreamUse use, Fa
   const bool fails =
       result == static_cast<Result>(failed) && (stream == nullptr || (stream->_flags & _IO_ERR_SEEN) != 0);
   if (stream != nullptr) stream->_flags |= marked;
-  // A stream with functions of the program's own: the calls that these make are the ones that failed.
+  // In a stream with functions of the program's own (fopencookie), the calls that these functions make are
+  // the ones that failed.
   if (calls == rt.me().calls) rt.note_result(what, fails ? kept : 0);
   errno = kept;
   return result;
 }
 
-// The stream is closed, whatever it gives.
+// As stream_may_fail(), for a call that closes the stream even if it fails.
 template <typename Make>
 int closing_may_fail(const FallibleCall& what, FILE* stream, Make make) {
   Runtime& rt = runtime();
@@ -48,7 +49,7 @@ int closing_may_fail(const FallibleCall& what, FILE* stream, Make make) {
   int error = 0;
   const uint32_t ordinal = rt.me().calls;
   const bool repeats = rt.repeats_error(what, error);
-  if (repeats) __fpurge(stream);  // what could not be written then
+  if (repeats) __fpurge(stream);  // drops the data that could not be written then
   const int before = errno;
   errno = 0;
   const int result = make();

@@ -1,6 +1,6 @@
-// Streams (FILE), and the lock that each has: flockfile and its kin. While a thread keeps one over other
-// operations, those who use the stream wait for it before they call libc, which would wait for itself. The
-// errors that libc meets then are kept.
+// Streams (FILE) and their locks: flockfile and its kin. While a thread holds such a lock across other
+// operations, other threads that use the stream wait for it before they call libc, which would block. This
+// file also keeps the errors that libc meets in these calls.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,10 +12,10 @@
 namespace slalom::preload {
 namespace {
 
-constinit bool ever_locked = false;  // any stream, by flockfile()
-constinit uint32_t locked = 0;       // how many are now
+constinit bool ever_locked = false;  // any stream, by flockfile() or ftrylockfile()
+constinit uint32_t locked = 0;       // number of streams locked now
 
-// As glibc has it in every stream.
+// The lock that glibc has in every stream.
 struct StreamLock {
   int lock, count;
   void* owner;
@@ -44,7 +44,7 @@ void await(FILE* stream, uint64_t pc) {
   runtime().tell(OpKind::Lock, object_id(stream), 0);
 }
 
-// Before libc uses a stream by itself; null is all of them.
+// Waits for the stream's lock before libc uses the stream. nullptr, which means all streams, does not wait.
 void before_use(FILE* used, uint64_t pc) {
   if (used == nullptr || used->_lock == nullptr || is_own(used)) return;
   await(used, pc);
@@ -95,7 +95,7 @@ SLALOM_EXPORT void funlockfile(FILE* stream) noexcept {
   rt.retire();
 }
 
-// Most programs never lock a stream: then it is not looked at.
+// Most programs never lock a stream; then the lock is not examined.
 #define BEFORE_USE(stream) \
   if (ever_locked && runtime().controls()) before_use(stream, SLALOM_PLACE())
 #define FROM_HERE(id)                                                  \
@@ -103,7 +103,7 @@ SLALOM_EXPORT void funlockfile(FILE* stream) noexcept {
     CallId::id, {}, __builtin_return_address(0), __builtin_dwarf_cfa() \
   }
 
-// `id`: what it is called in capsules; `failed`: what says that it could do nothing.
+// `id` is the function's name in capsules. `failed` is the result that means that nothing was done.
 #define MAKE(Result, id, use, stream, failed, ...)                                              \
   runtime().controls() ? stream_may_fail<Result>(FROM_HERE(id), stream, StreamUse::use, failed, \
                                                  [&]() -> Result { return __VA_ARGS__; })       \
@@ -179,7 +179,7 @@ SEEK(fseeko64, off64_t)
     va_end(list);                                                                             \
     return result;                                                                            \
   }
-// The header gives the standard's meaning to these names, and GNU's is in the library under the plain ones.
+// The header maps these names to the functions of the standard; libc has GNU's under the plain names.
 extern "C" int __isoc99_vfscanf(FILE*, const char*, va_list);
 extern "C" int plain_fscanf(FILE*, const char*, ...) __asm__("fscanf");
 extern "C" int plain_scanf(const char*, ...) __asm__("scanf");
@@ -190,7 +190,7 @@ SCAN(plain_scanf, stdin, vfscanf, (const char* format, ...), stdin, format, list
 #undef SCAN
 #undef MAKE
 
-// The rest that takes the lock. What little of it may fail is not kept.
+// The other functions that take the lock. Errors of the few that may fail are not kept.
 #define LOOK(Result, name, parameters, ...) \
   SLALOM_EXPORT Result name parameters {    \
     BEFORE_USE(stream);                     \

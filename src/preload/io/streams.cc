@@ -1,5 +1,5 @@
-// Streams (FILE) on pipes and sockets: libc reads and writes those by system calls of its own, which would
-// hold up all threads. So fdopen() gives a stream that reads and writes by the functions that are controlled.
+// Streams (FILE) on pipes and sockets. libc would read and write these by system calls of its own, which
+// would block all threads. So fdopen() returns a stream that uses the controlled functions.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ constexpr cookie_io_functions_t kFunctions = {
     [](void* cookie, char* buffer, size_t size) { return read(descriptor_of(cookie), buffer, size); },
     [](void* cookie, const char* buffer, size_t size) -> ssize_t {
       const ssize_t written = write(descriptor_of(cookie), buffer, size);
-      return written < 0 ? 0 : written;  // as it says an error
+      return written < 0 ? 0 : written;  // 0 means an error
     },
     nullptr,
     [](void* cookie) { return close(descriptor_of(cookie)); },

@@ -1,5 +1,5 @@
-// mkstemp() and its kin: libc takes the names of temporary files from random numbers of the system. Here the
-// names count, so that they are the same in every execution with the same schedule.
+// mkstemp() and its kin. libc derives the names of temporary files from the system's random numbers. Here
+// names derive from a counter, so they are the same in every execution with the same schedule.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,10 +14,12 @@ namespace {
 
 constexpr size_t kLetters = 6;
 constexpr char kTemplate[] = "XXXXXX";
-constexpr uint32_t kMostTaken = 64;  // names that are there already: of executions that did not remove theirs
+// Existing names to skip, left by executions that did not remove their files
+constexpr uint32_t kMostTaken = 64;
 constinit uint32_t names_given = 0;
 
-// `create` makes what `path` names then. What else is wrong, libc's own function finds.
+// `create` creates the file or folder that `path` then names. libc's own function (`real`) reports all other
+// errors.
 template <typename Result, typename Create, typename Real>
 Result create_temporary(char* path, Result failed, Create create, Real real) {
   const size_t length = strlen(path);
@@ -53,7 +55,7 @@ int create_file(char* path, int flags) {
 
 using namespace slalom::preload;
 
-// These overwrite the name that they were given.
+// These calls overwrite the name in their argument, so it is not kept as a subject.
 #define TEMPORARY(Result, name, id, parameters, failed, make)                                         \
   SLALOM_EXPORT Result name parameters {                                                              \
     return pass_on<ByErrno>(                                                                          \

@@ -1,10 +1,10 @@
-// Timers: alarm, setitimer, timer_create and timerfd. Each is an agent of its own, whose one operation is to
-// fire: when, is up to the schedule, as with everything that has a time limit. What it does then (send a
-// signal, call a function, make a descriptor readable) happens there.
+// Timers: alarm, setitimer, timer_create and timerfd. Each is an agent of its own, whose only operation is to
+// fire. The schedule decides when, as with everything that has a time limit. In that operation the timer
+// sends its signal, calls its function, or makes its descriptor readable.
 //
-// A timer that is not armed counts as an agent that has ended. One that repeats, or whose signal would just
-// end the program (a watchdog), fires the later times only when nothing else can happen: else it could for
-// ever.
+// A timer that is not armed counts as an agent that has ended. A repeating timer, and one whose signal would
+// only end the program (a watchdog), fires later times only if no other agent can run. Otherwise it could
+// fire for ever.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -25,24 +25,24 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kMostTimers = 64;
-constexpr uint32_t kAlarm = 0;       // the process's own
-constexpr uint32_t kEagerTimes = 3;  // that a repeated one fires at any moment
+constexpr uint32_t kAlarm = 0;       // the process's ITIMER_REAL
+constexpr uint32_t kEagerTimes = 3;  // number of times that a repeating timer may fire at any moment
 constexpr uint64_t kSecond = 1'000'000'000;
 
 struct Timer {
   bool used;
-  bool made;                 // it has been used
-  int signal;                // to send; 0: none
-  void (*function)(sigval);  // or to call
-  int descriptor;            // or to make readable; 0: none
+  bool made;                 // the entry has been used
+  int signal;                // signal to send; 0 if none
+  void (*function)(sigval);  // or function to call
+  int descriptor;            // or descriptor to make readable; 0 if none
   sigval value;
-  clockid_t clock;              // of its absolute times
-  uint64_t deadline, interval;  // kNever: not armed
-  uint64_t pc;                  // where it was armed
-  uint32_t target;              // whom to send the signal to; kNobody: the process
-  uint32_t agent;               // kNobody: never armed
+  clockid_t clock;              // clock of its absolute times
+  uint64_t deadline, interval;  // kNever if not armed
+  uint64_t pc;                  // place where it was armed
+  uint32_t target;              // agent that gets the signal; kNobody for the process
+  uint32_t agent;               // kNobody if never armed
   uint32_t fired;
-  bool firing;  // the agent does what follows from that
+  bool firing;  // the agent is busy with the effects of firing
 };
 constinit Timer timers[kMostTimers] = {};
 
@@ -52,9 +52,9 @@ uint64_t object_of(const Timer& timer) {
 
 void fire(Timer& timer) {
   Runtime& rt = runtime();
-  const Timer now = timer;  // it may be deleted meanwhile, and another one be made in its place
+  const Timer now = timer;  // a copy, because the timer may be deleted and its entry reused meanwhile
   rt.tell(OpKind::TimerFire, object_of(timer), 1);
-  if (timer.descriptor != 0) {  // in the same operation: it may be closed meanwhile
+  if (timer.descriptor != 0) {  // in the same operation, because the descriptor may be closed later
     const uint64_t once = 1;
     raw_syscall(SYS_write, timer.descriptor, reinterpret_cast<long>(&once), sizeof once);
     rt.tell(OpKind::SemPost, slalom::preload::object_of(timer.descriptor), 1);
@@ -87,7 +87,8 @@ uint64_t nanoseconds(const timespec& time) {
   return static_cast<uint64_t>(time.tv_sec) * kSecond + static_cast<uint64_t>(time.tv_nsec);
 }
 
-// Setting it takes back what its descriptor has to be read: event loops that never read it count on that.
+// Setting a timer discards the expirations that could be read from its descriptor. Event loops that never
+// read it rely on that.
 void forget_expirations(int descriptor) {
   pollfd readable{descriptor, POLLIN, 0};
   uint64_t count = 0;
@@ -96,7 +97,7 @@ void forget_expirations(int descriptor) {
   runtime().tell(OpKind::SemWait, slalom::preload::object_of(descriptor), 1);
 }
 
-// `deadline` kNever: it is disarmed.
+// Arms the timer; a `deadline` of kNever disarms it.
 void set(Timer& timer, uint64_t deadline, uint64_t interval, uint64_t pc) {
   Runtime& rt = runtime();
   const bool armed = deadline != kNever;
@@ -143,7 +144,8 @@ itimerspec left(const Timer& timer) {
 Timer* add_timer(clockid_t clock) {
   for (uint32_t i = kAlarm + 1; i < kMostTimers; ++i) {
     if (timers[i].used) continue;
-    const uint32_t agent = timers[i].made ? timers[i].agent : kNobody;  // of the one that was there before
+    // The agent of the entry's previous timer
+    const uint32_t agent = timers[i].made ? timers[i].agent : kNobody;
     timers[i] = {};
     timers[i].used = timers[i].made = true;
     timers[i].clock = clock;
@@ -169,7 +171,7 @@ Timer& alarm_timer() {
   return timer;
 }
 
-// Its place is free again, with the agent, unless that is about something.
+// Frees the entry. It keeps the agent for the next timer, unless that is still busy.
 void give_back(Timer& timer) {
   timer.used = false;
   if (timer.firing) timer.agent = kNobody;
@@ -300,7 +302,7 @@ SLALOM_EXPORT int timer_delete(timer_t id) noexcept {
   return 0;
 }
 
-// An event counter, which is read in the same way.
+// A timerfd is an event counter here, which is read in the same way.
 SLALOM_EXPORT int timerfd_create(clockid_t clock, int flags) noexcept {
   runtime().begin_executions_here();
   if (!runtime().controls()) return SLALOM_REAL(timerfd_create)(clock, flags);

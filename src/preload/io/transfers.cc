@@ -1,4 +1,5 @@
-// Reading from and writing to pipes, sockets and event counters. More than fits is written in parts.
+// Reading from and writing to pipes, sockets and event counters. A write that is larger than fits is done in
+// parts.
 #include "preload/io/transfers.h"
 
 #include <limits.h>
@@ -14,15 +15,15 @@
 namespace slalom::preload {
 namespace {
 
-// Takes bytes one by one. A large write to one that the kernel calls ready may still wait: so much fits
-// always.
+// Returns whether the descriptor is a byte stream. A large write to a stream that the kernel calls ready may
+// still wait, but PIPE_BUF bytes always fit.
 bool is_stream(int descriptor) {
   int type = 0;
   socklen_t size = sizeof type;
   return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
 }
 
-// Writes all of it, where it may wait in parts of which one fits always.
+// Writes everything. If the call may wait, writes parts that always fit.
 template <typename Call>
 ssize_t put(const FallibleCall& what, int descriptor, size_t size, bool may_wait, uint64_t pc, Call call) {
   const size_t part = may_wait && is_stream(descriptor) ? size_t{PIPE_BUF} : size;
@@ -37,7 +38,7 @@ ssize_t put(const FallibleCall& what, int descriptor, size_t size, bool may_wait
   return static_cast<ssize_t>(done);
 }
 
-// The same of several pieces, with `call` for a part of one.
+// As put(), for several pieces. `call` writes a part of one piece.
 template <typename Call>
 ssize_t put_pieces(const FallibleCall& what, int descriptor, const iovec* pieces, size_t count, uint64_t pc,
                    Call call) {
@@ -66,7 +67,7 @@ bool wants_all(int descriptor, int flags) {
          is_stream(descriptor);
 }
 
-// Reads, and with MSG_WAITALL until all is there.
+// Reads; with MSG_WAITALL, until all bytes have come.
 template <typename Call>
 ssize_t get(const FallibleCall& what, int descriptor, size_t size, int flags, uint64_t pc, Call call) {
   const bool may_wait = waits(descriptor) && (flags & MSG_DONTWAIT) == 0;
@@ -201,7 +202,7 @@ SLALOM_EXPORT ssize_t sendmsg(int descriptor, const msghdr* message, int flags) 
                         msghdr piece = *message;
                         piece.msg_iov = &part;
                         piece.msg_iovlen = 1;
-                        if (!first) piece.msg_controllen = 0;  // what goes with it goes once
+                        if (!first) piece.msg_controllen = 0;  // ancillary data is sent only once
                         return SLALOM_REAL(sendmsg)(descriptor, &piece, flags);
                       });
   return transfer({CallId::sendmsg}, descriptor, POLLOUT, may_wait, SLALOM_PLACE(),

@@ -1,4 +1,4 @@
-// A call that reads from or writes to a channel (preload/io/channels.h): one operation.
+// Calls that read from or write to a channel (preload/io/channels.h), each as one operation.
 #pragma once
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 namespace slalom::preload {
 
-// When it is this agent's turn, and the kernel has something for it, the call is made.
+// Makes the call when it is the agent's turn and the kernel is ready for it.
 template <typename Call>
 ssize_t transfer(const FallibleCall& what, int descriptor, short events, bool may_wait, uint64_t pc,
                  Call call) {
@@ -35,7 +35,7 @@ ssize_t transfer(const FallibleCall& what, int descriptor, short events, bool ma
     rt.retire(true);
     return errno = EAGAIN, -1;
   }
-  // Between the program's own threads the schedule decides what fails.
+  // Within the program the schedule decides which calls fail, so their errors are not kept.
   const ssize_t result = leads_out(descriptor) ? may_fail(what, -1, call) : call();
   rt.tell(op, object_of(descriptor), 1);
   rt.retire(result < 0);
@@ -44,5 +44,5 @@ ssize_t transfer(const FallibleCall& what, int descriptor, short events, bool ma
 
 }  // namespace slalom::preload
 
-// To what is none of our channels.
+// Passes on a call on a descriptor that is not a channel's.
 #define SLALOM_PAST_CHANNELS(name, ...) SLALOM_PASS_ON(name, name, {}, -1, __VA_ARGS__)

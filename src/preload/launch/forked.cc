@@ -1,10 +1,10 @@
-// Forked executions: each is a fork of a process that waits at the entry of main(), or at the end of set-up,
-// with slalom at the other end of a shared Channel. What is particular to that: turns are futexes that two
-// processes share, threads are real ones.
+// Forked executions: each is a fork of a process that waits at the entry of main() or at the end of set-up,
+// with slalom at the other end of a shared Channel. Turns are futexes shared by two processes, and threads
+// are real ones.
 //
-// Each thread has a stack of its own that is never used again, so that addresses depend on the order of
-// creation only. A thread that has ended does not leave: it sleeps until the process ends. Letting it go
-// would run libc's clean-up (of malloc's caches) beside the next thread.
+// Each thread has a stack of its own that is never used again, so that addresses depend only on the order of
+// creation. A thread that has ended sleeps until the process ends. If it left, libc's clean-up (of malloc's
+// caches) would run in parallel to the next thread.
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -35,7 +35,7 @@ constexpr size_t kPage = 4096;
 constexpr size_t kSignalStack = 16 * kPage;
 constinit size_t default_stack = size_t{8} << 20;
 
-// Lowest first: the stack of signal handlers, a page that nobody may touch, the thread's stack.
+// From the lowest address: the stack of signal handlers, an inaccessible page, the thread's stack.
 void* map_stack(size_t size) {
   void* memory = mmap(nullptr, kSignalStack + kPage + size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -57,7 +57,8 @@ void* run_thread(void* argument) {
   return nullptr;
 }
 
-// Without the program's handlers for a fork (pthread_atfork), where libc can: the program does not fork.
+// Forks without the program's pthread_atfork() handlers if libc can, because the program itself does not
+// fork.
 pid_t fork_quietly() {
   static const auto quiet = SLALOM_REAL(_Fork);
   static const auto usual = SLALOM_REAL(fork);
@@ -76,7 +77,7 @@ int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& create
   void* stack = nullptr;
   if (wanted != nullptr) {
     pthread_attr_getstack(wanted, &stack, &size);
-    // libc keeps the end of a stack: with a size alone that is null.
+    // libc keeps the end address of a stack, which is 0 if only a size was set.
     if (reinterpret_cast<uintptr_t>(stack) + size == 0) stack = nullptr;
     if (size == 0) size = default_stack;
     pthread_attr_getguardsize(wanted, &guard);
@@ -102,7 +103,7 @@ int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& create
   return result;
 }
 
-// What an execution would look up otherwise, each of them anew.
+// Looks up functions and settings once, which each execution would otherwise look up again.
 void warm_up_threads() {
   create_real(nullptr, nullptr, nullptr);
   pthread_attr_t usual;
@@ -132,8 +133,8 @@ void Runtime::wait_turn(uint32_t index) {
   if (channel_->debugged != 0 && ran_last_ != index) slalom_switched(std::exchange(ran_last_, index), index);
 }
 
-// Flat, so that nothing is written to the stack once the turn is given away: whoever has it may read there,
-// in a program that uses what it no longer owns.
+// Flattened, so that it writes nothing to the stack once it has given the turn away. The next agent may read
+// there, in a program that uses stack memory that it no longer owns.
 [[gnu::flatten]] void Runtime::hand_over(Phase phase) {
   const uint32_t index = self();
   channel_->phase.store(phase, std::memory_order_relaxed);
@@ -154,7 +155,7 @@ void Runtime::end_process() {
   __builtin_unreachable();
 }
 
-// Its thread stays, and is none that would take what is sent to the process.
+// The agent's thread stays, but must not take signals sent to the process.
 void Runtime::end_signals() {
   const uint64_t all = ~uint64_t{0};
   raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, reinterpret_cast<long>(&all), 0, sizeof all);
@@ -202,7 +203,7 @@ void Runtime::serve() {
   begin_first();
 }
 
-// Forks a process whenever slalom asks for one, and waits for its end.
+// Forks a process whenever slalom requests one, and waits for its end.
 void Runtime::fork_executions(bool adopts) {
   Request request = Request::None;
   for (;;) {
@@ -222,7 +223,8 @@ void Runtime::fork_executions(bool adopts) {
     while (raw_syscall(SYS_waitid, P_PID, child, reinterpret_cast<long>(&info), WEXITED | WNOWAIT) ==
            -EINTR) {
     }
-    raw_syscall(SYS_kill, -child, SIGKILL);  // what it has started; nobody else can have its number yet
+    // Kills the processes that it has started; its number cannot be reused yet
+    raw_syscall(SYS_kill, -child, SIGKILL);
     while (raw_syscall(SYS_wait4, child, reinterpret_cast<long>(&status)) == -EINTR) {
     }
     if (adopts) end_orphans();
@@ -232,7 +234,7 @@ void Runtime::fork_executions(bool adopts) {
   }
   forks_after_set_up_ = request == Request::SetUp;
   channel_->child = process_ =
-      static_cast<int32_t>(raw_syscall(SYS_getpid));  // the zygote may not have run since
+      static_cast<int32_t>(raw_syscall(SYS_getpid));  // the zygote may not have stored it yet
   const long zygote = raw_syscall(SYS_getppid);
   raw_syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
   if (raw_syscall(SYS_getppid) != zygote) end_process();
@@ -241,7 +243,7 @@ void Runtime::fork_executions(bool adopts) {
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
 }
 
-// Whatever library malloc() is from, if that is not libc.
+// Finds the library that provides malloc(), if it is not libc.
 void Runtime::find_allocator() {
   struct Search {
     uint64_t allocator, libc;

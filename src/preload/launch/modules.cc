@@ -1,6 +1,6 @@
-// Modules that the program loads by itself, after main() began: slalom is told where each of them lies,
-// before an operation in it is. No address means two modules in one execution: where one has lain that is
-// closed, nothing comes again.
+// Modules that the program loads by itself after main() began. The runtime tells slalom where each module
+// lies before the first operation in it. Within an execution an address never belongs to two modules:
+// keep_free() reserves the range of a closed module.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -15,10 +15,10 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kMostKnown = 1024;
-constinit uint64_t known[kMostKnown] = {};  // where each module begins
-constinit Range later[kMostModules] = {};   // those of the user's that came after main() had begun
+constinit uint64_t known[kMostKnown] = {};  // begin addresses of modules
+constinit Range later[kMostModules] = {};   // the user's modules loaded after main() began
 constinit uint32_t known_count = 0, later_count = 0;
-constinit unsigned long long looked_at = 0;  // how many modules had ever been added, then
+constinit unsigned long long looked_at = 0;  // the loader's count of added modules at the last scan
 
 Range range_of(const dl_phdr_info& info) {
   constexpr uint64_t kPage = 4096;
@@ -49,10 +49,10 @@ bool is_of_system(const char* path) {
 
 struct Module {
   Range range;
-  const char* path;  // the loader's: as it was asked for
+  const char* path;  // the loader's name, as the program gave it
 };
 
-// The first one that is not known yet; its path is null: there is none.
+// Returns the first module that is not known yet; its path is nullptr if there is none.
 Module find_new() {
   Module found{};
   dl_iterate_phdr(
@@ -86,7 +86,7 @@ unsigned long long count_added() {
   return count;
 }
 
-// From the root, as slalom need not be where the program is.
+// Writes the absolute path, since slalom may have another working directory.
 void write_path(const char* path, char (&to)[kPathBytes]) {
   size_t length = 0;
   if (path[0] != '/') {
@@ -99,7 +99,7 @@ void write_path(const char* path, char (&to)[kPathBytes]) {
   to[length + rest] = 0;
 }
 
-// Where modules lay that are gone.
+// Reserves the address ranges of modules that were closed.
 void keep_free() {
   known_count = static_cast<uint32_t>(
       std::remove_if(known, known + known_count, [](uint64_t begin) { return !is_loaded(begin); }) - known);
@@ -115,7 +115,7 @@ void keep_free() {
   }
 }
 
-// Does its code call a function that makes a process with a copy of the program's memory?
+// Returns whether the module's code calls a function that forks.
 bool calls_fork(const dl_phdr_info& info) {
   uint64_t symbols = 0, names = 0, tables[2] = {}, sizes[2] = {};
   for (int i = 0; i < info.dlpi_phnum; ++i) {
@@ -144,7 +144,8 @@ bool calls_fork(const dl_phdr_info& info) {
           break;
       }
   }
-  if (symbols < info.dlpi_addr || names < info.dlpi_addr) return false;  // the kernel's own, with offsets
+  // The vDSO, whose entries are offsets
+  if (symbols < info.dlpi_addr || names < info.dlpi_addr) return false;
   for (int table = 0; table < 2; ++table) {
     const auto* entry = reinterpret_cast<const ElfW(Rela)*>(tables[table]);
     for (const auto* end = entry + sizes[table] / sizeof *entry; entry < end; ++entry) {
@@ -198,8 +199,8 @@ void Runtime::find_modules() {
 
 using namespace slalom::preload;
 
-// The loader looks at who calls it, for where to search: so these do not call libc's functions, but go on as
-// these.
+// The loader examines its caller to find out where to search. So these functions jump to libc's instead of
+// calling them.
 extern "C" __attribute__((used)) void* slalom_real_dlopen() {
   runtime().begin_executions_here();
   if (runtime().controls()) runtime().load_modules();

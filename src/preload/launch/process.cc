@@ -1,5 +1,5 @@
-// The life of a target's process: it starts, warms up to the entry of main(), becomes the zygote that forks
-// executions, and each of those ends: by exit, by a signal, by a failed assertion.
+// The life of a target's process: it starts, warms up to the entry of main(), and becomes the zygote that
+// forks executions. Each execution ends by exit, by a signal, or by a failed assertion.
 #include <assert.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ namespace {
 using Main = int (*)(int, char**, char**);
 constinit Main target_main = nullptr;
 
-// Programs that the target starts are not controlled.
+// Removes slalom's variables, since programs that the target starts are not controlled.
 void hide_from_environment() {
   char** to = environ;
   for (char** from = environ; *from != nullptr; ++from) {
@@ -81,34 +81,35 @@ int zygote_main(int argc, char** argv, char** environment) {
   Runtime& rt = runtime();
   use_signal_stack();
   warm_up_threads();
-  free(realloc(calloc(1, 16), 32));  // what these hide is looked up here, rather than in each execution
+  // Resolves the libc functions that these hide now, rather than in each execution
+  free(realloc(calloc(1, 16), 32));
   real_exit();
   watch_signals();
   rt.find_allocator();
   take_all_inline_calls();
   rt.serve();
-  clear_stack();  // else the first execution would find another one than the next
+  clear_stack();  // otherwise the first execution would find other stack contents than the next
   const int status = run_main(target_main, argc, argv, environment);
   if (rt.controls()) rt.pass(OpKind::GoOn, reinterpret_cast<uint64_t>(target_main), false);
   real_exit()(status);
   __builtin_unreachable();
 }
 
-// Before the constructors of the program and its libraries; what exit() calls is called last, then.
+// Runs before the constructors of the program and its libraries, so that its exit handler runs last.
 __attribute__((constructor(101))) void begin() {
   if (!runtime().connect()) return;
   fix_tcache_key();
   hide_from_environment();
-  mallopt(M_ARENA_MAX, 1);  // an arena of its own for each thread would cost more than it tells
-  // Handlers that the program has for its child run in the child: it is none of the threads by then. The
-  // first one that is registered comes first, and last of those that prepare.
+  mallopt(M_ARENA_MAX, 1);  // an arena per thread would cost more than it is worth
+  // The program's child handlers run in the child, which then is no agent any more. The handlers registered
+  // first run first in the child and last among the prepare handlers.
   pthread_atfork([] { runtime().pass_prepared_fork(); }, nullptr,
                  [] {
                    if (runtime().controls()) runtime().become_child();
                  });
   on_exit(
       [](int status, void*) {
-        runtime().look_for_modules();  // no operation was in the last ones
+        runtime().look_for_modules();  // reports the last modules, in which no operation happened
         runtime().process_ends(status);
       },
       nullptr);
@@ -129,8 +130,8 @@ SLALOM_EXPORT int __libc_start_main(int (*entry)(int, char**, char**), int argc,
   return SLALOM_REAL(__libc_start_main)(entry, argc, argv, init, fini, loader_fini, stack_end);
 }
 
-// libc has it only to be linked into every module, but the sanitizer's library exports it, and programs that
-// are built for that look for it there.
+// libc has atexit() only in the part that is linked into every module. But the sanitizer's library exports
+// it, and programs built for that library look for it there.
 extern "C" int __cxa_atexit(void (*function)(void*), void* argument, void* module) noexcept;
 SLALOM_EXPORT int atexit(void (*function)()) noexcept {
   return __cxa_atexit(reinterpret_cast<void (*)(void*)>(function), nullptr, nullptr);

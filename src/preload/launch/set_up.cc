@@ -1,12 +1,11 @@
-// Set-up: what the program does before a second agent can exist. One process runs it once; executions are
-// forks of that process.
+// Set-up: the part of the program before a second agent can exist. One process runs it once, and executions
+// are forks of that process.
 //
-// A fork does not copy everything. Before the program makes something that executions would share (a pipe, a
-// file that it writes, memory that is mapped shared) or would not have (a timer, a lock of a file), its
-// executions begin, and the rest of set-up is a part of each. Regular files that are open for reading are
-// opened again in each execution, at the same position. Whatever else is found open or shared in the end,
-// since it was made in a way that is not interposed, makes this process end: slalom then has executions begin
-// at main().
+// A fork does not copy all state. Before the program makes something that executions would share (a pipe, a
+// file that it writes, a shared memory mapping) or lack (a timer, a file lock), its executions begin, and the
+// rest of set-up is a part of each. Each execution reopens the regular files that are open for reading, at
+// the same position. Calls that are not interposed may still have made other open or shared things. If this
+// process finds any at the end of set-up, it ends, and slalom starts executions at main() instead.
 #include "preload/launch/set_up.h"
 
 #include <dirent.h>
@@ -38,7 +37,7 @@ struct File {
 constinit File first[kMostFirst] = {};
 constinit uint32_t first_count = 0;
 
-// Open for reading.
+// Files that are open for reading.
 constinit struct {
   File file;
   long flags, descriptor_flags, position;
@@ -54,7 +53,7 @@ long look(int descriptor, struct stat& info) {
   return raw_syscall(SYS_fstat, descriptor, reinterpret_cast<long>(&info));
 }
 
-// Calls `visit` for each open descriptor, until it gives false.
+// Calls `visit` for each open descriptor until it returns false. Returns whether all were visited.
 template <typename Visit>
 bool visit_descriptors(Visit visit) {
   const long folder =
@@ -75,13 +74,14 @@ bool visit_descriptors(Visit visit) {
   return all;
 }
 
-// Without a state that the position or the data of one process could change for another.
+// Returns whether the device has no state (position or data) through which processes could affect each other.
 bool is_plain_device(const struct stat& info) {
-  constexpr unsigned kMemoryDevices = 1;  // null, zero, full, random ...
+  constexpr unsigned kMemoryDevices = 1;  // major number of null, zero, full, random ...
   return S_ISCHR(info.st_mode) && major(info.st_rdev) == kMemoryDevices;
 }
 
-// False: executions would share it; `why` says what it is.
+// Notes a descriptor that executions can reopen. Returns false if executions would share it; `why` then names
+// it.
 bool keep(int descriptor, char (&why)[kMostPath]) {
   struct stat info = {};
   if (look(descriptor, info) != 0 || is_plain_device(info)) return true;
@@ -96,7 +96,7 @@ bool keep(int descriptor, char (&why)[kMostPath]) {
   const bool is_file = S_ISREG(info.st_mode) || S_ISDIR(info.st_mode);
   if (!is_file || (flags & O_ACCMODE) != O_RDONLY || strncmp(why, "/proc/", 6) == 0) return false;
   for (uint32_t i = 0; i < file_count; ++i)
-    if (is_same(files[i].file, info)) return false;  // perhaps one that shares its position
+    if (is_same(files[i].file, info)) return false;  // it may share the position
   if (file_count == kMostFiles) return false;
   auto& file = files[file_count++];
   file.file = {descriptor, info.st_dev, info.st_ino};
@@ -107,7 +107,7 @@ bool keep(int descriptor, char (&why)[kMostPath]) {
   return file.position >= 0;
 }
 
-// In an execution: each file once more, for itself.
+// Reopens each file in an execution.
 void reopen_files() {
   for (uint32_t i = 0; i < file_count; ++i) {
     const auto& file = files[i];
@@ -121,7 +121,7 @@ void reopen_files() {
   }
 }
 
-// Is there memory that is written and shared with other processes, besides slalom's own?
+// Returns whether there is writable memory shared with other processes, besides slalom's own.
 bool shares_memory(char (&why)[kMostPath]) {
   const long maps = raw_syscall(SYS_open, reinterpret_cast<long>("/proc/self/maps"), O_RDONLY | O_CLOEXEC);
   if (maps < 0) return true;
@@ -149,7 +149,7 @@ bool shares_memory(char (&why)[kMostPath]) {
   return shares;
 }
 
-// What it leaves on the stack differs from process to process.
+// Not inlined, because the data that it leaves on the stack differs from process to process.
 [[gnu::noinline]] void list_first_descriptors() {
   visit_descriptors([](int descriptor) {
     struct stat info = {};
@@ -159,7 +159,7 @@ bool shares_memory(char (&why)[kMostPath]) {
   });
 }
 
-// So much of the stack is left alone: the program may look there.
+// Bytes of stack that the functions below leave untouched, because the program may read there.
 constexpr size_t kOutOfTheWay = 256 << 10;
 
 }  // namespace
@@ -172,8 +172,8 @@ void note_first_descriptors() {
 
 void Runtime::fork_after_set_up() {
   forks_after_set_up_ = false;
-  read_stores(channel_->record_count, false);  // not for those who have other records
-  on_ = false;                                 // the functions of libc that are called here are interposed
+  read_stores(channel_->record_count, false);  // executions have records of their own
+  on_ = false;                                 // the libc functions called below are interposed
   char why[kMostPath] = "";
   if (!visit_descriptors([&](int descriptor) { return keep(descriptor, why); }) || shares_memory(why)) {
     snprintf(channel_->message, sizeof channel_->message, "%s", why);
@@ -196,7 +196,7 @@ void Runtime::fork_after_set_up() {
   here.pc = pc;
 }
 
-// The stack is the same afterwards, whether this process forks or is one of those that begin at main().
+// Leaves the same stack contents whether this process forks or is an execution that began at main().
 void Runtime::begin_executions() {
   begins_later_ = false;
   if (forks_after_set_up_) {

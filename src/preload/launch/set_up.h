@@ -1,10 +1,9 @@
-// What the process that has run the program's set-up knows of descriptors, so that each execution has its
-// own.
+// The descriptors of the process that has run the program's set-up. Each execution gets its own copies.
 #pragma once
 
 namespace slalom::preload {
 
-// Call at the entry of main(): descriptors that are open then are shared by all executions in any case.
+// Notes the descriptors that are open at the entry of main(). All executions share these.
 void note_first_descriptors();
 
 }  // namespace slalom::preload

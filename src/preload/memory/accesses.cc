@@ -1,10 +1,10 @@
-// Memory accesses: what the compiler calls in a program built with -fsanitize=thread. This library takes the
-// place of the sanitizer's runtime, so such a program runs unchanged.
+// Memory accesses: the functions that the compiler calls in a program built with -fsanitize=thread. This
+// library takes the place of the sanitizer's runtime, so such a program runs unchanged.
 //
-// Every access is an operation of its agent and is told. An atomic one is a choice point, unless it was seen
-// to be always ordered by something else; a plain one only where the policy says so (everywhere, or at places
-// that were seen to conflict), or where a schedule switches. An agent that reads the same value at the same
-// place again and again waits for another one: it gives way.
+// Every access is an operation of its agent and is reported. An atomic access is a choice point, unless other
+// synchronisation was seen to always order it. A plain access is a choice point only where the policy says so
+// (everywhere, or at places that were seen to conflict), or where a schedule switches. An agent that reads
+// the same value at the same place again and again waits for another one, so it yields.
 #include "preload/memory/accesses.h"
 
 #include <stdint.h>
@@ -16,14 +16,15 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kDepth = Calls::kDepth;
-constexpr uint32_t kRecent = 4;             // how many different reads a waiting loop may have
-constexpr uint32_t kSameReads = 3;          // in a row that tell nothing new: a loop that waits
-constexpr uint32_t kSetUpReads = 100'000;   // the same, in set-up
-constexpr uint32_t kPlainInARow = 100'000;  // without a choice point: perhaps such a loop, too
+constexpr uint32_t kRecent = 4;            // number of different reads that a waiting loop may have
+constexpr uint32_t kSameReads = 3;         // this many repeated reads in a row mean a loop that waits
+constexpr uint32_t kSetUpReads = 100'000;  // the limit during set-up
+// This many accesses without a choice point may also be such a loop
+constexpr uint32_t kPlainInARow = 100'000;
 
 constinit thread_local Calls calls = {};
 
-// What the thread has read since it last changed something.
+// The reads of the thread since it last changed something.
 struct Reads {
   struct Read {
     const void* address;
@@ -31,11 +32,11 @@ struct Reads {
     bool operator==(const Read&) const = default;
   } recent[kRecent];
   uint32_t next;
-  uint32_t repeated;  // in a row
+  uint32_t repeated;  // repeated reads in a row
 
-  // Set-up has no other thread to wait for, and programs ask for the same settings again and again.
+  // During set-up there is no other thread to wait for, and programs read the same settings again and again.
   bool waits() const { return !runtime().in_set_up() || repeated >= kSetUpReads; }
-  // Does it read what it has just read, over and over?
+  // Adds a read. Returns whether the thread keeps repeating its recent reads.
   bool add(const Read& read) {
     for (const Read& known : recent)
       if (known == read) return ++repeated >= kSameReads;
@@ -48,7 +49,7 @@ struct Reads {
 constinit thread_local Reads reads = {};
 constinit thread_local uint32_t plain_in_a_row = 0;
 constinit thread_local uint64_t fenced = 0;
-constinit thread_local int ignored[2] = {};  // loads, stores: how often the thread has said so
+constinit thread_local int ignored[2] = {};  // nesting depth of ignored loads and stores
 constexpr uint32_t kMostIgnored = 64;
 constinit Range ignored_memory[kMostIgnored] = {};
 constinit uint32_t ignored_count = 0;
@@ -111,11 +112,11 @@ uint64_t value_at(const void* address, uint32_t size) {
   }
 }
 
-// Before the access is made: of a write, the value is the one that goes.
+// Runs before the access is made. For a write, the value is the one that is overwritten.
 [[gnu::flatten]] void plain_at(OpKind op, const void* address, uint32_t size, uint64_t pc) {
   Runtime& rt = runtime();
   const bool long_run = ++plain_in_a_row >= kPlainInARow;
-  // At the step limit exactly, so that a replay ends there, too.
+  // Stops exactly at the step limit, so that a replay ends there, too.
   if (long_run || rt.is_at_limit() || (rt.stops_at_access(pc) && !rt.in_set_up())) {
     rt.arrive(op, object_id(address), pc);
     plain_in_a_row = 0;
@@ -150,7 +151,7 @@ void range(OpKind op, const void* address, uint64_t size, void* return_address) 
   if (runtime().controls() && sees(op, address)) tell_range(op, address, size, access_place(return_address));
 }
 
-// Stops before an atomic operation. Afterwards the caller makes it and says what came of it.
+// Stops before an atomic operation. The caller then makes it and reports the result with done().
 uint64_t arrive_at(OpKind op, const volatile void* address, void* return_address) {
   const uint64_t pc = access_place(return_address);
   if (runtime().stops_at_atomic(pc) || ++plain_in_a_row >= kPlainInARow) {
@@ -162,7 +163,7 @@ uint64_t arrive_at(OpKind op, const volatile void* address, void* return_address
   return pc;
 }
 
-// `changed`: what is there now is not what was there before.
+// `changed`: the memory now has another value than before.
 [[gnu::flatten]] void done(OpKind op, const volatile void* place, uint32_t size, uint64_t value, bool wrote,
                            bool changed, uint64_t pc, int order) {
   const void* address = const_cast<const void*>(place);
@@ -197,7 +198,7 @@ void store(volatile T* address, T value, int order, void* from) {
   done(OpKind::AtomicStore, address, sizeof(T), number(value), true, true, pc, order);
 }
 
-// One thread runs at a time, so plain operations are atomic ones. Without control there may be several.
+// Only one thread runs at a time, so plain operations are atomic. Without control several threads may run.
 template <typename T, typename Change>
 T modify(volatile T* address, int order, void* from, Change change) {
   if (!runtime().controls()) {
@@ -268,7 +269,7 @@ using namespace slalom::preload;
 
 SLALOM_EXPORT void __tsan_init() {
   runtime().see_accesses();
-  runtime().look_for_modules();  // the one that begins with this call
+  runtime().look_for_modules();  // reports the module whose constructor makes this call
 }
 SLALOM_EXPORT void __tsan_func_entry(void* return_to) {
   if (calls.depth < kDepth) calls.return_to[calls.depth] = reinterpret_cast<uint64_t>(return_to);
@@ -324,7 +325,7 @@ SLALOM_EXPORT void __tsan_read_range(void* address, unsigned long size) {
 SLALOM_EXPORT void __tsan_write_range(void* address, unsigned long size) {
   range(OpKind::Store, address, size, FROM);
 }
-// An object's constructors write its virtual table again and again: only a change is a write.
+// The constructors of an object write its vtable pointer again and again. Only a change counts as a write.
 SLALOM_EXPORT void __tsan_vptr_update(void** address, void* value) {
   if (*address != value) plain(OpKind::Store, address, 8, FROM);
 }
@@ -332,8 +333,8 @@ SLALOM_EXPORT void __tsan_vptr_read(void** address) {
   plain(OpKind::Load, address, 8, FROM);
 }
 
-// Only a full one orders a store and a later load on processors with store buffers: there it is, or does the
-// same as, a read-modify-write of memory that is the thread's own.
+// Only a full fence orders a store before a later load on processors with store buffers. There it is, or has
+// the effect of, a read-modify-write of the thread's own memory.
 SLALOM_EXPORT void __tsan_atomic_thread_fence(int order) {
   if (order != __ATOMIC_SEQ_CST || !runtime().controls()) return;
   runtime().set_place(access_place(FROM));

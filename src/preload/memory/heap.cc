@@ -1,8 +1,8 @@
-// The heap of a program whose accesses are seen: what the user's own code allocates and frees is told, and
-// what was freed is kept aside for a while, so that a use of it is seen for what it is and not for a use of
-// something new. Freeing counts as writing: whoever uses the memory without being ordered before it races.
+// The heap of an instrumented program. The runtime reports the allocations and frees of the user's own code.
+// It keeps freed blocks aside for a while, so that their use is not mistaken for the use of a new block.
+// Freeing counts as writing: a use of the memory that is not ordered before it is a race.
 //
-// What is allocated before main() is known, but not told. Other programs, and what libraries allocate for
+// Allocations before main() are known but not reported. Calls of other programs, and of libraries for
 // themselves, go straight to the allocator behind this one (libc's, or another that the program was linked
 // with).
 #include <errno.h>
@@ -18,8 +18,8 @@
 namespace slalom::preload {
 namespace {
 
-constexpr uint32_t kMostBlocks = 1 << 15;  // known at a time
-constexpr uint64_t kToldBytes = 1024;      // of a freed block
+constexpr uint32_t kMostBlocks = 1 << 15;  // blocks known at a time
+constexpr uint64_t kToldBytes = 1024;      // bytes of a freed block that are reported as written
 
 struct Block {
   void* address;
@@ -27,7 +27,7 @@ struct Block {
   enum class State : uint8_t { Unknown, Live, Freed } state;
 };
 
-// Blocks by address: open addressing, never removed, since an address that was used is used again.
+// Blocks by address, with open addressing. Entries are never removed, because used addresses are used again.
 class Blocks {
  public:
   Block* find(void* address) {
@@ -42,7 +42,7 @@ class Blocks {
   void forget(void* address) {
     if (Block* block = find(address)) block->state = Block::State::Unknown;
   }
-  // Gives what is to be really freed, if anything: the oldest of those kept.
+  // Keeps a freed block. Returns the block to really free, which is the oldest kept one; nullptr if none.
   void* keep(Block& block) {
     block.state = Block::State::Freed;
     kept_[(first_ + kept_count_++) % kMostKept] = &block;
@@ -72,7 +72,7 @@ class Blocks {
 };
 constinit Blocks blocks = {};
 
-// A function of the allocator behind this one.
+// Calls a function of the allocator behind this one.
 template <typename Result, typename... Parameters, typename... Arguments>
 Result call(Result (*function)(Parameters...), Arguments&&... arguments) {
   const InAllocator maybe(reinterpret_cast<const void*>(function));
@@ -80,7 +80,7 @@ Result call(Result (*function)(Parameters...), Arguments&&... arguments) {
 }
 #define CALL(name, ...) call(SLALOM_REAL(name), __VA_ARGS__)
 
-// Who called operator new or delete, which call the functions here.
+// The caller of operator new or delete, which call the functions here.
 constinit thread_local void* outer_caller = nullptr;
 
 class Caller {
@@ -96,12 +96,13 @@ class Caller {
   void* before_;
 };
 
-// 0: not the business of the user's code.
+// Returns the place in the user's code that the call is for; 0 if it is for other code.
 uint64_t place_for(void* return_address) {
   if (!runtime().sees_accesses()) return 0;
   void* caller = outer_caller != nullptr ? outer_caller : return_address;
   if (runtime().is_user_code(reinterpret_cast<uint64_t>(caller) - 1)) return access_place(caller);
-  return outer_caller != nullptr ? caller_place(0) : 0;  // the C++ library's strings are the user's
+  // Allocations of the C++ library's strings count as the user's
+  return outer_caller != nullptr ? caller_place(0) : 0;
 }
 
 void* allocated(void* memory, size_t size, void* return_address) {
@@ -128,7 +129,7 @@ void release(void* memory, void* return_address) {
   const uint64_t pc = named != 0 ? named : rt.place(return_address);
   const bool live = block->state == Block::State::Live;
   if (live) tell_range(OpKind::Store, memory, block->size < kToldBytes ? block->size : kToldBytes, pc);
-  rt.drop_values(memory, block->size);  // freeing writes nothing in particular
+  rt.drop_values(memory, block->size);  // freeing writes no known value
   rt.set_place(pc);
   rt.tell(OpKind::Free, object_id(memory), live, static_cast<int64_t>(block->size));
   rt.retire();
@@ -174,7 +175,7 @@ SLALOM_EXPORT int posix_memalign(void** memory, size_t alignment, size_t size) n
   return result;
 }
 
-// operator new and delete, by the names that the linker knows them by.
+// operator new and delete, by their mangled names.
 #define EACH(...) __VA_ARGS__
 #define NEW(name, parameters, arguments)            \
   extern "C" void* name parameters;                 \

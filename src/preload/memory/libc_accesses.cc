@@ -1,8 +1,8 @@
-// What functions of libc read and write for a program whose accesses are seen. The compiler leaves these
-// calls as they are, so that the accesses inside would go unnoticed.
+// Accesses that libc's functions make for an instrumented program. The compiler leaves these calls as they
+// are, so the runtime would otherwise not see the accesses inside.
 //
-// Told before the call is made, as the compiler's own. Calls from libraries, and all calls of other programs,
-// go straight to libc.
+// They are reported before the call, as the compiler's own are. Calls from libraries, and all calls of other
+// programs, go straight to libc.
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -17,7 +17,7 @@
 namespace slalom::preload {
 namespace {
 
-constexpr uint64_t kMostTold = 1 << 16;  // bytes of one call; of more, the beginning
+constexpr uint64_t kMostTold = 1 << 16;  // bytes of one call that are reported; the rest is ignored
 
 void touches(OpKind op, const void* address, size_t size, void* return_address) {
   if (!runtime().sees_accesses() || !runtime().is_user_code(reinterpret_cast<uint64_t>(return_address) - 1))
@@ -38,7 +38,7 @@ size_t length(const char* text, size_t most) {
   const size_t whole = SLALOM_REAL(strnlen)(text, most);
   return whole < most ? whole + 1 : most;
 }
-// As far as a comparison looks.
+// Returns the number of bytes that a comparison reads.
 template <typename Fold>
 size_t compared(const char* a, const char* b, size_t most, Fold fold) {
   if (!runtime().sees_accesses()) return 0;
@@ -52,7 +52,7 @@ size_t compared(const char* a, const char* b, size_t most) {
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
-// As far as a search looks that has found this, or nothing in so much.
+// Returns the number of bytes that a search reads; `all` if it found nothing.
 size_t searched(const void* from, const void* found, size_t all) {
   if (!runtime().sees_accesses()) return 0;
   return found == nullptr
@@ -204,8 +204,8 @@ SLALOM_EXPORT size_t strcspn(const char* text, const char* set) noexcept {
   return found;
 }
 
-// Searches: told after they were made, since only then it is known how far they looked. The C++ headers have
-// two functions of each name; these are both.
+// Searches are reported after the call, because only then their range is known. The C++ headers have two
+// functions of each name; these definitions stand for both.
 extern "C" {
 void* slalom_memchr(const void*, int, size_t) noexcept __asm__("memchr");
 char* slalom_strchr(const char*, int) noexcept __asm__("strchr");
@@ -240,8 +240,8 @@ SLALOM_EXPORT char* slalom_strstr(const char* text, const char* part) noexcept {
   return found;
 }
 
-// At a place of its own in a file. Those that go on from the last one are in channels.cc, pread() in
-// random.cc.
+// Writes at a given position of a file. transfers.cc has those at the current position, random.cc has
+// pread().
 SLALOM_EXPORT ssize_t pwrite(int descriptor, const void* buffer, size_t size, off_t at) {
   sends(buffer, size, FROM);
   return SLALOM_PASS_ON(pwrite, pwrite, {}, -1, descriptor, buffer, size, at);
@@ -251,7 +251,7 @@ SLALOM_EXPORT ssize_t pwrite64(int descriptor, const void* buffer, size_t size, 
   return SLALOM_PASS_ON(pwrite64, pwrite, {}, -1, descriptor, buffer, size, at);
 }
 
-// The same, as called by a program built with -D_FORTIFY_SOURCE.
+// The same functions, as called by a program built with -D_FORTIFY_SOURCE.
 extern "C" {
 void* __memcpy_chk(void*, const void*, size_t, size_t) noexcept;
 void* __memmove_chk(void*, const void*, size_t, size_t) noexcept;

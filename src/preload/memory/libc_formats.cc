@@ -1,4 +1,4 @@
-// What snprintf() and its kin read (the text behind a %s) and write, for a program whose accesses are seen.
+// The memory that snprintf() and its kin read (the text of a %s) and write, for an instrumented program.
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 namespace slalom::preload {
 namespace {
 
-// Goes through the arguments as the format says. Ends where it does not know a conversion: what comes after
-// it cannot be found.
+// Walks through the arguments that the format describes. Stops at an unknown conversion, because the
+// arguments after it cannot be found.
 class Format {
  public:
   Format(const char* format, va_list arguments, void* return_address)
@@ -160,7 +160,7 @@ SLALOM_EXPORT int sprintf(char* to, const char* format, ...) noexcept {
   return result;
 }
 
-// The same, as called by a program built with -D_FORTIFY_SOURCE.
+// The same functions, as called by a program built with -D_FORTIFY_SOURCE.
 extern "C" {
 int __vsnprintf_chk(char*, size_t, int, size_t, const char*, va_list) noexcept;
 int __snprintf_chk(char*, size_t, int, size_t, const char*, ...) noexcept;

@@ -1,10 +1,10 @@
-// What plain stores write, for executions whose trace is kept (Channel::keeps_values).
+// The values of plain stores, for executions whose trace is kept (Channel::keeps_values).
 //
 // The compiler reports a plain store before the program makes it, so its record cannot hold the value yet.
-// The value is read when the same agent reaches its next access, event or stop: no other agent has run since.
-// One case needs care: the compiler reports both the store and the load of a copied struct before the copy.
-// So a load does not show that the store before it was made; the report after that load does, or a value that
-// has changed.
+// The runtime reads the value when the same agent reaches its next access, event or stop, since no other
+// agent has run in between. One case needs care: the compiler reports both the store and the load of a copied
+// struct before the copy. So a load does not prove that the previous store was made. The report after that
+// load does, and so does a changed value.
 #include <errno.h>
 
 #include "preload/runtime/raw.h"
@@ -30,12 +30,12 @@ bool is_readable(uint64_t address) {
 
 }  // namespace
 
-// The pieces of a large access are all reported before it is made.
+// All pieces of a large access are reported before it is made.
 bool Runtime::reports_range() const {
   return self() != kNobody && agents_[self()].in_range;
 }
 
-// Called after each record. The newest one says whether the stores before it were made.
+// Called after each record. The newest record shows whether the stores before it were made.
 void Runtime::keep_values() {
   const uint32_t newest = channel_->record_count - 1;
   const Record& record = channel_->records[newest];
@@ -55,7 +55,7 @@ void Runtime::keep_values() {
 }
 
 // Reads the values of the stores from first_store_ to record `end`. If it is not certain that they were made,
-// a value that has changed shows it.
+// only a changed value counts.
 void Runtime::read_stores(uint32_t end, bool certain) {
   for (uint32_t i = first_store_; i < end; ++i) {
     Record& record = channel_->records[i];

@@ -1,10 +1,10 @@
-// The key of freed memory: glibc's malloc writes a number into the second word of what is freed, to see when
-// that is freed again, and each process has another one. Here it becomes the same in all, for programs that
-// read freed memory.
+// The key in freed memory. glibc's malloc writes a random number into the second word of freed memory to
+// detect double frees, and each process has another one. This code makes it the same in all processes, for
+// programs that read freed memory.
 //
-// Nothing says where glibc keeps it. It is the one variable of libc that has the value which free() leaves;
-// and if that is so, free() leaves the new value afterwards. With anything else behind malloc() nothing
-// happens.
+// glibc does not export the key. It is the only variable of libc that has the value which free() leaves in
+// memory, and after it is changed, free() must leave the new value. If another allocator is behind malloc(),
+// nothing happens.
 #include "preload/memory/tcache_key.h"
 
 #include <gnu/libc-version.h>
@@ -29,9 +29,9 @@ void* module_of(void* address) {
   return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-// Others may take away the memory that is freed.
+// Other allocators may unmap freed memory.
 bool glibc_allocates() {
-  void* first = dlsym(RTLD_DEFAULT, "free");  // this library's, unless the program has one
+  void* first = dlsym(RTLD_DEFAULT, "free");  // this library's, unless the program has its own
   void* next = reinterpret_cast<void*>(SLALOM_REAL(free));
   void* libc = reinterpret_cast<void*>(&gnu_get_libc_version);
   return module_of(first) == module_of(reinterpret_cast<void*>(&fix_tcache_key)) &&
@@ -66,12 +66,12 @@ struct Search {
   uint64_t value;
   uint64_t* found;
   uint32_t count;
-  uintptr_t program_end;  // where the heap begins
+  uintptr_t program_end;  // where the heap begins, at the earliest
 };
 
 int look_into(dl_phdr_info* module, size_t, void* data) {
   auto& search = *static_cast<Search*>(data);
-  const bool program = search.program_end == 0;  // it comes first
+  const bool program = search.program_end == 0;  // the program comes first
   bool libc = false;
   each_segment(*module, [&](uintptr_t begin, uintptr_t end, bool) {
     const auto code = reinterpret_cast<uintptr_t>(&gnu_get_libc_version);
@@ -101,7 +101,7 @@ int look_into(dl_phdr_info* module, size_t, void* data) {
     *search.found = old;
     return;
   }
-  // What has been freed already.
+  // Changes the key in memory that was freed before.
   const auto heap_end = reinterpret_cast<uintptr_t>(sbrk(0));
   unsigned char resident;
   for (uintptr_t page = (search.program_end + kPage - 1) & ~(kPage - 1); page < heap_end; page += kPage) {
@@ -117,7 +117,7 @@ int look_into(dl_phdr_info* module, size_t, void* data) {
 void fix_tcache_key() {
   if (!glibc_allocates()) return;
   change_key();
-  clear_stack();  // of the old key
+  clear_stack();  // removes the old key from the stack
 }
 
 }  // namespace slalom::preload

@@ -2,7 +2,7 @@
 
 namespace slalom::preload {
 
-// Call before the program's own code.
+// Call before the program's own code runs.
 void fix_tcache_key();
 
 }  // namespace slalom::preload

@@ -1,7 +1,6 @@
-// The rest of the sanitizer's interface, which programs and libraries call by themselves to explain their own
-// synchronisation: happens-before edges, home-made locks, fibers, what is not to be looked at. What only asks
-// the sanitizer about its reports has nothing to tell. Not here: its interface for Java, and for its own
-// tests.
+// The rest of the sanitizer's interface. Programs and libraries call it to describe their own
+// synchronisation: happens-before edges, home-made locks, fibers, and accesses to ignore. Functions that only
+// query the sanitizer's reports do nothing. Not for its interface for Java, nor for its own tests.
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -28,8 +27,8 @@ void synchronise(OpKind op, const volatile void* address, void* from) {
   told(op, object, 1);
 }
 
-// By then it has the lock already, or still: others could not see the difference. How it waited for it was
-// seen before, in its accesses.
+// At these calls the thread has the lock already, or still, so other threads could not see a difference and
+// there is no stop. Its accesses have shown how it waited for the lock.
 void lock_event(const volatile void* lock, bool takes, unsigned flags, void* from) {
   if (!runtime().controls() || (flags & (kTryLockFailed | kRecursive)) != 0) return;
   runtime().set_place(access_place(from));
@@ -44,9 +43,9 @@ struct Fiber {
   Calls calls;
 };
 constinit thread_local Fiber own = {};
-constinit thread_local Fiber* current = nullptr;  // null: own
+constinit thread_local Fiber* current = nullptr;  // nullptr means `own`
 
-// In tsan, too, a switch orders what a fiber does on one thread before what it does on the next.
+// As in tsan, a switch orders a fiber's actions on one thread before its actions on the next.
 void switch_to(Fiber* next, unsigned flags, void* from) {
   Fiber* last = current != nullptr ? current : &own;
   if (next == last) return;
@@ -110,7 +109,7 @@ SLALOM_EXPORT void __tsan_switch_to_fiber(void* fiber, unsigned flags) {
 }
 SLALOM_EXPORT void __tsan_set_fiber_name(void*, const char*) {}
 
-// Accesses to an object as a whole, by those who know when it is only read.
+// Accesses to an object as a whole, reported by code that knows whether it only reads.
 SLALOM_EXPORT void* __tsan_external_register_tag(const char*) {
   return nullptr;
 }
@@ -123,7 +122,7 @@ SLALOM_EXPORT void __tsan_external_write(void* address, void* caller, void*) {
   external(OpKind::Store, address, caller);
 }
 
-// The place is given as that of the instruction itself.
+// The caller passes the place as the instruction's own address.
 #define GIVEN(name, op)                                                                             \
   SLALOM_EXPORT void __tsan_##name##_range_pc(void* address, unsigned long size, void* pc) {        \
     if (runtime().controls() && sees(op, address)) tell_range(op, address, size, access_place(pc)); \
@@ -146,7 +145,7 @@ SLALOM_EXPORT void __tsan_ignore_thread_end() {
   ignore(OpKind::Store, -1);
 }
 
-// What asks about reports, or is for the user to define.
+// Functions that query reports, or that the user may define.
 WEAK const char* __tsan_default_options() {
   return "";
 }
@@ -184,7 +183,7 @@ NOTHING(tag)
 NOTHING(thread)
 NOTHING(unique_tid)
 
-// The older annotations, of Valgrind's days: each begins with a file and a line.
+// The older annotations from Valgrind. The first two parameters are a file and a line.
 #define ANNOTATE(name, ...) SLALOM_EXPORT void Annotate##name(const char*, int, ##__VA_ARGS__)
 #define ANNOTATES_NOTHING(name, ...) \
   ANNOTATE(name, ##__VA_ARGS__) {}

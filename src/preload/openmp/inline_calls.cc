@@ -1,17 +1,17 @@
-// libgomp's futexes. Each call of it is
+// libgomp's futexes. Each of its calls is
 //
 //   syscall
 //   cmp $-ENOSYS, %rax
 //
-// which is six bytes that mean nothing else, and room for a jump. That leads to a stub near the library,
-// which says where to go on, and then to slalom_inline_call below: it keeps all registers but those that the
-// instruction changes, calls the model, and compares as the code that it replaces. A trap in place of the
-// instruction would need a signal, which is the program's, and cost more. Where a libgomp is built otherwise
-// nothing is replaced; a thread that waits in it is then found asleep (process/launch/asleep.h).
+// These six bytes mean nothing else, and have room for a jump. The jump leads to a stub near the library,
+// which passes the return address on to slalom_inline_call below. That saves all registers except those that
+// the instruction changes, calls the model, and compares as the replaced code did. A trap in place of the
+// instruction would cost more and need a signal, which belongs to the program. In a libgomp that was built
+// differently nothing is replaced; slalom then finds a waiting thread asleep (process/launch/asleep.h).
 //
-// Other than for futexes that a program uses itself, a wait is no operation on its word: what it means is
-// told where the program calls libgomp (preload/openmp/openmp.h). All waits are loops, so that all who wait
-// are woken.
+// Unlike with futexes that a program uses itself, a wait is no operation on its word. The functions that call
+// libgomp report its meaning (preload/openmp/openmp.h). All of libgomp's waits are loops, so a wake-up wakes
+// all waiting agents.
 #include "preload/openmp/inline_calls.h"
 
 #include <errno.h>
@@ -27,8 +27,8 @@
 
 extern "C" void slalom_inline_call();
 
-// On entry the return address is in rcx, which the instruction would have changed, and what is below the
-// stack pointer belongs to the function that was left, up to 128 bytes.
+// On entry the return address is in rcx, which the instruction would have changed. The 128 bytes below the
+// stack pointer (the red zone) belong to the interrupted function.
 asm(R"(
         .text
         .type slalom_inline_call, @function
@@ -120,7 +120,8 @@ namespace {
 
 constexpr unsigned char kCall[] = {0x0f, 0x05, 0x48, 0x83, 0xf8, 0xda};
 constexpr size_t kPage = 4096, kStub = 16;
-constexpr uint64_t kReach = uint64_t{1} << 30;  // of a jump; it could be twice that
+// Distance that a jump can reach; the real limit is twice that
+constexpr uint64_t kReach = uint64_t{1} << 30;
 
 bool is_openmp(const char* path) {
   const char* name = strrchr(path, '/');
@@ -131,7 +132,7 @@ unsigned char* find_call(unsigned char* from, unsigned char* end) {
   return std::search(from, end, std::begin(kCall), std::end(kCall));
 }
 
-// A free page that a jump from there reaches; null: there is none.
+// Maps a free page that a jump from `place` reaches; nullptr if there is none.
 unsigned char* map_near(uint64_t place) {
   constexpr uint64_t kStep = 16 * kPage;
   for (uint64_t at = place & ~(kStep - 1); at > kStep && place - at < kReach; at -= kStep) {
@@ -147,7 +148,7 @@ void put_distance(unsigned char* at, const unsigned char* target) {
   memcpy(at, &distance, sizeof distance);
 }
 
-// The page begins with where all stubs jump to.
+// The page of stubs begins with the address that all stubs jump to.
 void take_calls(unsigned char* begin, unsigned char* end) {
   unsigned char* call = find_call(begin, end);
   unsigned char* page = call == end ? nullptr : map_near(object_id(begin));
@@ -219,7 +220,7 @@ void take_all_inline_calls() {
 using namespace slalom;
 using namespace slalom::preload;
 
-// `stack`: the caller's, where it was left.
+// `stack` is the caller's stack pointer at the call.
 extern "C" __attribute__((used)) long slalom_make_inline_call(long number, const long (&a)[6], void* from,
                                                               const void* stack) {
   if (number != SYS_futex || !runtime().controls())

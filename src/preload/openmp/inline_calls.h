@@ -1,17 +1,17 @@
-// System calls that a library makes with an instruction of its own, instead of asking libc: OpenMP's
-// (libgomp) waits by futexes so, and nothing can be preloaded for that.
+// System calls that a library makes with a syscall instruction instead of a call of libc. OpenMP's library
+// (libgomp) waits on futexes this way, which preloading cannot intercept.
 #pragma once
 
 #include <link.h>
 
 namespace slalom::preload {
 
-// Has the calls of that module come here, if it is one of those.
+// Redirects the system calls of the module to the runtime, if it is libgomp.
 void take_inline_calls(const dl_phdr_info& module);
-void take_all_inline_calls();  // of all that are loaded
+void take_all_inline_calls();  // in all loaded modules
 
-// What waits that such a call makes are about, for reports: the running thread sets it around what it calls.
-// 0: the word of memory itself.
+// The object that waits in such calls are for, in reports. The running thread sets it around its call of
+// libgomp. 0 means the word of memory itself.
 extern constinit thread_local uint64_t inline_wait_object;
 
 }  // namespace slalom::preload

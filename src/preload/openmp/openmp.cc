@@ -56,7 +56,7 @@ uint64_t openmp_barrier() {
 
 namespace {
 
-// A barrier, which is at the end of what libgomp's function does.
+// Calls a function of libgomp that ends with a barrier.
 template <typename Function>
 auto at_barrier(Function real, uint64_t pc) {
   arrive_at_barrier(pc);
@@ -68,9 +68,9 @@ auto at_barrier(Function real, uint64_t pc) {
   return real();
 }
 
-// What the threads of a team are given in place of the user's function and its data.
+// The data that the threads of a team get in place of the user's function and its data.
 struct Region {
-  void* first;  // of the data: libgomp looks at it where there are reductions
+  void* first;  // the first word of the data, which libgomp reads if there are reductions
   void (*function)(void*);
   void* data;
   uint64_t team;
@@ -85,7 +85,7 @@ void run_region(void* argument) {
   here = {.team = {.id = region.team, .loop = combine(region.team, 0), .number = number, .size = size},
           .task = {.id = combine(region.team, number, 2)}};
   const uint64_t entry =
-      std::exchange(runtime().me().team_entry, 0);  // the user's own threads have their own
+      std::exchange(runtime().me().team_entry, 0);  // the user's own threads have entries of their own
   if (size > 1) openmp_step(OpKind::Acquire, start_of(region.team), region.pc);
   if (number != 0) openmp_acquire(start_of(region.team));
   if (size > 1) runtime().retire();
@@ -98,7 +98,7 @@ void run_region(void* argument) {
   runtime().me().team_entry = entry;
 }
 
-// `start` has libgomp execute the first argument with the second one in a team.
+// `start` makes libgomp execute its first argument with its second one in a team.
 template <typename Start>
 auto in_team(void (*function)(void*), void* data, bool reduces, uint64_t pc, Start start) {
   Runtime& rt = runtime();
@@ -147,7 +147,7 @@ void openmp_waited() {
 }
 
 void look_for_task() {
-  // As if in vain: what it finds is told when it begins.
+  // Reported as a failure; a task that it finds is reported when it begins.
   if (has_tasks)
     runtime().tell(OpKind::TryLock, openmp_object(OpenMpObject::Tasks, here.team.id), 1, 0, kNobody,
                    "looks for one");
@@ -194,7 +194,7 @@ using namespace slalom::preload;
 
 using Function = void(void*);
 
-// All others have their own arguments behind the first two.
+// All other variants have arguments of their own after the first three.
 #define PARALLEL(name, reduces, result, parameters, ...)                                       \
   SLALOM_EXPORT result GOMP_parallel##name(Function* function, void* data, unsigned threads,   \
                                            parameters unsigned flags) {                        \

@@ -1,10 +1,11 @@
-// OpenMP, as gcc compiles it: calls of libgomp, which does the work, with what it means around them. Its
-// threads are ordinary ones, and its waits are controlled (preload/openmp/inline_calls.h), but how its
-// threads synchronise is hidden in atomic operations of its own. So it is told here: what comes before what
-// (Release and Acquire), and who takes what others could have had (Claim), with a choice before it.
+// OpenMP as gcc compiles it, as calls of libgomp. libgomp does the work, and the runtime reports the meaning
+// of each call. libgomp's threads are ordinary ones, and its waits are controlled
+// (preload/openmp/inline_calls.h). But it synchronises by atomic operations that the runtime does not see. So
+// the functions here report what comes before what (Release and Acquire), and which thread takes something
+// that others could have had (Claim), with a choice before it.
 //
-// All objects are named by a path: of the team, by its number in the task that started it. So they mean the
-// same in every execution. Not here: tasks that end when somebody says so (detach), and target devices.
+// A path names each object: that of a team is its number in the task that started it. So names mean the same
+// in every execution. Not for tasks that end on an event (detach), nor for target devices.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +15,21 @@
 
 namespace slalom::preload {
 
-// Where the running thread is, in OpenMP's terms.
+// The running thread's position in OpenMP's terms.
 struct Team {
-  uint64_t id = 0;      // 0: there is none
-  uint64_t loop = 0;    // what it shares with others now: a loop, sections, a single block
-  uint32_t number = 0;  // the thread's, in the team
+  uint64_t id = 0;      // 0 if there is none
+  uint64_t loop = 0;    // the current shared construct: a loop, sections, a single block
+  uint32_t number = 0;  // the thread's number in the team
   uint32_t size = 1;
-  uint32_t barriers = 0, loops = 0;  // that it has met in the team
-  uint32_t counters = 0;             // of an iteration, in a loop where these wait for each other
+  uint32_t barriers = 0, loops = 0;  // that the thread has met in the team
+  uint32_t counters = 0;             // loop counters, in a loop whose iterations wait for each other
 };
 struct Task {
-  static constexpr uint32_t kMostGroups = 16;  // in each other
+  static constexpr uint32_t kMostGroups = 16;  // nesting limit
   uint64_t id = 0;
-  uint32_t teams = 0, tasks = 0, groups = 0;  // that it has begun
-  uint32_t depth = 0;                         // of groups,
-  uint64_t group[kMostGroups] = {};           // which it is in
+  uint32_t teams = 0, tasks = 0, groups = 0;  // begun by this task
+  uint32_t depth = 0;                         // nesting depth of groups
+  uint64_t group[kMostGroups] = {};           // the groups that enclose it
 };
 struct OpenMpState {
   Team team;
@@ -41,14 +42,14 @@ inline uint64_t openmp_object(OpenMpObject kind, uint64_t path) {
   return kOpenMpObjects + (static_cast<uint64_t>(kind) << kOpenMpBits) + (mix(path) & kMask);
 }
 
-// Runtime::arrive(), further down the stack: what that leaves there is another thing in a replay, and
-// functions of the program come to where libgomp's have been.
+// Runtime::arrive(), further down the stack. It leaves data on the stack that differs in a replay, and
+// functions of the program later run where libgomp's have been.
 void openmp_arrive(OpKind op, uint64_t object, uint64_t pc, Need need = Need::Nothing,
                    const void* at = nullptr);
-// A step of its own, before which others may come; unless the thread has just come back from a wait. The
-// caller tells what it did, and retires.
+// Begins a step of its own, before which other agents may run, unless the thread has just come back from a
+// wait. The caller reports what it did, and retires.
 void openmp_step(OpKind op, uint64_t object, uint64_t pc);
-// The same, that takes something.
+// A whole step that takes something.
 void openmp_claim(uint64_t object, uint64_t pc);
 inline void openmp_release(uint64_t object) {
   runtime().tell(OpKind::Release, object, 1);
@@ -56,23 +57,23 @@ inline void openmp_release(uint64_t object) {
 inline void openmp_acquire(uint64_t object) {
   runtime().tell(OpKind::Acquire, object);
 }
-// At a barrier of the running thread's team: before the thread waits there, and after it.
+// Call these before and after the running thread waits at a barrier of its team.
 void arrive_at_barrier(uint64_t pc);
 void leave_barrier(uint64_t pc);
-uint64_t openmp_barrier();  // which that is
-// The running thread has waited in libgomp, and has its turn again: what that means is told by whoever called
-// libgomp, unless it finds a task there.
+uint64_t openmp_barrier();  // the barrier's object
+// The running thread has waited in libgomp and has its turn again. The caller of libgomp reports what the
+// wait means, unless the thread finds a task there.
 void openmp_waited();
-// It looks whether there is a task that it could execute.
+// Reports that the running thread looks for a task to execute.
 void look_for_task();
 bool openmp_has_tasks();
 void openmp_adds_task();
-// Of the tasks that the team had until its barrier of that number.
+// The object of the team's tasks before its barrier of that number.
 inline uint64_t tasks_until(uint64_t team, uint32_t barrier) {
   return openmp_object(OpenMpObject::Tasks, combine(team, barrier, 1));
 }
 
-// While the thread is in libgomp: what it waits for there.
+// Construct around a call of libgomp: names the object that the thread waits for in it.
 class WaitsFor {
  public:
   explicit WaitsFor(uint64_t object);
@@ -84,8 +85,8 @@ class WaitsFor {
   uint64_t before_;
 };
 
-// The function of that name that this library's one hides. A libgomp that a module has brought along is not
-// among what is looked through by default.
+// Returns the function that this library's function of that name hides. A libgomp that a module has brought
+// along is not in the default search scope.
 void* find_openmp(const char* name);
 
 }  // namespace slalom::preload
@@ -97,8 +98,8 @@ void* find_openmp(const char* name);
     return reinterpret_cast<decltype(&::name)>(found); \
   }())
 
-// A function whose arguments hardly matter: `action` is called with the place and the first of them, then
-// libgomp's own goes on in its place.
+// Defines a function whose arguments hardly matter. It calls `action` with the place and the first argument,
+// then jumps to libgomp's own function.
 #define SLALOM_BEFORE(name, action)                                                                     \
   extern "C"                                                                                            \
       __attribute__((used)) void* slalom_before_##name(void* from, const void* stack, uint64_t first) { \

@@ -1,12 +1,12 @@
-// OpenMP's locks, in the model: critical sections, the lock of atomic updates that no instruction can do, and
-// omp_lock_t. libgomp's own have no part in it. A lock is the first word of its memory, which names who holds
-// it, as a thread id; 0: it is free.
+// The model of OpenMP's locks: critical sections, the lock for atomic updates that no instruction can do, and
+// omp_lock_t. libgomp's own locks are not used. The first word of a lock's memory is its owner's thread id; 0
+// if it is free.
 #include "preload/openmp/openmp.h"
 #include "preload/runtime/raw.h"
 
 namespace slalom::preload {
 
-// A lock that its holder may set again: how often is in the second word.
+// A lock that its holder may set again; `count` is the nesting depth.
 struct NestLock {
   uint32_t word, count;
 };

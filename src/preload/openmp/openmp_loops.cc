@@ -1,5 +1,5 @@
-// What threads of a team share out among them: loops, sections and single blocks; and the parts of loops that
-// are executed in order.
+// Work that the threads of a team share out: loops, sections and single blocks. Also the ordered parts of
+// loops.
 #include <stdarg.h>
 
 #include "preload/openmp/openmp.h"
@@ -23,12 +23,12 @@ void touch_cancellation(uint64_t pc, uint64_t) {
   openmp_claim(openmp_object(OpenMpObject::Cancellation, team().id), pc);
 }
 
-// The parts of a loop that are executed one after the other, by their number: each comes after the one
-// before. Which number that is, is kept for so many loops at a time.
+// The ordered parts of a loop, by number: each comes after the one before. The current numbers are kept for a
+// limited number of loops.
 struct OrderedParts {
   uint64_t loop;
   uint64_t done;
-  uint64_t turns;  // how often a thread has left its turn to the next one
+  uint64_t turns;  // number of times that a thread passed its turn to the next
 };
 constinit OrderedParts ordered_parts[256] = {};
 
@@ -41,10 +41,9 @@ uint64_t ordered_part() {
   const OrderedParts& parts = ordered_in(team().loop);
   return openmp_object(OpenMpObject::Ordered, combine(parts.loop, parts.done));
 }
-// libgomp lets the next thread go on not at the end of such a part, but when the thread takes the next piece
-// of the loop. That orders nothing, as far as OpenMP is concerned: it is just that the next one cannot come
-// before it.
-constexpr uint64_t kNotYet = 2;  // for CpuUse
+// libgomp lets the next thread go on when this thread takes the next piece of the loop, not at the end of the
+// ordered part. To OpenMP that orders nothing; it only means that the next thread cannot come earlier.
+constexpr uint64_t kNotYet = 2;  // value in the event, for CpuUse
 uint64_t turn(const OrderedParts& parts) {
   return openmp_object(OpenMpObject::Ordered, combine(parts.loop, parts.turns, 1));
 }
@@ -62,19 +61,19 @@ void end_ordered(uint64_t pc, uint64_t) {
 
 constexpr uint32_t kMostCounters = 8;
 
-// Loops whose iterations wait for others (depend(sink)) until these have said that they are that far
-// (depend(source)). libgomp would look for that again and again.
+// Loops whose iterations wait (depend(sink)) until others have reported their progress (depend(source)).
+// libgomp would poll for that.
 void begin_waiting_loop(uint64_t pc, uint64_t counters) {
   begin_loop(pc, counters);
   if (counters > kMostCounters) runtime().note_uncontrolled(Uncontrolled::OpenMp);
   team().counters = static_cast<uint32_t>(counters < kMostCounters ? counters : kMostCounters);
 }
 
-// Iterations that have, by hashes of their loop and counters. Never removed.
+// Iterations that have reported, as hashes of their loop and counters. Never removed.
 class Reached {
  public:
   bool has(uint64_t iteration) const { return slots_[find(iteration)] == iteration; }
-  bool add(uint64_t iteration) {  // false: there are too many
+  bool add(uint64_t iteration) {  // returns false if there are too many
     if (count_ == kMost / 2) return false;
     uint64_t& slot = slots_[find(iteration)];
     count_ += slot == 0;
@@ -124,7 +123,7 @@ void wait_for_iteration(uint64_t iteration, uint64_t pc) {
 using namespace slalom;
 using namespace slalom::preload;
 
-// Whoever is to execute a block whose variables all get comes back at once, the others when it has ended the
+// The thread that executes a single block with copyprivate returns at once, the others after it has ended the
 // block.
 SLALOM_EXPORT void* GOMP_single_copy_start() {
   const auto real = SLALOM_OPENMP(GOMP_single_copy_start);
@@ -162,8 +161,7 @@ SLALOM_BEFORE(GOMP_sections_next, take_next)
 SLALOM_BEFORE(GOMP_cancel, touch_cancellation)
 SLALOM_BEFORE(GOMP_cancellation_point, touch_cancellation)
 
-// Where it is not known how many counters there are, more of them than that are passed on: nobody looks at
-// the rest.
+// If the number of counters is unknown, kMostCounters are passed on; libgomp ignores the extra ones.
 #define WAITING_LOOP(kind, Number)                                                                      \
   SLALOM_EXPORT void GOMP_doacross_##kind##post(Number* counters) {                                     \
     if (!runtime().controls()) return SLALOM_OPENMP(GOMP_doacross_##kind##post)(counters);              \
@@ -190,8 +188,7 @@ SLALOM_BEFORE(GOMP_cancellation_point, touch_cancellation)
 WAITING_LOOP(, long)
 WAITING_LOOP(ull_, unsigned long long)
 
-// Loops, of both kinds of numbers. Where every thread knows its part by itself (static), nothing is shared
-// out.
+// Loops with both kinds of counters. In a static loop each thread knows its part, so nothing is shared out.
 #define LOOP_OF(kind)                                     \
   SLALOM_BEFORE(GOMP_loop_##kind##_start, begin_loop)     \
   SLALOM_BEFORE(GOMP_loop_##kind##_next, take_next)       \

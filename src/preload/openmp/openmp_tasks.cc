@@ -1,8 +1,8 @@
-// OpenMP's tasks: what comes before a task, what its end comes before, and who takes which.
+// OpenMP's tasks: what comes before a task, what comes after its end, and which thread takes which task.
 //
-// libgomp calls the task's function with a copy of its data, in whatever thread. Where the task comes from is
-// put behind that data; so that the place is known there, each function of a program has a thunk of its own
-// that stands in for it.
+// libgomp calls the task's function with a copy of its data, in any thread. The runtime appends the task's
+// Origin to that data. To know where it lies, each task function of a program has a thunk of its own in its
+// place.
 #include <string.h>
 
 #include <array>
@@ -17,11 +17,11 @@ namespace {
 using Function = void(void*);
 using Copy = void(void*, void*);
 
-// Behind the data of a task, and after it the addresses that it depends on: those that it writes, then those
-// that it only reads.
+// Lies behind the data of a task. The addresses that the task depends on follow: those that it writes, then
+// those that it only reads.
 struct Origin {
   uint64_t id, parent, group, team;
-  uint32_t barrier;  // by which it ends
+  uint32_t barrier;  // the barrier by which the task ends
   uint32_t writes, reads;
 };
 struct Dependences {
@@ -38,7 +38,7 @@ struct Kind {
 constexpr uint32_t kMostKinds = 256;
 constinit Kind kinds[kMostKinds] = {};
 constinit uint32_t kind_count = 0;
-// Of the task that the running thread creates, for its Copy.
+// The task that the running thread creates, for its Copy function.
 constinit thread_local const Origin* creating = nullptr;
 constinit thread_local const Dependences* creating_with = nullptr;
 
@@ -48,7 +48,8 @@ uint64_t task_object(uint64_t task) {
 uint64_t children_of(uint64_t task) {
   return openmp_object(OpenMpObject::Tasks, combine(task, 3));
 }
-// What siblings that use an address wait for: the last that writes it, and those that read it since.
+// The objects that siblings which use an address wait for: the last task that writes it, and those that read
+// it since.
 uint64_t dependence(uint64_t parent, const void* address, bool reads) {
   return openmp_object(OpenMpObject::Tasks, combine(parent, object_id(address), reads));
 }
@@ -64,7 +65,7 @@ void put_origin(void* data, uint64_t data_size) {
     memcpy(at + sizeof(Origin), creating_with->addresses, creating_with->count() * sizeof(void*));
 }
 
-// It was taken from those of the team, and what it comes after has been, when the thread had its turn.
+// When the thread had its turn, it had taken the task from the team's, and all tasks before it had ended.
 void begin_task(const Origin& origin, void* const* addresses, uint64_t pc) {
   openmp_acquire(task_object(origin.id));
   for (uint32_t i = 0; i < origin.writes + origin.reads; ++i) {
@@ -95,7 +96,7 @@ void run_task(const Kind& kind, void* data) {
   here.team.id = origin.team;
   here.team.barriers = origin.barrier;
   const WaitsFor nothing(0);
-  // libgomp's memory, where another task may have been before.
+  // The data lies in libgomp's memory, where another task's data may have been before.
   if (runtime().sees_accesses())
     runtime().tell(OpKind::Alloc, object_id(data), 1, static_cast<int64_t>(kind.data_size));
   begin_task(origin, addresses, reinterpret_cast<uint64_t>(kind.function));
@@ -123,7 +124,7 @@ constexpr std::array<Thunk, sizeof...(I)> make_thunks(std::integer_sequence<uint
 }
 constexpr auto kThunks = make_thunks(std::make_integer_sequence<uint32_t, kMostKinds>());
 
-// Null: there are too many.
+// nullptr if there are too many.
 const Thunk* thunk_of(const Kind& kind) {
   for (uint32_t i = 0; i < kind_count; ++i)
     if (kinds[i].function == kind.function && kinds[i].copy == kind.copy &&
@@ -134,9 +135,10 @@ const Thunk* thunk_of(const Kind& kind) {
   return &kThunks[kind_count++];
 }
 
-// As gcc lists them: a number of all and one of those that write, then the addresses; or 0 and the numbers of
-// all, of those that write, exclude each other and read. What comes after these says itself what it does, in
-// an object that begins with the address: it counts as one that writes.
+// Reads gcc's list of dependences. The list has two forms. Brief: the number of all and of the writing ones,
+// then the addresses. Long: 0 and the numbers of all, of the writing, mutually exclusive and reading ones,
+// then the addresses. Any further entries are objects that begin with the address and have their own kind;
+// they count as writing.
 Dependences dependences(void** list, void** room, size_t most) {
   if (list == nullptr) return {};
   const auto number = [&](int i) { return reinterpret_cast<uintptr_t>(list[i]); };
@@ -164,7 +166,7 @@ void enter_group(Task& task) {
   if (task.depth++ < Task::kMostGroups) task.group[task.depth - 1] = group;
 }
 
-// After it the tasks have ended that it waited for.
+// Reports that the tasks have ended that the thread waited for.
 void come_after(uint64_t object, uint64_t pc) {
   openmp_step(OpKind::Acquire, object, pc);
   openmp_acquire(object);
@@ -177,8 +179,8 @@ void leave_group(Task& task, uint64_t pc) {
   if (group != 0) come_after(task_object(group), pc);
 }
 
-// `create` has libgomp make a task, or several: of a function, its data, a function that copies them, a size,
-// and an alignment.
+// `create` makes libgomp create one or more tasks, from a function, its data, a function that copies them, a
+// size, and an alignment.
 template <typename Create>
 void create_tasks(Kind kind, void* data, long alignment, void** depends, uint64_t pc, Create create) {
   Runtime& rt = runtime();
@@ -197,7 +199,7 @@ void create_tasks(Kind kind, void* data, long alignment, void** depends, uint64_
   openmp_adds_task();
   openmp_claim(openmp_object(OpenMpObject::Tasks, here.team.id), pc);
   openmp_release(task_object(origin.id));
-  // What a thread that looks for tasks does next is decided by what it finds.
+  // A thread that looks for tasks next does what it finds.
   rt.tell(OpKind::Choose, openmp_object(OpenMpObject::Tasks, here.team.id));
   if (thunk == nullptr || (with.count() == 0 && depends != nullptr)) {
     rt.note_uncontrolled(Uncontrolled::OpenMp);
@@ -218,7 +220,7 @@ void create_tasks(Kind kind, void* data, long alignment, void** depends, uint64_
   }
   creating = last;
   creating_with = last_with;
-  // Others may have taken them before the thread goes on.
+  // Other threads may have taken the tasks before this thread goes on.
   openmp_step(OpKind::GoOn, 0, pc);
   rt.tell(OpKind::GoOn, 0);
   rt.retire();
@@ -245,7 +247,7 @@ SLALOM_EXPORT void GOMP_task(Function* function, void* data, Copy* copy, long si
                });
 }
 
-// A loop whose parts are tasks, in a group of their own unless it says otherwise.
+// A loop whose parts are tasks, in a group of their own unless the flags say otherwise.
 #define TASK_LOOP(name, Number)                                                                          \
   SLALOM_EXPORT void name(Function* function, void* data, Copy* copy, long size, long alignment,         \
                           unsigned flags, unsigned long tasks, int priority, Number begin, Number end,   \

@@ -1,6 +1,7 @@
-// Processes that the program starts, other than by fork() (preload/processes/system.cc), and waiting for
-// them. What they do is not controlled, and is said. A wait for one is as any other wait: threads go on
-// meanwhile, and only when none can does slalom really wait (preload/processes/outside.cc).
+// Processes that the program starts other than by fork() (for that, see preload/processes/system.cc), and
+// waits for them. The runtime does not control these processes, and reports that. A wait for one is like any
+// other wait: other threads go on meanwhile, and slalom really waits only if no thread can run
+// (preload/processes/outside.cc).
 #include <errno.h>
 #include <sched.h>
 #include <spawn.h>
@@ -21,7 +22,7 @@ extern char** environ;
 namespace slalom::preload {
 namespace {
 
-// A call of libc that waits for a process by itself.
+// The duration of a libc call that waits for a process by itself.
 class WaitingOutside {
  public:
   WaitingOutside() {
@@ -42,7 +43,7 @@ void note_program() {
   if (runtime().executes()) runtime().note_uncontrolled(Uncontrolled::Program);
 }
 
-// Threads end there, as at an exit.
+// An exec ends the other threads, as an exit does.
 void before_exec(bool ours, uint64_t pc) {
   if (!ours) return runtime().note_stranger();
   note_program();
@@ -72,7 +73,8 @@ ChildWait as_waitid(pid_t child, int options) {
   return {kind, child < 0 ? -child : child, options | WEXITED};
 }
 
-// The arguments that are left of a call of execl() or its kin, up to the null that ends them.
+// Collects the arguments of execl() and its kin, up to the terminating nullptr. Returns false with errno if
+// there are too many.
 constexpr int kMostArguments = 1024;
 bool gather(va_list& list, char** arguments, const char* first) {
   int count = 0;

@@ -1,5 +1,5 @@
-// What executions leave behind in the kernel when they end, and would meet in the next one: semaphores,
-// queues and memory of System V, message queues with names. Only what they have made themselves.
+// Objects that executions leave behind in the kernel and that the next execution would meet: System V
+// semaphores, queues and memory, and named message queues. Only objects that an execution has made itself.
 #include <mqueue.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kMostLeft = 256;
 
-// Shared by the process that forks executions and all of these.
+// In memory shared by the process that forks executions and all executions.
 struct LeftBehind {
   uint32_t count;
   struct {

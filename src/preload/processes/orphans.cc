@@ -15,8 +15,8 @@
 namespace slalom::preload {
 namespace {
 
-// Of a process, by its folder in /proc; 0: unknown. After its name, which may hold anything, in brackets:
-// state and parent.
+// Returns the parent of a process, given the name of its folder in /proc; 0 if unknown. In the file, the
+// state and the parent follow the process's name, which is in brackets and may hold any character.
 long parent_of(const char* pid) {
   char text[512];
   snprintf(text, sizeof text, "/proc/%s/stat", pid);
@@ -29,7 +29,7 @@ long parent_of(const char* pid) {
   return end == nullptr || end + 4 > text + size ? 0 : atol(end + 4);
 }
 
-// Without a heap, which every execution is to find as it was.
+// Does not use the heap, since every execution must find it unchanged.
 bool kill_children() {
   const long us = raw_syscall(SYS_getpid);
   const long folder =
@@ -61,7 +61,7 @@ bool adopt_orphans() {
   return reap(WNOHANG) == -ECHILD && raw_syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
-// Whoever dies leaves its own children to us.
+// The children of a killed process become this process's children, hence the loop.
 void end_orphans() {
   for (;;) {
     const long reaped = reap(WNOHANG);

@@ -1,6 +1,6 @@
-// What may happen outside of the program's threads: another program at the other end of a socket, and the
-// processes that the program has started, which may write to its pipes, end, and use what it shares with
-// them. Only when no thread can go on otherwise is that waited for, and said.
+// Events outside the program's threads: another program at the other end of a socket, and the processes that
+// the program has started, which may write to its pipes, end, and use memory that they share with it. The
+// runtime waits for such events, and reports that it does, only if no thread can go on otherwise.
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -14,11 +14,11 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kMostPolled = 64;
-constexpr long kShort = 20;   // milliseconds
-constexpr long kLong = 2000;  // that a living child may take for what nobody knows it will do
-constexpr long kSoon = 100;   // that one takes to end, or to answer, if it is not held up
+constexpr long kShort = 20;   // milliseconds, as the next two
+constexpr long kLong = 2000;  // that a living child gets for an effect that the runtime cannot foresee
+constexpr long kSoon = 100;   // that a child needs to end or to answer if nothing holds it up
 constexpr uint32_t kMostVainWaits = 5;
-constexpr uint32_t kMostWakes = 1000;  // in an execution, a millisecond each
+constexpr uint32_t kMostWakes = 1000;  // per execution; each takes a millisecond
 
 long real_milliseconds() {
   timespec now = {};
@@ -28,7 +28,7 @@ long real_milliseconds() {
 
 }  // namespace
 
-// True: something has happened.
+// Returns true if an event outside lets an agent go on.
 bool Runtime::wait_outside(bool for_long) {
   const bool happened = await_outside(for_long);
   channel_->waits_outside = Outside::No;
@@ -54,7 +54,8 @@ bool Runtime::await_outside(bool for_long) {
   const long limit = for_long ? kLong : kShort;
   const long start = real_milliseconds();
   for (bool waited = false;; waited = true) {
-    const bool live = children && children_live();  // before looking: what the dead did can be seen
+    // Asked before the check below, which then sees all effects of ended children
+    const bool live = children && children_live();
     if (came_ != 0 || children) take_outside_signals();
     if (children) take_shared_signals();
     for (uint32_t i = 0; i < agent_count(); ++i)
@@ -87,7 +88,8 @@ void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
   pollfd asked[kMostPolled];
   for (uint32_t i = 0; i < count; ++i) asked[i] = wanted[i];
   for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
-    const bool live = children_live();  // before looking: what the dead did can be seen
+    // Asked before the check below, which then sees all effects of ended children
+    const bool live = children_live();
     if (raw_syscall(SYS_poll, reinterpret_cast<long>(asked), count, 0) != 0 || !live) return;
     note_uncontrolled(Uncontrolled::Outside);
     let_children_run();
@@ -95,7 +97,7 @@ void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
   ++channel_->vain_waits;
 }
 
-// By one of the program's threads, as far as that is known.
+// Returns whether one of the program's threads holds the object, as far as the runtime knows.
 bool Runtime::is_held(uint64_t object) const {
   for (uint32_t i = 0; i < read_hold_count_; ++i)
     if (object_id(read_holds_[i].lock) == object) return true;
@@ -103,24 +105,25 @@ bool Runtime::is_held(uint64_t object) const {
 }
 
 bool Runtime::children_live() const {
-  const auto lives = [](idtype_t kind, int id) {  // an error: there is none
+  const auto lives = [](idtype_t kind, int id) {  // an error means that there is no such child
     siginfo_t info = {};
     return raw_syscall(SYS_waitid, kind, id, reinterpret_cast<long>(&info), WEXITED | WNOHANG | WNOWAIT) == 0
                ? info.si_pid == 0
                : false;
   };
   if (lives(P_ALL, 0)) return true;
-  // One is dead and was not waited for; others may live.
+  // A dead child that was not waited for hides others that may live.
   for (uint32_t i = 0; i < child_count_ && i < kMostChildren; ++i)
     if (lives(P_PID, children_[i])) return true;
   return child_count_ > kMostChildren;
 }
 
-// Where it is not known who signals a condition variable which the program shares with others
-// (preload/sync/shared_signals.cc): waking whoever waits there without a reason is allowed, and lets them
-// look at what they wait for. `again`: not only once, since a child lives.
+// For condition variables that the program shares with processes that may signal without a report
+// (preload/sync/shared_signals.cc). Wakes their waiting agents, which then check what they wait for; POSIX
+// allows spurious wake-ups. `again`: do so repeatedly, because a child lives; otherwise only once per
+// execution.
 bool Runtime::wake_shared(bool again) {
-  constexpr unsigned kShared = 1;  // as glibc marks it
+  constexpr unsigned kShared = 1;  // glibc's bit
   if (channel_->strangers.load(std::memory_order_relaxed) == 0 || shared_wakes_ >= kMostWakes) return false;
   bool any = false;
   for (uint32_t i = 0; i < agent_count(); ++i) {

@@ -1,6 +1,6 @@
-// Numbers of processes and threads that are the same in each execution: the program's own, its threads' and
-// those of the processes that it starts. The kernel has others: calls that take or give such a number
-// translate it. A program that a child executes knows only the real ones.
+// Process and thread numbers that are the same in each execution: those of the program, its threads and the
+// processes that it starts. The kernel has other numbers, so calls that take or return one translate it. A
+// program that a child executes sees only the real ones.
 #include <errno.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "preload/runtime/raw.h"
 #include "preload/runtime/runtime.h"
 
-extern "C" int pidfd_open(pid_t, unsigned) noexcept;  // sys/pidfd.h forgets to say that it is C
+extern "C" int pidfd_open(pid_t, unsigned) noexcept;  // sys/pidfd.h lacks the C linkage
 
 namespace slalom::preload {
 
@@ -19,10 +19,10 @@ int Runtime::note_child(int real) {
   return kFirstChild + static_cast<int>(index);
 }
 
-// What others hold then, the child has for ever, and what they have half done it finds so: its order with
-// every operation of theirs counts.
+// The child keeps all locks that other agents hold at the fork, and sees their half-done work. So the order
+// of the fork and each of their operations matters.
 void Runtime::pass_fork(uint64_t pc) {
-  forks_ = true;  // it may be a system call that nobody has foreseen
+  forks_ = true;  // the fork may be a system call that look_for_forks() could not find
   arrive(OpKind::Spawn, kForkObject, pc);
   tell(OpKind::Spawn, kForkObject);
   retire();
@@ -32,7 +32,7 @@ void Runtime::pass_prepared_fork() {
   if (controls()) pass_fork(me().forks_at);
 }
 
-// It gets the number that its parent will know it by, whichever of the two runs first.
+// Gives the child the number by which its parent will know it, whichever of the two runs first.
 void Runtime::become_child() {
   const auto real = static_cast<int>(raw_syscall(SYS_getpid));
   const int number = note_child(real);
@@ -46,10 +46,11 @@ int Runtime::real_process(int number) const {
   if (child < child_count_ && child < kMostChildren) return sign * children_[child];
   if (process_ == 0) return number;
   if (sign * number == kPid) return sign * process_;
-  return number == kPid - 1 ? INT32_MAX : number;  // its parent: slalom's, and nobody's business
+  // The program's parent is a process of slalom, which it must not reach
+  return number == kPid - 1 ? INT32_MAX : number;
 }
 
-// The latest that had it: the kernel gives numbers again.
+// Finds the latest child with this number, because the kernel reuses numbers.
 int Runtime::number_of(int real) const {
   if (process_ != 0 && real == process_) return kPid;
   for (uint32_t i = child_count_ < kMostChildren ? child_count_ : kMostChildren; i-- > 0;)
@@ -74,10 +75,11 @@ SLALOM_EXPORT pid_t getppid() noexcept {
 SLALOM_EXPORT pid_t gettid() noexcept {
   if (runtime().controls()) return kPid + static_cast<pid_t>(runtime().self());
   const auto thread = static_cast<pid_t>(raw_syscall(SYS_gettid));
-  return thread == raw_syscall(SYS_getpid) ? getpid() : thread;  // the first thread has its process's
+  // The first thread has the number of its process
+  return thread == raw_syscall(SYS_getpid) ? getpid() : thread;
 }
 
-// It leads a group of its own, in the session of whoever started it.
+// The program leads a process group of its own, in its parent's session.
 SLALOM_EXPORT pid_t getpgid(pid_t pid) noexcept {
   const bool own = runtime().controls() && (pid == 0 || pid == kPid);
   return own ? kPid : runtime().number_of(SLALOM_REAL(getpgid)(runtime().real_process(pid)));

@@ -1,6 +1,6 @@
-// System calls made through syscall(): futexes, which C++20's waiting operations and std::future are made of
-// (preload/sync/futexes.h), and what else is controlled under a name of libc's. Also fork(), and what a
-// program could see differently from run to run: the number of processors.
+// System calls made through syscall(): futexes, on which C++20's waiting operations and std::future are built
+// (preload/sync/futexes.h), and calls that libc has as functions which the runtime controls. Also fork(), and
+// the number of processors, which a program could otherwise see differ from run to run.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -31,7 +31,7 @@
 #include "preload/signals/signals.h"
 #include "preload/sync/futexes.h"
 
-extern "C" int pidfd_open(pid_t, unsigned) noexcept;  // sys/pidfd.h forgets to say that it is C
+extern "C" int pidfd_open(pid_t, unsigned) noexcept;  // sys/pidfd.h lacks the C linkage
 
 namespace slalom::preload {
 namespace {
@@ -44,7 +44,7 @@ bool is_kernel_io(long number) {
   return false;
 }
 
-uint32_t agent_of(pid_t thread) {  // kNobody: there is none, or no more
+uint32_t agent_of(pid_t thread) {  // kNobody if there is none or it has ended
   const auto index = static_cast<uint32_t>(thread - kPid);
   return index < runtime().agent_count() && !runtime().ended(index) ? index : kNobody;
 }
@@ -55,7 +55,7 @@ bool sends_signal(long number) {
   return false;
 }
 
-// Into a process with memory of its own. As with vfork() below.
+// Returns whether the call forks a process with memory of its own. Replaces vfork, as vfork() below does.
 bool forks(long& number, const long (&a)[6]) {
   if (number == SYS_vfork) number = SYS_fork;
   if (number == SYS_clone) return (a[0] & CLONE_VM) == 0;
@@ -63,7 +63,7 @@ bool forks(long& number, const long (&a)[6]) {
          (number == SYS_clone3 && (*reinterpret_cast<const uint64_t*>(a[0]) & CLONE_VM) == 0);
 }
 
-// As the function that libc has for it: -1 and errno, or 0.
+// Does what the corresponding libc function does. Returns 0, or -1 with errno.
 int send_signal(long number, const long (&a)[6], uint64_t pc) {
   const auto pid = static_cast<pid_t>(a[0]);
   const auto thread = static_cast<pid_t>(number == SYS_tkill ? a[0] : a[1]);
@@ -73,7 +73,7 @@ int send_signal(long number, const long (&a)[6], uint64_t pc) {
   const bool to_thread = number == SYS_rt_tgsigqueueinfo;
   const auto* info = reinterpret_cast<const siginfo_t*>(to_thread ? a[3] : a[2]);
   if (info == nullptr) return errno = EFAULT, -1;
-  // To others nobody may pretend to be the kernel.
+  // A process may pretend to be the kernel only to itself.
   const pid_t receiver = to_thread ? thread : pid;
   if ((info->si_code >= 0 || info->si_code == SI_TKILL) && receiver != gettid()) return errno = EPERM, -1;
   const Cause cause{info->si_code, info->si_value, info->si_pid, info->si_uid};
@@ -83,7 +83,8 @@ int send_signal(long number, const long (&a)[6], uint64_t pc) {
   return queue_signal_to(index, static_cast<int>(a[2]), pc, cause);
 }
 
-// Calls that are controlled under the name that libc has for them: `result` is as there, -1 with errno.
+// Makes the calls that the runtime controls under their libc names. Returns false for any other call.
+// `result` is that of the libc function: -1 with errno on failure.
 bool call_by_name(long number, const long (&a)[6], long& result) {
   const auto integer = [&](int i) { return static_cast<int>(a[i]); };
   const auto size = [&](int i) { return static_cast<size_t>(a[i]); };
@@ -198,17 +199,17 @@ bool call_by_name(long number, const long (&a)[6], long& result) {
 #undef AT
 }
 
-// -1 with errno, of what the kernel gives.
+// Converts a kernel result to libc's: -1 with errno on failure.
 long as_libc(long result) {
   if (result >= 0 || result <= -4096) return result;
   errno = static_cast<int>(-result);
   return -1;
 }
 
-// The child of a check's body would be a second test framework.
+// The body of a check may not fork: its child would be a second test framework.
 template <typename Fork>
 pid_t forked(Fork fork, bool ours, bool prepared, void* from) {
-  if (ours) runtime().end_set_up();  // libc's fork() is no place to fork in
+  if (ours) runtime().end_set_up();  // executions cannot be forked from within libc's fork()
   if (ours && !runtime().connected()) runtime().misuse(runtime().place(from), "the body of the test forks");
   if (ours) {
     if (prepared)
@@ -219,7 +220,8 @@ pid_t forked(Fork fork, bool ours, bool prepared, void* from) {
   }
   const pid_t child = fork();
   if (child == 0 && !ours) runtime().become_grandchild();
-  if (child == 0 && runtime().controls()) runtime().become_child();  // else a handler has done it
+  // Otherwise the pthread_atfork() handler has done it
+  if (child == 0 && runtime().controls()) runtime().become_child();
   return ours && child > 0 ? runtime().note_child(child) : child;
 }
 
@@ -261,14 +263,14 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
     if (ours && is_kernel_io(number)) runtime().note_uncontrolled(Uncontrolled::KernelIo);
     const auto make = [&] { return raw_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]); };
     if (!ours) return as_libc(make());
-    // What it is about is not looked into.
+    // The subject of such a call is not known.
     return may_fail({CallId::syscall, {}, __builtin_return_address(0), __builtin_dwarf_cfa()}, -1,
                     [&] { return as_libc(make()); });
   }
   return as_libc(result);
 }
 
-// A thread by the number that gettid() gave it. ESRCH: there is none.
+// Signals a thread by the number that gettid() gave it. ESRCH if there is none.
 SLALOM_EXPORT int tgkill(pid_t pid, pid_t thread, int signal) noexcept {
   if (!runtime().controls()) return static_cast<int>(raw_syscall(SYS_tgkill, pid, thread, signal));
   const uint32_t index = pid == kPid ? agent_of(thread) : kNobody;
@@ -284,12 +286,12 @@ SLALOM_EXPORT pid_t fork() noexcept {
 SLALOM_EXPORT pid_t _Fork() noexcept {
   return forked(SLALOM_REAL(_Fork), runtime().controls(), false, __builtin_return_address(0));
 }
-// The child of a vfork may do nothing but exec; as a fork it does no harm.
+// A fork can replace a vfork, because the child of a vfork may only exec.
 SLALOM_EXPORT pid_t vfork() noexcept {
   return forked(SLALOM_REAL(fork), runtime().controls(), true, __builtin_return_address(0));
 }
 
-// One core carries all threads: which one is nobody's business, and how many there are should invite a
+// One core runs all threads, and the program must not see which. The number of processors should invite a
 // program to use threads.
 SLALOM_EXPORT int get_nprocs() noexcept {
   return runtime().connected() ? kProcessors : SLALOM_REAL(get_nprocs)();
@@ -318,7 +320,7 @@ SLALOM_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_
 SLALOM_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t* set) noexcept {
   return runtime().connected() ? 0 : SLALOM_REAL(pthread_setaffinity_np)(thread, size, set);
 }
-// How many threads OpenMP takes depends on it, if asked to (OMP_DYNAMIC).
+// OpenMP derives its number of threads from it, if asked to (OMP_DYNAMIC).
 SLALOM_EXPORT int getloadavg(double* loads, int count) noexcept {
   if (!runtime().connected()) return SLALOM_REAL(getloadavg)(loads, count);
   const int known = count < 3 ? count : 3;

@@ -1,5 +1,5 @@
-// The lives of agents: they are made, enter their threads, rest and end; the last one's end, or exit(), is
-// the program's.
+// The life of agents: creation, entry into their threads, rest and end. The end of the last agent, or exit(),
+// ends the program.
 #include "preload/runtime/runtime.h"
 
 namespace slalom::preload {
@@ -69,8 +69,8 @@ void Runtime::end_agent() {
   for (;;) wait_turn(index);
 }
 
-// Others may go on until the process is over, even with what functions that have returned left on this stack:
-// out of the way of that, since what comes here is another thing in a replay.
+// Other agents may run until the process has ended. This function keeps them away from data that returned
+// functions left on this stack, since a replay leaves other data there.
 [[gnu::noinline]] void Runtime::give_way_at_end() {
   constexpr size_t kOutOfTheWay = 4096;
   const void* room = __builtin_alloca(kOutOfTheWay);
@@ -84,7 +84,7 @@ void Runtime::process_ends(int status) {
   channel_->ending.kind = Ending::Kind::Exit;
   channel_->ending.agent = self();
   channel_->ending.status = static_cast<uint32_t>(status) & 0xff;
-  tell(OpKind::Exit, 0);  // of nobody in particular: of all
+  tell(OpKind::Exit, 0);  // object 0: concerns all agents
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (i != self() && i != 0 && !ended(i) && !agents_[i].detached) {
       note_uncontrolled(Uncontrolled::LeakedThread);

@@ -1,6 +1,5 @@
-// The calls whose errors are kept (preload/runtime/errors.h), by the names under which people know them:
-// functions that differ only in the size of their offsets are one. As numbers they are in the channel, as
-// names in capsules.
+// The calls whose errors are kept (preload/runtime/errors.h), by their usual names. Functions that differ
+// only in the size of their offsets share one name. The channel has them as numbers, capsules as names.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,12 @@
-// Where a debugger stops: functions that do nothing, called when there is something to see. Their names are
-// what `slalom replay --gdb` sets breakpoints on.
+// Empty functions that the runtime calls when a debugger should stop. `slalom replay --gdb` sets breakpoints
+// on their names.
 #pragma once
 
 #include <cstdint>
 
 extern "C" {
-void slalom_failed(const char* what);              // the bug shows here
-void slalom_switched(uint32_t from, uint32_t to);  // in the thread that goes on; `from` stands where it was
+// Called where the bug shows.
+void slalom_failed(const char* what);
+// Called in the thread that goes on; agent `from` has stopped.
+void slalom_switched(uint32_t from, uint32_t to);
 }

@@ -1,4 +1,5 @@
-// Who can run: what each agent waits for, whether it is there, and, when nobody can run, who holds it.
+// Finds the agents that can run: what each agent needs, whether it is available, and, if no agent can run,
+// which agents hold it.
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -11,13 +12,13 @@
 namespace slalom::preload {
 namespace {
 
-// An index, as such a lock names agents by their thread ids; kNobody: it is free.
+// Returns the agent whose thread id is in the lock word; kNobody if the lock is free.
 uint32_t pi_owner(const void* word) {
   const uint32_t owner = *static_cast<const volatile uint32_t*>(word) & FUTEX_TID_MASK;
   return owner == 0 ? kNobody : owner - static_cast<uint32_t>(kPid);
 }
 
-// Apart, since it is rare, and arrive() leaves less on the program's stack without it.
+// A separate function because it is rare: without it arrive() leaves less on the program's stack.
 [[gnu::noinline, gnu::cold]] bool has_changed(const ChildWait& wanted) {
   siginfo_t info = {};
   return raw_syscall(SYS_waitid, wanted.kind, wanted.id, reinterpret_cast<long>(&info),
@@ -29,7 +30,7 @@ uint32_t pi_owner(const void* word) {
 
 bool Runtime::satisfied(uint32_t index) const {
   const Agent& agent = agents_[index];
-  if (agent.need == Need::Nothing) return true;  // most of the time
+  if (agent.need == Need::Nothing) return true;  // the common case
   if (agent.cancelled && agent.cancellable &&
       (agent.asynchronous ? agent.relock == nullptr || agent.need != Need::Mutex
                           : agent.at_cancel_point && agent.need != Need::Mutex))
@@ -37,7 +38,7 @@ bool Runtime::satisfied(uint32_t index) const {
   return deliverable(agent) != 0 || agent.need == Need::Sleep || available(index);
 }
 
-// Without regard to signals and cancellation.
+// As satisfied(), but ignores signals and cancellation.
 bool Runtime::available(uint32_t index) const {
   const Agent& agent = agents_[index];
   switch (agent.need) {
@@ -56,7 +57,7 @@ bool Runtime::available(uint32_t index) const {
     case Need::WriteLock: {
       const auto* lock = static_cast<const pthread_rwlock_t*>(agent.object);
       const auto& data = lock->__data;
-      if (data.__writers != 0) return static_cast<uint32_t>(data.__cur_writer) == index + 1;  // an error
+      if (data.__writers != 0) return static_cast<uint32_t>(data.__cur_writer) == index + 1;  // fails
       return agent.need == Need::ReadLock ? !has_gate(lock) || gate_holder(lock) == 0 : data.__readers == 0;
     }
     case Need::Semaphore:
@@ -95,7 +96,7 @@ bool Runtime::available(uint32_t index) const {
 }
 
 bool Runtime::is_abandoned(const pthread_mutex_t* mutex) const {
-  constexpr int kRobust = 16;  // as glibc marks it
+  constexpr int kRobust = 16;  // glibc's bit
   const auto& data = mutex->__data;
   const auto owner = static_cast<uint32_t>(data.__owner) - 1;
   return data.__kind != -1 && (data.__kind & kRobust) != 0 && lock_of(mutex) != 0 && owner < agent_count() &&
@@ -111,7 +112,7 @@ void Runtime::refresh() {
   for (uint32_t i = 0; i < count; ++i) {
     Slot& slot = channel_->slots[i];
     if (slot.state == State::Ended) continue;
-    if (agents_[i].need == Need::Nothing) {  // most of the time
+    if (agents_[i].need == Need::Nothing) {  // the common case
       slot.state = State::Enabled;
       ++enabled;
       continue;
@@ -127,7 +128,7 @@ void Runtime::refresh() {
   if (enabled == 0) nobody_can_run();
 }
 
-// Unless time passes, or something happens outside.
+// No agent can run. Waits for something outside, or lets the earliest deadline pass.
 void Runtime::nobody_can_run() {
   uint32_t first = kNobody;
   for (uint32_t i = 0; i < agent_count(); ++i)
@@ -140,14 +141,14 @@ void Runtime::nobody_can_run() {
   enabled_ = 1;
 }
 
-// A thread that looks again and again for what a process does outside would come to its limit of steps before
-// that has done it.
+// A thread that polls for the effect of a child process would reach its step limit before the process has
+// done it.
 void Runtime::let_children_run() {
   const timespec moment{0, 100'000};
   raw_syscall(SYS_nanosleep, reinterpret_cast<long>(&moment));
 }
 
-// Nothing can run: slalom will want to know who waits for whom.
+// Lists for slalom which agent waits for which.
 void Runtime::list_holders() {
   channel_->holder_count = 0;
   const auto add = [this](uint32_t waiting, uint32_t holder) {
@@ -178,8 +179,8 @@ void Runtime::list_holders() {
   }
 }
 
-// What handling a signal depends on, there: whether what the agent needs is available, and so whether it
-// could have gone on without the signal, before that was sent.
+// Reports what the handling of a signal depends on: whether the agent's need is available. If so, the agent
+// could have gone on without the signal before that was sent.
 void Runtime::tell_handling(Need need, uint64_t deadline) {
   const Agent& agent = me();
   const uint64_t object = slot(self()).object, signals = signals_object(slot(self()));
@@ -190,7 +191,7 @@ void Runtime::tell_handling(Need need, uint64_t deadline) {
   else
     tell(OpKind::IrqTake, signals, 1);
   if (need == Need::Nothing) return;
-  if (need == Need::Wakeup && !agent.woken) return tell(OpKind::TimerFire, object, 1);  // it waits no more
+  if (need == Need::Wakeup && !agent.woken) return tell(OpKind::TimerFire, object, 1);  // it no longer waits
   bool watches = false;
   for (uint32_t i = 0; i < channel_->watched_count; ++i) {
     if (channel_->watched[i].agent != self()) continue;

@@ -6,7 +6,8 @@
 namespace slalom::preload {
 namespace {
 
-// Of the schedule, or of how far something has come: not of the world outside. EPIPE comes with a signal.
+// Errors that depend on the schedule or on the progress of an operation, not on the world outside. EPIPE
+// comes with a signal.
 bool comes_by_itself(int error) {
   for (int one : {EAGAIN, EINTR, EINPROGRESS, EALREADY, EPIPE})
     if (error == one) return true;
@@ -22,8 +23,9 @@ uint64_t hash_of(const Subject& subject) {
   return hash;
 }
 
-// Does the call change nothing outside of the process but the position in a file? Written is only what the
-// program had open before main(): standard output and errors, whose positions slalom restores.
+// Returns whether the call changes nothing outside the process except the position in a file. The write calls
+// are included because the program can only write to files that it had open before main(): standard output
+// and error, whose positions slalom restores.
 bool only_looks(CallId call) {
   switch (call) {
     case CallId::access:
@@ -72,8 +74,8 @@ bool only_looks(CallId call) {
   }
 }
 
-// What people call it, in 128 bytes; empty: nothing that is known here. By hand, since the functions of libc
-// that format are interposed.
+// Describes the subject in at most 128 bytes; empty if its kind is unknown. Formats by hand, because libc's
+// formatting functions are interposed.
 const char* in_words(const Subject& subject, char (&room)[128]) {
   if (subject.size == 0) return static_cast<const char*>(subject.bytes);
   char* to = room;
@@ -100,26 +102,27 @@ const char* in_words(const Subject& subject, char (&room)[128]) {
 
 }  // namespace
 
-// Would the running agent meet the error whatever the others did before? As far as files and addresses are
-// told apart: not at all.
+// Returns whether the running agent would meet the error no matter what other agents did before. Does not
+// tell files and addresses apart: a change to any of them counts.
 bool Runtime::is_from_outside(const Subject& subject, int error) const {
   if (has_children()) return false;
   for (int own : {EMFILE, ENFILE, ENOMEM, EFAULT})
     if (error == own) return false;
   if (subject.bytes != nullptr) return changer_ == kNobody || changer_ == self();
-  for (int device : {ENOSPC, EDQUOT, EIO, EROFS, ENXIO, ENODEV, EAGAIN})  // the last: of_others
+  // EAGAIN gets here only with of_others.
+  for (int device : {ENOSPC, EDQUOT, EIO, EROFS, ENXIO, ENODEV, EAGAIN})
     if (error == device) return true;
   return false;
 }
 
-// The one of the running agent's errors that belongs to the call with this number; null: it did not fail.
+// Returns the error of the running agent's call with this ordinal; nullptr if it did not fail.
 const RepeatedError* Runtime::find_repeated(uint32_t ordinal) {
   Agent& agent = me();
   const uint64_t id = slot(self()).id;
   const auto comes_before = [&](const RepeatedError& one) {
     return one.agent != id ? one.agent < id : one.ordinal < ordinal;
   };
-  if (agent.repeated == 0) {  // its first call: where do its own begin?
+  if (agent.repeated == 0) {  // its first call: find its first error
     uint32_t low = 0, high = channel_->repeated_count;
     while (low < high) {
       const uint32_t middle = (low + high) / 2;
@@ -145,7 +148,7 @@ bool Runtime::repeats_error(const FallibleCall& what, int& error) {
   if (channel_->repeated_count == 0) return false;
   const RepeatedError* known = find_repeated(ordinal);
   if (known == nullptr || known->call != static_cast<uint32_t>(what.call)) return false;
-  // Another schedule may have led the agent to another call, and others to one before it.
+  // Under another schedule the agent may make another call here, or other agents may have acted before it.
   if (channel_->errors == Errors::RepeatOutside &&
       (known->outside == 0 || !is_from_outside(what.subject, known->error) ||
        hash_of(what.subject) != known->subject))
@@ -176,7 +179,7 @@ void Runtime::keep_error(const FallibleCall& what, int error, uint32_t ordinal) 
   record.value = error;
   record.size = static_cast<uint8_t>(what.call);
   record.wrote = is_from_outside(what.subject, error);
-  // Some room is left for how the program ends.
+  // Leaves some room for the text of the program's end.
   char room[128];
   if (readable && channel_->text_used < kTextBytes / 2) record.text = put_text(in_words(what.subject, room));
   tell_error(record);

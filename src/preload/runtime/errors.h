@@ -1,9 +1,9 @@
-// Errors that come from outside of the program: a file that does not exist, a port where nobody listens. They
-// are told to slalom, and given again when an execution is repeated: then the call is not made.
+// Errors that come from outside the program, such as a missing file or a port without a listener. The runtime
+// reports them to slalom. A replay gives the same errors again without making the call.
 //
-// An interposed function that passes a call on does so through may_fail(). The agent's calls are counted
-// there, whether they fail or not: its errors are found by that count. Not for what the schedule decides
-// (EAGAIN of a pipe, EINTR): that comes again by itself.
+// An interposed function passes such a call on through may_fail(). It counts the agent's calls, including
+// those that succeed, and finds repeated errors by that count. Not for errors that the schedule decides
+// (EAGAIN of a pipe, EINTR): these recur by themselves.
 #pragma once
 
 #include <errno.h>
@@ -16,11 +16,11 @@
 
 namespace slalom::preload {
 
-// What a call is about.
+// The file or address that a call names.
 struct Subject {
-  const void* bytes = nullptr;  // a path, or a network address; null: something that is open
-  size_t size = 0;              // 0: it is a text
-  bool changes = false;         // others may find another world after it
+  const void* bytes = nullptr;  // a path or a network address; nullptr for an open descriptor
+  size_t size = 0;              // 0 means that `bytes` is a string
+  bool changes = false;         // the call changes what other agents find outside
 };
 inline Subject found_at(const char* path) {
   return {path};
@@ -38,14 +38,15 @@ inline Subject changed_at(const sockaddr* address, socklen_t length) {
 struct FallibleCall {
   CallId call;
   Subject subject = {};
-  // Where it was called: the return address of the interposed function, and the stack above it; or, without
-  // a return address, where the agent's operation is.
+  // The place of the call: the return address of the interposed function and the stack above it. Without a
+  // return address it is the place of the agent's operation.
   void* from = nullptr;
   const void* stack = nullptr;
-  bool of_others = false;  // EAGAIN is not of the schedule: another program has what is asked for
+  bool of_others = false;  // EAGAIN is no result of the schedule, because another program holds the resource
 };
 
-// How a call says an error: by giving `failed` and setting errno, or by giving the error itself.
+// How a call reports an error. ByErrno: it returns `failed` and sets errno. ByItself: it returns the error
+// itself.
 struct ByErrno {
   template <typename Result>
   static int error_of(Result result, Result failed) {
@@ -57,7 +58,7 @@ struct ByErrno {
     return failed;
   }
 };
-struct ByItself {  // `failed`: what getaddrinfo() gives for one that is in errno; 0: there is no such thing
+struct ByItself {  // `failed` is the result (of getaddrinfo()) that means an error in errno; 0 if none does
   static int error_of(int result, int failed) { return result != 0 && result == failed ? errno : result; }
   static int give(int error, int failed) {
     if (failed == 0 || error < 0) return error;
@@ -78,16 +79,16 @@ auto may_fail(const FallibleCall& what, Failed failed, Make make) {
   return result;
 }
 
-// The same where the call does something even if it fails, and so is always made.
+// As may_fail(), for a call that has an effect even if it fails: the call is always made.
 template <typename Make>
 int may_fail_when_done(const FallibleCall& what, Make make) {
   int error = 0;
-  const uint32_t ordinal = runtime().me().calls;  // it may make others
+  const uint32_t ordinal = runtime().me().calls;  // the call may make others
   const bool repeats = runtime().repeats_error(what, error);
   const int result = make();
   if (!repeats) {
     error = errno;
-    const bool is_own = result >= 0 || error == EBADF;  // programs close what is not open
+    const bool is_own = result >= 0 || error == EBADF;  // programs close descriptors that are not open
     runtime().note_result(what, is_own ? 0 : error, ordinal);
   }
   if (repeats || result < 0) errno = error;
@@ -101,8 +102,8 @@ auto pass_on(bool controlled, const FallibleCall& what, Failed failed, Make make
 
 }  // namespace slalom::preload
 
-// In an interposed function: passes the call on, with its errors kept if it is an agent's. `id`: what the
-// function is called in capsules.
+// For interposed functions: passes the call on, and keeps its errors if an agent made it. `id` is the
+// function's name in capsules.
 #define SLALOM_PASS_ON_BY(how, name, id, subject, failed, ...)                                              \
   ::slalom::preload::pass_on<::slalom::preload::how>(                                                       \
       ::slalom::preload::runtime().controls(),                                                              \

@@ -1,6 +1,6 @@
-// Stops that are passed: where only one agent can run, or it is known whom the search will choose (its
-// Forecast), the target goes on by itself and tells slalom later. Two switches between processes are saved at
-// each.
+// Passing stops without asking: if only one agent can run, or the Forecast tells which agent the search will
+// choose, the target goes on by itself and reports the stop later. Each passed stop saves two switches
+// between processes.
 #include "preload/runtime/raw.h"
 #include "preload/runtime/runtime.h"
 
@@ -24,7 +24,8 @@ bool Runtime::passes(ChoiceKind kind) {
   return true;
 }
 
-// kNobody: slalom must say. Else `enabled` is the set of those who could run, if there are others.
+// Returns the agent that runs next; kNobody if slalom must decide. Sets `enabled` to the mask of agents that
+// could run, 0 if there are too many agents for a mask.
 uint32_t Runtime::who_is_next(ChoiceKind kind, uint64_t& enabled) {
   uint32_t count = 0, last = kNobody;
   for (uint32_t i = 0; i < agent_count(); ++i) {
@@ -44,16 +45,16 @@ uint32_t Runtime::who_is_next(ChoiceKind kind, uint64_t& enabled) {
     const uint64_t id = channel_->foreseen[foreseen_++];
     for (uint32_t i = 0; i < agent_count(); ++i)
       if (has(enabled, i) && slot(i).id == id) return i;
-    return kNobody;  // not what was recorded
+    return kNobody;  // differs from the recorded execution
   }
   const bool goes_on = kind == ChoiceKind::Running;
-  // After a yield the search may be restricted to what is fair.
+  // After a yield, fairness may restrict the search's choice.
   const Forecast::How how = yielded_ ? Forecast::How::Unknown : channel_->forecast.how;
   if (how == Forecast::How::Unknown) return count == 1 ? last : kNobody;
   return how == Forecast::How::InOrder ? in_order(enabled, goes_on) : drawn(enabled, goes_on);
 }
 
-// As next_in_order() of the search does.
+// Chooses as next_in_order() of the search does.
 uint32_t Runtime::in_order(uint64_t enabled, bool goes_on) const {
   if (goes_on && has(enabled, self())) return self();
   uint32_t first = kNobody;

@@ -1,5 +1,5 @@
-// Where in the user's own code an operation is: its caller, or that one's caller, if it comes out of the
-// system's libraries or out of the headers of the C++ library.
+// The place of an operation in the user's own code: its caller, or the nearest caller outside the system's
+// libraries and the headers of the C++ library.
 #include <unwind.h>
 
 #include "preload/runtime/runtime.h"
@@ -17,7 +17,7 @@ struct Search {
   const Runtime* runtime;
   Channel* channel;
   uint64_t found = 0;
-  uint64_t pc = 0, stack = 0;  // of the frame before
+  uint64_t pc = 0, stack = 0;  // of the previous frame
   int frames = 0;
 };
 
@@ -25,7 +25,7 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
   auto& search = *static_cast<Search*>(data);
   int before = 0;
   const uint64_t pc = _Unwind_GetIPInfo(context, &before) - (before != 0 ? 0 : 1);
-  const uint64_t stack = _Unwind_GetCFA(context);  // where it called the frame before
+  const uint64_t stack = _Unwind_GetCFA(context);  // its stack pointer at the call of the previous frame
   if (search.pc != 0) known_frame(*search.channel, search.pc) = {search.pc, stack - search.stack};
   search.pc = pc;
   search.stack = stack;
@@ -33,7 +33,7 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
     search.found = pc;
     return _URC_END_OF_STACK;
   }
-  known_frame(*search.channel, pc) = {pc, 0};  // perhaps the last one
+  known_frame(*search.channel, pc) = {pc, 0};  // in case it is the last one
   return ++search.frames < kMostDeep ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
@@ -85,8 +85,9 @@ bool Runtime::stops_at_atomic(uint64_t pc) const {
          agents_[self()].yielded || is_disturbed();
 }
 
-// Unwinding costs more than all else that an operation does. But at a given return address the library's
-// functions have always as much on the stack: what unwinding has told of them once is kept.
+// Unwinding costs more than all other parts of an operation. But the library's functions between a given
+// return address and the user's code always have frames of the same size, so known_frame() caches the sizes
+// that one unwinding has found.
 uint64_t Runtime::place(void* return_address, const void* stack) {
   uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
   if (!controls()) return pc;

@@ -1,5 +1,5 @@
-// System calls, the stack and libc's own functions, for the runtime: system calls without errno, and the
-// function that an interposed one hides.
+// Helpers of the runtime: system calls that do not touch errno, calls on a stack of its own, and access to
+// the libc function that an interposed one hides.
 #pragma once
 
 #include <dlfcn.h>
@@ -23,13 +23,13 @@ inline long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d 
   return result;
 }
 
-// Calls a function on a stack of the runtime's own: it leaves nothing below the program's stack, where a
-// program may read what it does not own. Not for functions that wait: there is one such stack.
+// Calls a function on a stack of the runtime's own, so that it leaves no data below the program's stack,
+// where a buggy program may read. Not for functions that wait, since there is only one such stack.
 inline constexpr size_t kOwnStack = 16384;
 alignas(16) inline char own_stack[kOwnStack];
 inline uint64_t stack_before = 0;
 [[gnu::always_inline]] inline void call_on_own_stack(void (*function)(void*), void* argument) {
-  // It changes the registers that any call may change.
+  // The clobbers are the caller-saved registers.
   asm volatile(
       "movq %%rsp, %[before]\n\t"
       "movq %[top], %%rsp\n\t"
@@ -41,7 +41,7 @@ inline uint64_t stack_before = 0;
         "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
 }
 
-// On memory shared between processes.
+// These work on memory shared between processes.
 template <typename Word>
 void futex_wait(std::atomic<Word>& word, Word expected) {
   raw_syscall(SYS_futex, reinterpret_cast<long>(&word), FUTEX_WAIT, static_cast<long>(expected));
@@ -51,8 +51,8 @@ void futex_wake(std::atomic<Word>& word) {
   raw_syscall(SYS_futex, reinterpret_cast<long>(&word), FUTEX_WAKE, 1);
 }
 
-// What functions that have returned left below the caller's frame: the program would find it in variables
-// that it does not set.
+// Clears the data that returned functions left below the caller's frame. The program would otherwise find it
+// in uninitialised variables.
 [[gnu::noinline]] inline void clear_stack() {
   volatile uint64_t room[512];
   for (volatile uint64_t& word : room) word = 0;
@@ -60,7 +60,7 @@ void futex_wake(std::atomic<Word>& word) {
 
 }  // namespace slalom::preload
 
-// The function that the interposed one of this name hides.
+// The libc function that the interposed function `name` hides.
 #define SLALOM_REAL(name)                                  \
   ([] {                                                    \
     static void* found = nullptr;                          \

@@ -7,21 +7,21 @@
 namespace slalom::preload {
 namespace {
 
-// In virtual nanoseconds. Looking at the clock is not as fast as an operation, so that loops which wait for
-// time to pass come to an end.
+// In virtual nanoseconds. Reading the clock takes longer than an operation, so that loops which wait for time
+// to pass end.
 constexpr uint64_t kClockReadTime = 1'000;
 constexpr uint64_t kRandomSeed = 0x9e3779b97f4a7c15u;
-constexpr uint32_t kClockReads = 64;  // in a row: a loop that waits for time to pass
+constexpr uint32_t kClockReads = 64;  // this many reads in a row mean a loop that waits for time to pass
 
-// Does the operation concern nothing but the program's memory? Then a forked process has its effect, too.
+// Returns whether the operation touches only the program's memory. A forked process then has its effect, too.
 bool is_private(OpKind op, uint64_t object) {
   if (object >= kChannelObjects) return false;
   return (op >= OpKind::Load && op <= OpKind::WriteUnlock) || op == OpKind::Signal ||
          op == OpKind::Broadcast || op == OpKind::SemWait || op == OpKind::SemPost;
 }
 
-// What is called leaves nothing on the stack where a program might look that uses what it no longer owns: a
-// replay does not call it.
+// Calls `act` further down the stack. Its frames then leave no data where a program may look that uses stack
+// memory that it no longer owns. A replay does not call `act`, so such a program would behave differently.
 template <typename Act>
 [[gnu::noinline]] bool out_of_the_way(Act act) {
   constexpr size_t kOutOfTheWay = 4096;
@@ -59,7 +59,7 @@ bool Runtime::alone() const {
   return true;
 }
 
-// Of an agent that could go on: is there nobody whom the search would rather see?
+// Returns whether an agent that could go on may do so without asking the search.
 bool Runtime::goes_unasked() {
   if (in_set_up_) return channel_->steps < channel_->max_steps;
   if (slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps) return false;
@@ -81,8 +81,8 @@ bool Runtime::has_lease() const {
 }
 
 void Runtime::drain() {
-  channel_->choice.current = self();  // who tells it: the record may be about another one
-  // A store that is not made yet waits for its value.
+  channel_->choice.current = self();  // the reporting agent; the record may be about another one
+  // Keeps the record of a store that was not executed yet until its value is known.
   const bool waits = first_store_ == kMostRecords - 1;
   const Record last = channel_->records[kMostRecords - 1];
   if (waits) --channel_->record_count;
@@ -106,8 +106,8 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
   hand_over(Phase::Choice);
 }
 
-// Flat, since every call between here and where turns are passed is a return that the processor guesses
-// wrong.
+// Flattened, because the processor mispredicts the return of every call between here and the code that passes
+// turns.
 [[gnu::flatten]] void Runtime::arrive(OpKind op, uint64_t object, uint64_t pc) {
   wait_for_turn(op, object, pc, Need::Nothing, nullptr, kNever, 0);
   if (is_disturbed()) disturb(op, object, pc, Need::Nothing, nullptr, kNever, 0, true);
@@ -124,7 +124,7 @@ void Runtime::tell_surroundings() {
   if (forks_) tell(OpKind::CpuUse, kForkObject);
 }
 
-// What arrive() does after its turn has come, then.
+// The part of arrive() after its turn has come, if is_disturbed().
 bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at, uint64_t deadline,
                       uint32_t count, bool can) {
   Agent& agent = me();
@@ -140,7 +140,7 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
       agent.interrupted = true;
       return false;
     }
-    if (need == Need::Wakeup) {  // others take it for one that no longer waits: so it does not
+    if (need == Need::Wakeup) {  // others treat it as no longer waiting, so its wait ends
       agent.left = !agent.woken;
       agent.woken = true;
       deadline = kNever;
@@ -151,7 +151,7 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
     }
     can = wait_for_turn(op, object, pc, need, at, deadline, count);
   }
-  // Not while it takes back the mutex of a condition variable: that is its own when it ends.
+  // Not while it takes back the mutex of a condition variable, because it must own that mutex when it ends.
   if (agent.asynchronous && agent.relock == nullptr) cancel_point(false);
   return can;
 }
@@ -190,14 +190,15 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
 bool Runtime::park(OpKind op, const void* at, uint64_t pc, uint64_t deadline) {
   Agent& agent = me();
   agent.woken = agent.left = false;
-  // A wait with a limit may end by itself, and that is then an operation of its own.
+  // A wait with a time limit may end by itself, which is an operation of its own.
   arrive(deadline == kNever ? op : OpKind::TimerFire, object_id(at), pc, Need::Wakeup, at, deadline);
   return agent.woken;
 }
 
 void Runtime::wake(uint32_t other, uint64_t object, bool told) {
   if (told) tell(OpKind::Wake, object, 0, 0, other);
-  if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(other)));  // it might have left, with a signal
+  // It might have left because of a signal.
+  if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(other)));
   unseen_ = true;
   Agent& agent = agents_[other];
   Slot& slot = channel_->slots[other];
@@ -261,7 +262,8 @@ void Runtime::tell_stop(ChoiceKind kind, uint32_t next, uint64_t enabled) {
        static_cast<uint8_t>(kind), static_cast<uint8_t>(here.state), Record::What::Stop, 0});
 }
 
-// That it was made, or waits for something else now: for stops that are passed, and looked at later.
+// Reports that an agent was added or now waits for something else. Slalom needs it to examine passed stops
+// later.
 void Runtime::tell_agent(uint32_t index) {
   if (channel_->passes_stops == 0) return;
   const Slot& slot = channel_->slots[index];
@@ -282,7 +284,8 @@ void Runtime::show_last_step() {
 }
 
 void Runtime::note_yield() {
-  // What was no choice point, a plain access after a yield, leaves it to the next one that is.
+  // An operation that is no choice point, such as a plain access after a yield, leaves the flag to the next
+  // one that is.
   me().yielded = true;
   if (has_children()) let_children_run();
 }
@@ -319,7 +322,7 @@ void Runtime::begin_first() {
 void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what, uint64_t object) {
   const uint32_t agent = controls() ? self() : kNobody;
   if (agent != kNobody) {
-    // The store that crashes is not made; the one before an assertion is.
+    // A store that crashes has no effect; the one before an assertion does.
     settle_stores(kind == Ending::Kind::Crash ? OpKind::Load : OpKind::None);
     channel_->slots[agent].pc = pc;
     if (channel_->record_count + 1 < kMostRecords) tell(OpKind::Fail, object, 0, 0, kNobody, what);
@@ -346,14 +349,14 @@ void Runtime::note_missing_thread() {
 void Runtime::cancel_point(bool begins) {
   me().at_cancel_point = begins;
   if (begins) return;
-  tell(OpKind::CpuUse, agent_object(slot(self())));  // it depends on those who cancel it
+  tell(OpKind::CpuUse, agent_object(slot(self())));  // depends on the agents that may cancel it
   end_if_cancelled();
 }
 
 void Runtime::end_if_cancelled() {
   Agent& agent = me();
   if (!agent.cancelled || !agent.cancellable) return;
-  agent.cancellable = false;  // it is ending already
+  agent.cancellable = false;  // it is already ending
   agent.result = PTHREAD_CANCELED;
   SLALOM_REAL(pthread_exit)(PTHREAD_CANCELED);
 }

@@ -1,16 +1,16 @@
-// Scope: does the search switch threads where the running agent is? The innermost function of those that the
-// user has named decides; they are looked for on the stack. A call of atomic code is one step of its agent:
-// before its first operation there is a choice, as before any other step.
+// Scope: decides whether the search switches threads at the running agent's position. The innermost function
+// on the stack that the user has named decides. A call of atomic code is one step of its agent: before its
+// first operation there is a choice, as before any other step.
 //
-// That a call has returned and the next one has begun is not seen, if there was no operation in between. It
-// is concluded from where the agent is: once it has passed a place, it does not come back there without a
-// loop. Where a loop is possible, the next call is taken for the same one: code that is atomic is never
-// interrupted, at the price of a choice less.
+// If there was no operation between the return of one call and the begin of the next, the runtime sees
+// neither. It infers a new call from the agent's position: without a loop, code does not come back to a place
+// that it has passed. Where a loop is possible, the runtime assumes the same call. So it never interrupts
+// atomic code, at the price of missing a choice.
 #include <unwind.h>
 
 #include "preload/runtime/runtime.h"
 
-// Where this library's own code lies, as the linker knows it.
+// The bounds of this library's own code, set by the linker.
 extern "C" {
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
@@ -37,14 +37,14 @@ const ScopedCode* find_scoped(const Channel& channel, uint64_t pc) {
 
 struct Frame {
   uint64_t pc;
-  uint64_t stack;  // where it called the frame before
-  bool called;     // it did, rather than being interrupted by a signal
+  uint64_t stack;  // its stack pointer at the call of the previous frame
+  bool called;     // it called the previous frame; false if a signal interrupted it
 };
 
-// From the innermost one.
+// Frames, innermost first.
 struct Stack {
   const Runtime& runtime;
-  uint64_t end;  // what is beyond just starts threads
+  uint64_t end;  // frames beyond only start threads
   Frame frames[kMostDeep];
   int count = 0;
 };
@@ -59,8 +59,8 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* data) {
   return stack.count < kMostDeep ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-// A function that was called before `pc`, directly, and whose frame is gone, since it has jumped to another
-// one as its last act.
+// Returns the function that a direct call just before `pc` called. Its frame may be gone, because it ended
+// with a jump to another function. nullptr if there is no direct call to the start of scoped code.
 const ScopedCode* find_called(const Channel& channel, uint64_t pc) {
   const auto* call = reinterpret_cast<const uint8_t*>(pc + 1) - 5;
   if (call[0] != 0xe8) return nullptr;
@@ -71,11 +71,11 @@ const ScopedCode* find_called(const Channel& channel, uint64_t pc) {
   return code != nullptr && code->begin == target ? code : nullptr;
 }
 
-// The outermost call of atomic code that is around the agent, and nothing of the scope in it.
+// The outermost call of atomic code that encloses the agent's position with no scope function inside it.
 struct Around {
   const ScopedCode* code = nullptr;
-  int frame = -1;      // of it, or of what it jumped to
-  uint64_t stack = 0;  // where it was called
+  int frame = -1;      // its frame, or that of the function that it jumped to
+  uint64_t stack = 0;  // stack pointer at its call
   bool in_scope = false;
   bool closed = false;
 };
@@ -105,15 +105,16 @@ Around look_around(const Channel& channel, const Stack& stack) {
   return around;
 }
 
-// The same call goes on, as far as that can be said. `last`: where it was.
+// Returns whether `now` may belong to the same call as `last`, the previous position.
 bool goes_on(const Channel& channel, const AtomicCall& last, const AtomicCall& now) {
   if (last.function != now.function || last.stack != now.stack) return false;
   for (uint32_t i = 0; i < now.frame_count; ++i) {
     const ScopedCode* code = find_scoped(channel, now.frames[i]);
     if (code == nullptr || code->loops) return true;
     const ScopedCode* before = i < last.frame_count ? find_scoped(channel, last.frames[i]) : nullptr;
+    // It does not come back from a function that it jumped to.
     if (before == nullptr || before->function != code->function)
-      return i != 0 || code->function != now.function;  // from what it jumped to it does not come back
+      return i != 0 || code->function != now.function;
     if (last.frames[i] != now.frames[i]) return last.frames[i] < now.frames[i];
   }
   return now.frame_count == AtomicCall::kMostFrames || last.frame_count != now.frame_count;

@@ -1,4 +1,4 @@
-// What a fatal signal means, in the words of a report: for both ways to execute.
+// Describes fatal signals for reports. Both kinds of executions (forked and in-process) use it.
 #pragma once
 
 #include <signal.h>
@@ -7,7 +7,7 @@
 
 namespace slalom::preload {
 
-// `overflow`: what to call it if the address lies at the end of a stack; null: it does not.
+// `overflow` is the description of an address at the end of a stack; nullptr if the address is elsewhere.
 inline const char* fault_words(int signal, const siginfo_t& info, const char* overflow) {
   switch (signal) {
     case SIGSEGV:

@@ -1,4 +1,4 @@
-// Threads that wait for signals, or for a handler to have run: sigwait and its kin, pause, sigsuspend.
+// Calls that wait for signals, or until a handler has run: sigwait and its kin, pause, sigsuspend.
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace slalom::preload {
 namespace {
 
-// Until a handler has run.
+// Waits until a handler has run.
 int wait_for_handler(uint64_t pc) {
   Runtime& rt = runtime();
   rt.cancel_point(true);
@@ -21,7 +21,7 @@ int wait_for_handler(uint64_t pc) {
   return errno = EINTR, -1;
 }
 
-// The signal that came. 0: its time is over; -1: another signal's handler has run.
+// Returns the signal that came; 0 if the deadline has passed; -1 if the handler of another signal has run.
 int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc, siginfo_t& info) {
   Runtime& rt = runtime();
   const uint64_t wanted = bits_of(set);
@@ -62,7 +62,7 @@ using namespace slalom::preload;
 SLALOM_EXPORT int pause() {
   if (!runtime().controls()) return SLALOM_REAL(pause)();
   const uint64_t pc = SLALOM_PLACE();
-  runtime().pass(OpKind::GoOn, pc, false);  // a handler that runs before the call is none that it waits for
+  runtime().pass(OpKind::GoOn, pc, false);  // a handler that runs before the call does not end it
   return wait_for_handler(pc);
 }
 SLALOM_EXPORT int sigsuspend(const sigset_t* mask) {

@@ -1,13 +1,13 @@
 // Signals that the program sends to itself: by kill, sigqueue and pthread_kill, and by its timers. A handler
-// runs in the thread that the signal was sent to, before that thread's next operation; since the sender's
-// operation may come anywhere between two of the thread's, so may the handler. Threads that wait for signals
-// (preload/signals/signal_waits.cc) wait for these.
+// runs in the thread that received the signal, before that thread's next operation. Since the sender's
+// operation may come between any two of that thread's operations, so may the handler. Calls that wait for
+// signals (preload/signals/signal_waits.cc) wait for these.
 //
-// What a handler does to the call in which its thread waits is as signal(7) says: it ends with EINTR, always
-// or without SA_RESTART, or goes on; a wait on a condition variable ends, which it may at any time. Signals
-// from outside are taken as if the program had sent them, at the next operation after they came. Not
-// controlled: those of faults. What the system does with signals that nobody handles:
-// preload/signals/system_signals.h.
+// signal(7) says what a handler does to the call in which its thread waits. The call ends with EINTR, always
+// or only without SA_RESTART, or it goes on. A wait on a condition variable ends, which it may do at any
+// time. A signal from outside counts as sent by the program, at the next operation after it came. Fault
+// signals are not controlled. preload/signals/system_signals.h says what happens to signals without a
+// handler.
 #include "preload/signals/signals.h"
 
 #include <errno.h>
@@ -26,10 +26,10 @@ namespace {
 
 constinit Handler handlers[kSignals + 1] = {};
 
-// Why each signal was sent that nobody has taken yet, in the order of sending. Without a place for it, a
-// signal still arrives, as from kill().
+// The causes of sent signals that no agent has taken yet, in the order of sending. If the table is full, a
+// signal still arrives, as if from kill().
 struct Sent {
-  uint32_t agent;  // kNobody: to the process as a whole
+  uint32_t agent;  // kNobody if sent to the whole process
   int signal;
   Cause cause;
 };
@@ -37,19 +37,19 @@ constexpr uint32_t kMostSent = 256;
 constinit Sent sent[kMostSent] = {};
 constinit uint32_t sent_count = 0;
 
-// True: an interrupted call goes on.
+// Returns whether an interrupted call goes on.
 bool run_handler(int signal, Cause cause) {
   Runtime& rt = runtime();
   Agent& agent = rt.me();
   const Handler handler = handlers[signal];
-  if (handler.function == nullptr) {  // no more, or it was sent to nobody in particular
+  if (handler.function == nullptr) {  // the handler was removed, or the signal was sent to the process
     signal_unhandled(rt.self(), signal, rt.slot(rt.self()).pc, cause);
     return true;
   }
   const uint64_t blocked = agent.blocked;
   agent.blocked |= handler.mask | (handler.flags & SA_NODEFER ? 0 : bit(signal));
   if (handler.flags & SA_RESETHAND) reset_handler(signal);
-  // What the handler does itself must not be mistaken for what it interrupts.
+  // The handler's own operations must not be mistaken for the one that it interrupts.
   const Agent before = agent;
   agent.relock = nullptr;
   agent.at_cancel_point = false;
@@ -77,8 +77,8 @@ bool run_handler(int signal, Cause cause) {
   return (handler.flags & SA_RESTART) != 0;
 }
 
-// At the turn of who sends. An agent's own signals are told apart from those of others; where it waits for
-// signals as such, or will, these are the process's.
+// Sends a signal, at the sender's turn. Signals with a handler use the agent's signals object. If the agent
+// blocks the signal, it may wait for it with sigwait, which uses the process's kSignalObject.
 void send(uint32_t index, int signal, Cause cause) {
   Runtime& rt = runtime();
   rt.tell(OpKind::SemPost, signals_object(rt.slot(index)), 0, signal, kNobody, sigabbrev_np(signal));
@@ -95,7 +95,7 @@ int change_mask(int how, const sigset_t* set, sigset_t* before) {
   if (error != 0) return error;
   Runtime& rt = runtime();
   uint64_t& blocked = rt.me().blocked;
-  // Who else takes what is sent to the process depends on it.
+  // The mask decides which threads may take signals to the process.
   if (set != nullptr && rt.has_handlers()) rt.tell(OpKind::IrqTake, signals_object(rt.slot(rt.self())), 1);
   if (set != nullptr)
     blocked = (how == SIG_BLOCK     ? blocked | bits
@@ -106,8 +106,8 @@ int change_mask(int how, const sigset_t* set, sigset_t* before) {
   return 0;
 }
 
-// What a process id stands for, among those that the program was given for itself, its threads and its
-// parent. Those must not reach a real process that happens to have the number.
+// The receiver that a process id means. Ids that the program sees for itself, its threads and its parent must
+// not reach a real process that happens to have the same number.
 enum class Whom { Us, Nobody, Another };
 Whom whom(pid_t pid) {
   Runtime& rt = runtime();
@@ -118,14 +118,14 @@ Whom whom(pid_t pid) {
   return pid > us && !rt.ended(static_cast<uint32_t>(pid - us)) ? Whom::Us : Whom::Nobody;
 }
 
-// To the process, with signal 0 as a question whether it is there.
+// Signals this process. Signal 0 only asks whether the process exists.
 int signal_us(int signal, uint64_t pc, Cause cause) {
   if (signal < 0 || signal > kSignals) return errno = EINVAL, -1;
   if (signal != 0) signal_process(signal, pc, cause);
   return 0;
 }
 
-// To a thread. An errno value.
+// Signals a thread. Returns an errno value.
 int signal_thread(pthread_t thread, int signal, uint64_t pc, Cause cause) {
   Runtime& rt = runtime();
   const uint32_t index = rt.find(thread);
@@ -171,7 +171,7 @@ siginfo_t info_of(int signal, Cause cause) {
   siginfo_t info = {};
   info.si_signo = signal;
   info.si_code = cause.code;
-  if (cause.code != SI_TIMER) {  // which has something else there
+  if (cause.code != SI_TIMER) {  // which uses these fields for other data
     info.si_pid = cause.pid == Cause::kOwn ? getpid() : cause.pid;
     info.si_uid = cause.pid == Cause::kOwn ? getuid() : cause.uid;
   }
@@ -208,7 +208,7 @@ void forget_sent_signals() {
   sent_count = 0;
 }
 
-[[gnu::noinline]] bool run_handlers() {  // rare, and arrive() is hot
+[[gnu::noinline]] bool run_handlers() {  // rare, while arrive() is hot
   Runtime& rt = runtime();
   Agent& agent = rt.me();
   bool restart = true;
@@ -236,13 +236,13 @@ void signal_process(int signal, uint64_t pc, Cause cause) {
   rt.arrive(OpKind::SemPost, kSignalObject, pc);
   rt.tell(OpKind::CpuUse, kHandlerObject);
   for (uint32_t i = 0; handles(signal) && i < rt.agent_count(); ++i) {
-    rt.tell(OpKind::CpuUse, agent_object(rt.slot(i)));  // it has not ended, or has
+    rt.tell(OpKind::CpuUse, agent_object(rt.slot(i)));  // depends on whether it has ended
     rt.tell(OpKind::CpuUse, signals_object(rt.slot(i)));
     if (!rt.ended(i) && (rt.agent(i).blocked & bit(signal)) == 0) takers[count++] = i;
   }
-  if (count == 0) {  // ends the process, or waits for who will take it
+  if (count == 0) {  // ends the process, or waits for a thread that will take it
     rt.tell(OpKind::SemPost, kSignalObject, 0, signal, kNobody, sigabbrev_np(signal));
-    for (uint32_t i = 0; i < rt.agent_count(); ++i)  // whoever takes it when it blocks it no more
+    for (uint32_t i = 0; i < rt.agent_count(); ++i)  // an agent takes it once it unblocks it
       if (!rt.ended(i)) rt.tell(OpKind::IrqTake, signals_object(rt.slot(i)));
     rt.retire();
     if (handles(signal)) return post(rt.arrived(), kNobody, signal, cause);
@@ -254,7 +254,7 @@ void signal_process(int signal, uint64_t pc, Cause cause) {
 int queue_signal(pid_t pid, int signal, uint64_t pc, Cause cause) {
   const Whom receiver = whom(pid);
   if (receiver == Whom::Another && pid > 0) return signal_another(pid, signal, pc, cause);
-  if (receiver != Whom::Us || pid <= 0) return errno = ESRCH, -1;  // not to groups
+  if (receiver != Whom::Us || pid <= 0) return errno = ESRCH, -1;  // groups are not supported
   if (sent_count == kMostSent) return errno = EAGAIN, -1;
   return signal_us(signal, pc, cause);
 }

@@ -9,9 +9,9 @@
 namespace slalom::preload {
 namespace {
 
-constinit siginfo_t came[kSignals + 1] = {};  // of those from outside, the last
+constinit siginfo_t came[kSignals + 1] = {};  // of the last signal of each number from outside
 
-constinit uint64_t own_fault_handlers = 0;  // faults that the program handles, or ignores, by itself
+constinit uint64_t own_fault_handlers = 0;  // faults that the program handles or ignores itself
 
 bool is_fault(int signal) {
   for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
@@ -27,9 +27,9 @@ void know_handler(int signal, const struct sigaction* action) {
   runtime().note_handler();
 }
 
-// What the kernel calls in the place of the program's handler: whichever thread that is in, it is not its
-// turn, perhaps. What the thread has brought about itself (SIGPIPE), and timers that are not controlled, are
-// handled at once.
+// The handler that the kernel calls in place of the program's. It can run in any thread, which may not have
+// its turn; so it only notes the signal. It handles at once signals that the thread has caused itself
+// (SIGPIPE) and those of timers that are not controlled.
 void on_outside_signal(int signal, siginfo_t* info, void* context) {
   const bool own = info->si_code <= 0 && info->si_pid == raw_syscall(SYS_getpid);
   if (runtime().executes() && !own && info->si_code != SI_TIMER && info->si_code != SI_KERNEL) {
@@ -63,7 +63,7 @@ int set_handler(int signal, const struct sigaction* action, struct sigaction* be
     ours.sa_flags |= SA_SIGINFO;
   }
   if (action != nullptr && runtime().controls()) runtime().tell(OpKind::IrqTake, kHandlerObject, 1);
-  know_handler(signal, action);  // first: the signal may come at once
+  know_handler(signal, action);  // before the system call, because the signal may come at once
   if (SLALOM_REAL(sigaction)(signal, action == nullptr ? nullptr : &ours, &kernels) != 0) {
     handler(signal) = old;
     return -1;
@@ -76,8 +76,8 @@ int set_handler(int signal, const struct sigaction* action, struct sigaction* be
   return 0;
 }
 
-// Those that the kernel holds back, since all threads block them, are taken when one does not in the model:
-// in a call with a mask of its own.
+// The kernel holds a signal back while all threads block it. This function fetches it if a thread does not
+// block it in the model, as during a call with a mask of its own.
 void take_outside_signals() {
   Runtime& rt = runtime();
   uint64_t wanted = 0, pending = 0;
@@ -108,7 +108,7 @@ void reset_handler(int signal) {
 }
 
 uint64_t never_blocked() {
-  // Not SIGABRT, which is only ever sent.
+  // Not SIGABRT, which no fault raises.
   const uint64_t faults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP);
   return faults & ~own_fault_handlers;
 }
@@ -125,7 +125,8 @@ int change_system_mask(int how, const uint64_t* bits, sigset_t* before) {
   return 0;
 }
 
-// It ends the process, stops it, or is ignored; one to the process may also wait for who will take it.
+// Such a signal ends the process, stops it, or is ignored. A signal to the process may also wait for a thread
+// that will take it.
 void signal_unhandled(uint32_t agent, int signal, uint64_t pc, Cause cause) {
   struct sigaction now = {};
   if (stops(signal) && SLALOM_REAL(sigaction)(signal, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
@@ -136,7 +137,7 @@ void signal_unhandled(uint32_t agent, int signal, uint64_t pc, Cause cause) {
   }
   const auto process = static_cast<pid_t>(raw_syscall(SYS_getpid));
   const siginfo_t info = info_of(signal, cause);
-  if (cause.code >= 0)  // such a cause is the kernel's own to give
+  if (cause.code >= 0)  // only the kernel may give such a cause
     SLALOM_REAL(kill)(process, signal);
   else
     raw_syscall(SYS_rt_sigqueueinfo, process, signal, reinterpret_cast<long>(&info));

@@ -1,6 +1,6 @@
-// Futexes, as programs use them directly: waiting on a word, waking who waits, moving them to another word,
-// and locks of the kind that hands priorities on. Left out: waits that end in such a lock
-// (FUTEX_WAIT_REQUEUE_PI), and FUTEX_FD, which no kernel has any more.
+// Futexes that programs use directly: waiting on a word, waking and moving the waiting agents, and locks with
+// priority inheritance. Not supported: waits that end in such a lock (FUTEX_WAIT_REQUEUE_PI), and FUTEX_FD,
+// which kernels no longer have.
 #include "preload/sync/futexes.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ uint32_t load(const uint32_t* word) {
 void store(uint32_t* word, uint32_t value) {
   __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
-// The program uses the word of such a lock as well, without a system call.
+// Reports an access to a lock's word, because the program also uses the word without a system call.
 void tell_word(const uint32_t* word) {
   runtime().tell_access(OpKind::ReadModifyWrite, word, 4, load(word), true);
 }
@@ -29,7 +29,7 @@ uint32_t own_thread_id() {
   return static_cast<uint32_t>(kPid) + runtime().self();
 }
 
-// Who waits in the lock is in the word, too, so that its owner asks the system to unlock it.
+// The word also says whether an agent waits for the lock, so that its owner unlocks it by a system call.
 uint32_t waiters_bit(const uint32_t* word) {
   Runtime& rt = runtime();
   for (uint32_t i = 0; i < rt.agent_count(); ++i)
@@ -81,7 +81,8 @@ long unlock_pi(uint32_t* word, uint64_t pc) {
   return mine ? 0 : -EPERM;
 }
 
-// FUTEX_WAKE_OP's change of the second word, and its question about what was there. False: no such operation.
+// Does FUTEX_WAKE_OP's change of the second word and its comparison with the old value. Returns false if the
+// operation does not exist.
 bool change_word(uint32_t* word, uint32_t coded, bool& answer) {
   const auto signed_field = [coded](int shift) {
     const auto bits = static_cast<int>(coded >> shift & 0xfff);
@@ -136,7 +137,7 @@ bool change_word(uint32_t* word, uint32_t coded, bool& answer) {
   }
 }
 
-// One operation, of which all see the change of the second word and the wake-ups at once.
+// One operation: other agents see the change of the second word and the wake-ups at once.
 long wake_op(uint32_t* word, uint32_t most, uint32_t* second, uint32_t most_second, uint32_t coded,
              uint64_t pc) {
   Runtime& rt = runtime();

@@ -5,7 +5,7 @@
 
 namespace slalom::preload {
 
-// As the kernel would answer: a negative errno value where it fails.
+// Returns what the kernel would return: a negative errno value on failure.
 long futex(const long (&arguments)[6], uint64_t pc);
 
 }  // namespace slalom::preload

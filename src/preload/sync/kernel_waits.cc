@@ -4,7 +4,7 @@ namespace slalom::preload {
 
 namespace {
 
-// What was there when the agent got its turn may be gone: another process was faster.
+// Another process may have taken the resource between the agent's turn and its call.
 bool lost_to_another(const WaitingCall& how) {
   if (how.deadline != kNever) return false;
   runtime().tell(OpKind::TryLock, how.object, 0, 0);

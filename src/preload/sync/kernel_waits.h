@@ -1,5 +1,5 @@
-// Calls that wait in the kernel, other than for descriptors: the wait is the search's, and the call itself is
-// made in a form that does not wait, when the kernel says that it need not.
+// Calls that wait in the kernel for something other than descriptors. The search does the waiting: it makes
+// the call in a non-waiting form once the kernel says that the call need not wait.
 #pragma once
 
 #include <errno.h>
@@ -12,23 +12,24 @@
 namespace slalom::preload {
 
 struct WaitingCall {
-  OpKind op;  // SemWait, or SemPost
+  OpKind op;  // SemWait or SemPost
   uint64_t object;
   uint64_t pc;
   uint64_t deadline = kNever;
   OnSignal on_signal = OnSignal::EndsOrRestarts;
-  bool cancels = true;  // it is a cancellation point
+  bool cancels = true;  // whether it is a cancellation point
   bool outside = false;
-  int late = ETIMEDOUT;  // what errno says when its time is over
-  int busy = EAGAIN;     // what it says when the call would wait after all
+  int late = ETIMEDOUT;  // errno if the deadline passes
+  int busy = EAGAIN;     // errno of the non-waiting form if the call would wait after all
   Need need = Need::Kernel;
-  uint32_t count = 0;  // of descriptors, if these are the need
+  uint32_t count = 0;  // number of descriptors, if need is Need::Descriptors
 };
 
-// Waits for the agent's turn. `wait`: for that as well; null: the call never waits. False: errno says why.
+// Waits for the agent's turn and for `wait`, if it is not nullptr. Returns false with errno if the wait
+// failed.
 bool arrive_at(const WaitingCall& how, const void* wait);
 
-// Does all of a call; `call` is made when it is the agent's turn, and gives what the function gives.
+// Does a whole call: makes `call` at the agent's turn and returns its result.
 template <typename Call>
 long wait_and_call(const WaitingCall& how, const void* wait, Call call) {
   for (;;) {
@@ -43,13 +44,13 @@ long wait_and_call(const WaitingCall& how, const void* wait, Call call) {
   }
 }
 
-// Who has such a lock, for reports of deadlocks.
+// The key of such a lock for hold_read(), with which reports of deadlocks name its holder.
 inline const void* as_lock(uint64_t object) {
   return reinterpret_cast<const void*>(object);
 }
 
-// A number for what the kernel calls (a, b), counted from 1 in the order of first use: the same in every
-// execution with the same schedule. 0: there are too many.
+// Numbers kernel objects, identified by (a, b), from 1 in the order of first use. The numbers are the same in
+// every execution with the same schedule. of() returns 0 if there are too many.
 class Numbers {
  public:
   uint32_t of(uint64_t a, uint64_t b) {
@@ -68,21 +69,22 @@ class Numbers {
   uint32_t count_ = 0;
 };
 
-// What executions may leave behind in the kernel, and the next one would find: the process that forks them
-// removes it (preload/processes/left_behind.cc).
+// Kernel objects that an execution may leave behind and that the next one would find. The process that forks
+// the executions removes them (preload/processes/left_behind.cc).
 void prepare_left_behind();
-void note_left_behind(char kind, int id);  // 'm', 's', 'q': of System V
-void note_left_behind(const char* queue);  // of POSIX, by its name
+void note_left_behind(char kind, int id);  // System V: 'm', 's' or 'q'
+void note_left_behind(const char* queue);  // a POSIX queue, by name
 void remove_left_behind();
-bool is_left_behind(uint64_t address);  // does its own memory begin there?
+bool is_left_behind(uint64_t address);  // whether the table's own memory begins there
 
-// Does the descriptor have a lock of its file (preload/io/file_locks.cc)? close_locked() closes it.
+// Returns whether the file of the descriptor is locked through it (preload/io/file_locks.cc). Such a
+// descriptor must be closed by close_locked().
 bool has_lock(int descriptor);
 int close_locked(int descriptor, uint64_t pc);
 
-bool any_stream_locked();  // by flockfile() (preload/io/stream_locks.cc)
+bool any_stream_locked();  // with flockfile() (preload/io/stream_locks.cc)
 
-// A named pipe (preload/io/fifos.cc): how it is opened, as openat().
+// Opening of named pipes (preload/io/fifos.cc). `folder` and `path` are as for openat().
 bool is_fifo(int folder, const char* path);
 FILE* open_fifo_stream(const char* path, const char* mode, uint64_t pc);
 int open_fifo(int folder, const char* path, int flags, uint64_t pc);

@@ -11,10 +11,11 @@
 namespace slalom::preload {
 namespace {
 
-constexpr int kDestroyed = -1;  // as glibc marks it
-// A robust mutex: its owner has ended, and the next one has not called it consistent; or never did.
-constexpr int kInconsistent = 2;          // in place of 1, in the lock
-constexpr int kNotRecoverable = INT_MAX;  // the owner
+constexpr int kDestroyed = -1;  // glibc's value
+// States of a robust mutex. kInconsistent: its owner has ended, and the next one has not called
+// pthread_mutex_consistent() yet. kNotRecoverable: the next owner unlocked it without that call.
+constexpr int kInconsistent = 2;          // lock word, in place of 1
+constexpr int kNotRecoverable = INT_MAX;  // owner field
 
 int type_of(const pthread_mutex_t* mutex) {
   return mutex->__data.__kind & 3;
@@ -35,14 +36,14 @@ void hold(pthread_mutex_t* mutex, int lock = 1) {
   mutex->__data.__owner = static_cast<int>(mark(runtime().self()));
 }
 
-// Which share it, and wait for real.
+// Wakes processes that share the mutex and really wait for it.
 void wake_other_processes(pthread_mutex_t* mutex) {
-  constexpr int kShared = 128;  // as glibc marks it
+  constexpr int kShared = 128;  // glibc's value
   if (runtime().has_children() && (mutex->__data.__kind & kShared) != 0)
     raw_syscall(SYS_futex, reinterpret_cast<long>(&mutex->__data.__lock), FUTEX_WAKE, 1);
 }
 
-// Whoever has to do with a mutex without taking it or giving it up: why, for people to read.
+// Reports an operation that neither takes nor releases the mutex. `why` is for people.
 void tell_not_taken(pthread_mutex_t* mutex, const char* why) {
   runtime().tell(OpKind::TryLock, object_id(mutex), 1, 0, kNobody, why);
 }
@@ -63,7 +64,7 @@ void take_mutex(pthread_mutex_t* mutex) {
 
 void release_mutex_to_wait(pthread_mutex_t* mutex, uint64_t pc) {
   if (!mine(mutex)) runtime().misuse(pc, "wait on a condition variable without holding the mutex");
-  // A recursive mutex that is held twice stays held, as in glibc: a wait undoes one lock only.
+  // A recursive mutex that is held twice remains held, as in glibc: a wait undoes only one lock.
   if (--mutex->__data.__count > 0) return;
   runtime().tell(OpKind::Unlock, object_id(mutex), 1);
   mutex->__data.__owner = 0;
@@ -73,7 +74,8 @@ void release_mutex_to_wait(pthread_mutex_t* mutex, uint64_t pc) {
 
 namespace {
 
-// Of a robust mutex: it is taken over from an owner that has ended, or cannot be any more. 0: neither.
+// Handles a robust mutex that is taken over from an ended owner or is not recoverable. Returns an errno
+// value, or 0 if neither is true.
 int owner_trouble(pthread_mutex_t* mutex) {
   Runtime& rt = runtime();
   const bool lost = mutex->__data.__owner == kNotRecoverable;
@@ -82,7 +84,7 @@ int owner_trouble(pthread_mutex_t* mutex) {
     tell_not_taken(mutex, "not recoverable");
   else
     rt.tell(OpKind::Lock, object_id(mutex));
-  if (!lost) {  // all that the owner did came before
+  if (!lost) {  // everything that the owner did comes before
     const auto owner = static_cast<uint32_t>(mutex->__data.__owner) - 1;
     rt.tell(OpKind::Join, agent_object(rt.slot(owner)), 1, 0, owner);
     hold(mutex, kInconsistent);
@@ -128,7 +130,7 @@ int try_lock_mutex(pthread_mutex_t* mutex, uint64_t pc) {
     rt.tell(OpKind::TryLock, object_id(mutex), free ? 0 : 1, free ? 1 : 0);
   if (free) hold(mutex);
   if (again) ++mutex->__data.__count;
-  rt.retire(!free && !again);  // who tries in vain will try again
+  rt.retire(!free && !again);  // a thread that fails will try again
   return free || again ? 0 : EBUSY;
 }
 
@@ -241,7 +243,7 @@ SLALOM_EXPORT int pthread_spin_unlock(pthread_spinlock_t* lock) noexcept {
   return 0;
 }
 
-// C11: the same objects under other names and with other results.
+// C11: the same objects, other function names and results.
 namespace {
 
 pthread_mutex_t* plain(mtx_t* mutex) {

@@ -1,5 +1,5 @@
-// What is done once: pthread_once and call_once. To the search it is a lock that the first caller holds while
-// its function runs; who comes after that has read what it did.
+// pthread_once and call_once. To the search such a control is a lock that the first caller holds while its
+// function runs. Later callers have read the effects of that function.
 #include <pthread.h>
 #include <threads.h>
 
@@ -9,15 +9,15 @@
 namespace slalom::preload {
 namespace {
 
-// As glibc counts, though not by its numbers.
+// The states that glibc has, with other numbers.
 enum State : int { New = 0, InProgress = 1, Done = 2 };
 
 volatile int& state_of(int* control) {
   return *control;
 }
 
-// Ends one whose function does not return: it has thrown, or its thread has ended. The next caller tries
-// again. Not a stop of its own, since others may be on the stack that is unwound.
+// Resets the control if the function does not return, because it has thrown or its thread has ended. The next
+// caller tries again. This is not a stop, since other agents may be on the stack that is unwound.
 struct Attempt {
   int* control;
   uint64_t pc;
@@ -32,7 +32,8 @@ struct Attempt {
   }
 };
 
-// It was done before: nothing that others could notice, and no stop.
+// The function ran before: reports that the agent has read its effects. No stop, because other agents cannot
+// notice.
 void learn(int* control, uint64_t pc) {
   Runtime& rt = runtime();
   rt.set_place(pc);
@@ -41,7 +42,8 @@ void learn(int* control, uint64_t pc) {
   rt.retire();
 }
 
-// Is that all there is to do, and only for a library? That of the unwinder, which finds places, is one.
+// Returns whether the function has run and only a library asks. The unwinder, which finds places, is such a
+// library.
 bool is_done_for_library(int* control, const void* caller) {
   return state_of(control) == Done && !runtime().is_user_code(reinterpret_cast<uint64_t>(caller) - 1);
 }
@@ -50,7 +52,8 @@ int run_once(int* control, void (*function)(), uint64_t pc) {
   if (state_of(control) == Done) return learn(control, pc), 0;
   Runtime& rt = runtime();
   rt.set_place(pc);
-  rt.tell(OpKind::CpuUse, object_id(control));  // that it was not done: to look is no stop
+  // It has read that the function did not run yet; reading is no stop
+  rt.tell(OpKind::CpuUse, object_id(control));
   rt.arrive(OpKind::Lock, object_id(control), pc, Need::Once, control);
   rt.tell(OpKind::Lock, object_id(control));
   const bool first = state_of(control) == New;

@@ -1,6 +1,5 @@
-// Reader-writer locks. Readers may always share; a waiting writer does not hold them off, except where the
-// lock is of the kind that prefers writers: there it has the gate (preload/sync/locks.h), which is a lock of
-// its own.
+// Reader-writer locks. Readers may always share, and a waiting writer does not keep them out. Only in a lock
+// that prefers writers the writer closes a gate (preload/runtime/lock_words.h), which is a lock of its own.
 #include <errno.h>
 #include <pthread.h>
 
@@ -12,7 +11,8 @@
 namespace slalom::preload {
 namespace {
 
-// In a field of glibc's that the model has no use for, and that every initialisation sets.
+// Marks a destroyed lock, in a field of glibc's that the model does not use and that every initialisation
+// sets.
 constexpr uint32_t kDestroyed = 0xdeadc0deu;
 void check_alive(const pthread_rwlock_t* lock, uint64_t pc, const char* what) {
   if (lock->__data.__wrphase_futex == kDestroyed) runtime().misuse(pc, what);

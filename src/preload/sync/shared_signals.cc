@@ -1,9 +1,9 @@
-// Condition variables that the program shares with processes which it has forked. A signal leaves no trace in
-// one on which nobody waits for real, and the program's threads do not. But such a process has slalom's
-// library as well, and tells the program, in the order of what it does.
+// Condition variables that the program shares with processes that it has forked. A signal leaves no trace in
+// a condition variable on which no thread really waits, and the program's threads do not really wait. But
+// such a process also has slalom's library, which reports its signals to the program, in order.
 //
-// Programs that a process executes do not have it, and memory that it maps for itself has other addresses:
-// then it is not known who signals what (preload/processes/outside.cc).
+// Programs that a child executes do not have the library, and memory that a child maps by itself has other
+// addresses. Then the runtime does not know what is signalled (preload/processes/outside.cc).
 #include <utility>
 
 #include "preload/runtime/runtime.h"
@@ -13,15 +13,15 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint64_t kAll = uint64_t{1} << 63;  // a broadcast
-constexpr uint32_t kOfCondition = 0;          // in place of bits
+constexpr uint32_t kOfCondition = 0;          // no futex bits: for condition variables
 
 }  // namespace
 
 void Runtime::tell_shared_signal(const pthread_cond_t* condition, bool all) {
-  constexpr unsigned kShared = 1;  // as glibc marks it
+  constexpr unsigned kShared = 1;  // glibc's bit
   if (!is_forked() || (condition->__data.__wrefs & kShared) == 0) return;
   const uint64_t told = object_id(condition) | (all ? kAll : 0);
-  // Several processes may do this at once, and each may be killed at any moment.
+  // Several processes may run this code at once, and each may be killed at any moment.
   for (std::atomic<uint64_t>& place : channel_->shared_signals) {
     uint64_t expected = 0;
     if (place.load(std::memory_order_relaxed) == 0 && place.compare_exchange_strong(expected, told)) return;
@@ -40,7 +40,8 @@ void Runtime::take_shared_signals() {
     ++shared_signals_taken_;
     const auto* condition = reinterpret_cast<const void*>(told & ~kAll);
     tell(OpKind::Note, object_id(condition), 0, 0, kNobody, "a child signals it");
-    // Whom it wakes is a choice of the running agent's, also if that has just begun to wait, or has ended.
+    // The choice of the woken agent counts as the running agent's, even if that has just begun to wait or has
+    // ended.
     Slot::State& state = slot(self()).state;
     const Slot::State before = std::exchange(state, Slot::State::Enabled);
     wake_some(OpKind::CpuUse, condition, (told & kAll) != 0 ? UINT32_MAX : 1, kOfCondition);

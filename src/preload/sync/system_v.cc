@@ -1,6 +1,6 @@
-// System V: sets of semaphores, and message queues. The kernel keeps them; it is asked whether an operation
-// could be done now, and the wait for that is the search's. What an execution leaves behind is removed after
-// it.
+// System V semaphore sets and message queues. The kernel keeps them. The runtime asks it whether an operation
+// could be done now, and the search does the waiting. Objects that an execution leaves behind are removed
+// after it.
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostSemaphores = 256;
 constexpr size_t kMostOperations = 64;
-constexpr long kMostBytes = 1 << 16;  // of a message
+constexpr long kMostBytes = 1 << 16;  // size limit of a message
 
 constinit Numbers sets = {}, queues = {};
 
@@ -29,7 +29,7 @@ uint64_t queue_object(int queue) {
   return kQueueObjects + queues.of(static_cast<uint64_t>(queue), 0);
 }
 
-// As semget() and its kin: `get` with a key and flags. What it has made goes with the execution.
+// Calls `get` (semget() or its kin) with flags. An object that it creates is removed with the execution.
 template <typename Get>
 int get_noted(char kind, key_t key, int flags, Get get) {
   const int error = errno;
@@ -46,7 +46,7 @@ struct SemaphoreWait : KernelWait {
   size_t count;
 };
 
-// All of them at once, one after the other.
+// Applies the operations one after the other: can all be done now?
 bool could_operate(const KernelWait& asked) {
   const auto& wait = static_cast<const SemaphoreWait&>(asked);
   semid_ds info = {};
@@ -57,7 +57,7 @@ bool could_operate(const KernelWait& asked) {
   if (raw_syscall(SYS_semctl, wait.set, 0, GETALL, reinterpret_cast<long>(values)) < 0) return true;
   for (size_t i = 0; i < wait.count; ++i) {
     const sembuf& operation = wait.operations[i];
-    if (operation.sem_num >= info.sem_nsems) return true;  // an error
+    if (operation.sem_num >= info.sem_nsems) return true;  // the call fails
     unsigned short& value = values[operation.sem_num];
     const bool can = operation.sem_op == 0 ? value == 0 : value + operation.sem_op >= 0;
     if (!can) return (operation.sem_flg & IPC_NOWAIT) != 0;
@@ -119,7 +119,7 @@ bool could_receive(const KernelWait& asked) {
     const long result = raw_syscall(SYS_msgrcv, wait.queue, reinterpret_cast<long>(&message), kMostBytes, i,
                                     IPC_NOWAIT | MSG_COPY);
     if (result == -ENOMSG) return false;
-    if (result < 0 || is_wanted(wait, message.type)) return true;  // a kernel that cannot say: it is tried
+    if (result < 0 || is_wanted(wait, message.type)) return true;  // a kernel without MSG_COPY: try the call
   }
 }
 
@@ -132,11 +132,11 @@ bool could_send(const KernelWait& asked) {
   const auto& wait = static_cast<const SendWait&>(asked);
   msqid_ds info = {};
   if (raw_syscall(SYS_msgctl, wait.queue, IPC_STAT, reinterpret_cast<long>(&info)) < 0) return true;
-  return wait.size > info.msg_qbytes ||  // an error
+  return wait.size > info.msg_qbytes ||  // the call fails
          (info.__msg_cbytes + wait.size <= info.msg_qbytes && info.msg_qnum < info.msg_qbytes);
 }
 
-// What changes one as a whole: those who wait for it may go on, or fail.
+// Makes a call that changes a whole object. Waiting agents may then go on or fail.
 template <typename Change>
 long change(uint64_t object, uint64_t pc, Change change) {
   return wait_and_call({.op = OpKind::SemPost, .object = object, .pc = pc, .cancels = false, .busy = 0},
@@ -166,7 +166,7 @@ SLALOM_EXPORT int shmget(key_t key, size_t size, int flags) noexcept {
 
 SLALOM_EXPORT void* shmat(int memory, const void* at, int flags) noexcept {
   runtime().begin_executions_here();
-  if (runtime().is_forked()) runtime().note_stranger();  // as with mmap()
+  if (runtime().is_forked()) runtime().note_stranger();  // as in mmap()
   return SLALOM_REAL(shmat)(memory, at, flags);
 }
 

@@ -1,5 +1,5 @@
-// Threads: creation, end, joining, cancellation, and what runs at a thread's end. What a thread really is, is
-// start_thread()'s business (preload/launch/forked.cc).
+// Threads: creation, end, joining, cancellation, and the destructors at a thread's end. start_thread()
+// (preload/launch/forked.cc) makes the real thread.
 #include "preload/sync/threads.h"
 
 #include <errno.h>
@@ -24,10 +24,10 @@ struct LocalDestructor {
 
 namespace {
 
-// Destructors of keys, since libc would call them when the thread really ends.
+// Destructors of keys. Kept here because libc would call them only when the real thread ends.
 using Destructor = void (*)(void*);
 constinit Destructor key_destructors[PTHREAD_KEYS_MAX] = {};
-constinit pthread_key_t keys_used = 0;  // all that were created are below
+constinit pthread_key_t keys_used = 0;  // greater than every created key
 
 void run_destructors() {
   Agent& me = runtime().me();
@@ -56,14 +56,15 @@ void end_thread(void*) {
   finish_agent();
 }
 
-// Is it OpenMP's library that starts a thread, for a team? It detaches them, but only when they end.
+// Returns whether OpenMP's library starts the thread for a team. The library detaches such threads, but only
+// when they end.
 bool is_of_team(void* (*start)(void*)) {
   Runtime& rt = runtime();
   return rt.me().team_entry != 0 && !rt.is_user_code(reinterpret_cast<uint64_t>(start));
 }
 
-// The user's function: std::thread keeps it in an object, behind a function of the library; OpenMP hands it
-// to threads of its own.
+// Returns the user's function that the thread runs. std::thread keeps it in an object, behind a function of
+// the library. OpenMP runs it in threads of its own.
 uint64_t entry_of(void* (*start)(void*), void* argument) {
   Runtime& rt = runtime();
   const auto direct = reinterpret_cast<uint64_t>(start);
@@ -97,7 +98,8 @@ int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool t
   const bool done = try_only ? (rt.arrive(OpKind::TryLock, object, pc), rt.ended(index))
                              : rt.arrive(unless_limited(OpKind::Join, deadline), object, pc, Need::AgentEnd,
                                          nullptr, deadline);
-  // Nobody cancels main while it joins, as far as reduction is concerned: most executions end with these.
+  // Reports no dependence on cancellation if main joins: most executions end with such joins, and reduction
+  // assumes that no thread cancels main then.
   if (!try_only && rt.self() != 0) rt.cancel_point(false);
   if (!try_only && rt.self() == 0) {
     rt.me().at_cancel_point = false;
@@ -115,7 +117,7 @@ int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool t
   return 0;
 }
 
-// Where a thread stops being cancelled at any place, it could have been until then.
+// Until here the thread could be cancelled at any place, so this is an operation.
 void leave_asynchronous(uint64_t pc) {
   const Agent& me = runtime().me();
   if (me.asynchronous && me.cancellable) runtime().pass(OpKind::GoOn, pc, false);
@@ -141,7 +143,7 @@ int create_agent(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)
   sigset_t mask;
   if (wanted != nullptr && pthread_attr_getsigmask_np(wanted, &mask) == 0) agent.blocked = bits_of(&mask);
   pthread_t created{};
-  // libc allocates memory for it, and the program's own allocator may give others their turn meanwhile.
+  // libc allocates memory for the thread, and the program's own allocator may let other agents run meanwhile.
   agent.need = Need::Wakeup;
   const int result = start_thread(index, wanted, created);
   agent.need = Need::Nothing;
@@ -173,7 +175,7 @@ void run_agent(uint32_t index) {
   pthread_cleanup_pop(1);
 }
 
-// main() as libc calls it, in an execution.
+// Calls main() as libc does, in an execution.
 int run_main(int (*entry)(int, char**, char**), int argc, char** argv, char** environment) {
   int result = 0;
   runtime().me().base = __builtin_frame_address(0);
@@ -196,7 +198,7 @@ SLALOM_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
   }
   return create_agent(thread, attributes, start, argument, SLALOM_PLACE());
 }
-// libc knows the stack as one that it was given, and all threads as joinable.
+// libc sees a stack that it was given and a joinable thread; this function restores the program's attributes.
 SLALOM_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
   Runtime& rt = runtime();
   const int result = SLALOM_REAL(pthread_getattr_np)(thread, attributes);
@@ -245,9 +247,9 @@ SLALOM_EXPORT void pthread_exit(void* result) {
   __builtin_unreachable();
 }
 
-// The thread ends at its next cancellation point, or at its next operation of any kind if its type is
-// asynchronous: what it does between two operations happens at once, so that is as good as anywhere. What it
-// waits in there ends.
+// The thread ends at its next cancellation point, or at its next operation if its type is asynchronous. Code
+// between two operations runs at once, so ending there is as good as ending anywhere. Cancellation ends a
+// wait at such a point.
 SLALOM_EXPORT int pthread_cancel(pthread_t thread) {
   if (!runtime().controls()) return SLALOM_REAL(pthread_cancel)(thread);
   Runtime& rt = runtime();
@@ -319,7 +321,7 @@ SLALOM_EXPORT int __cxa_thread_atexit_impl(void (*function)(void*), void* object
 
 namespace {
 
-// C11 gives a number where POSIX gives a pointer.
+// C11 thread functions return a number where POSIX ones return a pointer.
 struct C11Start {
   thrd_start_t function;
   void* argument;

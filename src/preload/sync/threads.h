@@ -1,4 +1,4 @@
-// What a thread of an execution is: the one thing about threads that the two ways to execute do differently.
+// The threads of an execution. The two kinds of executions differ only in start_thread().
 #pragma once
 
 #include <pthread.h>
@@ -10,12 +10,11 @@ namespace slalom::preload {
 // pthread_create, by the running agent at `pc`.
 int create_agent(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)(void*), void* argument,
                  uint64_t pc);
-// Gives the new agent something to run on, where it is to have the life that run_agent() is. An errno
-// value.
+// Starts a thread for the new agent; the thread must call run_agent(). Returns an errno value.
 int start_thread(uint32_t index, const pthread_attr_t* wanted, pthread_t& created);
-// The whole life of an agent other than the first, from its first turn to its end. Does not return.
+// Runs an agent other than the first from its first turn to its end. Does not return.
 void run_agent(uint32_t index);
-[[noreturn]] void finish_agent();  // what the running one has for itself is destroyed; then it ends
-void forget_keys();                // the calling thread is a new one: none of its keys has a value
+[[noreturn]] void finish_agent();  // destroys the running agent's thread-local objects, then ends it
+void forget_keys();                // clears all keys, because the calling thread stands for a new one
 
 }  // namespace slalom::preload

@@ -1,5 +1,5 @@
-// Clocks and sleeping, in virtual time. To sleep is to give way: how long the others take meanwhile is up to
-// the schedule.
+// Clocks and sleeping, in virtual time. A sleeping agent yields; the schedule decides how much other agents
+// do meanwhile.
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -18,10 +18,10 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kTicksPerSecond = 100;  // of times(): what sysconf(_SC_CLK_TCK) says
+constexpr uint64_t kTicksPerSecond = 100;  // of times(), as sysconf(_SC_CLK_TCK) returns
 constexpr clock_t kTicksAtStart = 100'000;
 
-// What the clock shows at the program's start. Any would do, but the same in every execution.
+// The time of the clock at the program's start. The value is arbitrary but the same in every execution.
 uint64_t start_of(clockid_t clock) {
   switch (clock) {
     case CLOCK_REALTIME:
@@ -36,7 +36,7 @@ uint64_t start_of(clockid_t clock) {
   }
 }
 
-// True: to the end. False: a handler has run; `rest`, if it is there, is how long was left.
+// Returns false if a signal handler ended the sleep; `rest`, if not nullptr, then gets the remaining time.
 bool sleep_until(uint64_t until, uint64_t pc, timespec* rest = nullptr) {
   Runtime& rt = runtime();
   rt.cancel_point(true);
@@ -63,7 +63,7 @@ bool valid(const timespec* time) {
 
 bool valid(clockid_t clock) {
   if (clock >= CLOCK_REALTIME && clock <= CLOCK_BOOTTIME) return true;
-  timespec now;  // of another process or thread, perhaps
+  timespec now;  // it may be the clock of another process or thread
   return raw_syscall(SYS_clock_gettime, clock, reinterpret_cast<long>(&now)) == 0;
 }
 
@@ -127,7 +127,7 @@ SLALOM_EXPORT clock_t times(tms* used) noexcept {
   if (used != nullptr) *used = {.tms_utime = ticks, .tms_stime = 0, .tms_cutime = 0, .tms_cstime = 0};
   return kTicksAtStart + ticks;
 }
-// Processor time is virtual; of all else that is counted there was nothing.
+// Processor time is virtual; all other counters are 0.
 SLALOM_EXPORT int getrusage(__rusage_who_t who, rusage* used) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(getrusage)(who, used);
   const timespec now = to_clock(CLOCK_PROCESS_CPUTIME_ID, runtime().read_clock(SLALOM_PLACE()));

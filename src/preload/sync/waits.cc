@@ -1,5 +1,4 @@
-// Condition variables, semaphores, barriers, and system calls on futexes: where threads wait for what
-// others do.
+// Condition variables, semaphores, barriers, and waits and wake-ups of futexes.
 #include "preload/sync/waits.h"
 
 #include <errno.h>
@@ -17,21 +16,22 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kDestroyed = 0xdeadc0deu;
-constexpr uint32_t kCondition = 0;  // in place of bits: on a condition variable, not on a futex
+constexpr uint32_t kCondition = 0;  // no futex bits: for condition variables
 
-// A condition variable needs no state: who waits is known. A destroyed one is marked in a field of glibc's.
+// The model of a condition variable needs no state, because the runtime knows the waiting agents. A field of
+// glibc's marks a destroyed one.
 void check_alive(const pthread_cond_t* condition, uint64_t pc, const char* what) {
   if (condition->__data.__g1_orig_size == kDestroyed) runtime().misuse(pc, what);
 }
 
-// With processes that the program has started, which wait for real. Without any it is not touched: it may be
-// one that is no more.
+// Returns whether the condition variable is shared with processes that the program has started, which really
+// wait. Does not touch it if there are none: it may no longer exist.
 bool is_shared(const pthread_cond_t* condition) {
   return runtime().has_children() && (condition->__data.__wrefs & 1) != 0;
 }
 
-// All that wait on the object, in the order of their ids, so that a choice among them means the same in
-// every execution.
+// Finds the agents that wait on the object, in the order of their ids, so that a choice among them means the
+// same in every execution.
 uint32_t waiters(const void* object, uint32_t (&found)[kMostAgents], uint32_t bits = 0) {
   Runtime& rt = runtime();
   uint32_t count = 0;
@@ -55,18 +55,20 @@ int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc, uint
   rt.retire();
   rt.me().relock = mutex;
   rt.me().at_cancel_point = true;
-  // Waking by itself is a limit that is over at any moment, and that nobody is told about.
+  // A spurious wake-up is modelled as a time limit that may run out at any moment and that is not reported as
+  // one.
   const bool spurious = deadline == kNever && rt.may_wake_alone();
   const bool woken = rt.park(OpKind::Wait, condition, pc, spurious ? rt.now() : deadline);
   rt.me().at_cancel_point = false;
   if (!woken) {
-    if (rt.me().cancelled) rt.tell(OpKind::CpuUse, agent_object(rt.slot(rt.self())));  // that is why, perhaps
+    // That may be the reason
+    if (rt.me().cancelled) rt.tell(OpKind::CpuUse, agent_object(rt.slot(rt.self())));
     rt.tell(OpKind::TimerFire, object_id(condition), 1);
     if (spurious) {
       ++rt.me().spurious;
       rt.tell(OpKind::Note, object_id(condition), 0, 0, kNobody, "a spurious wake-up");
     }
-    rt.retire(!spurious);  // which happens so often and no more: there is no loop to be fair in
+    rt.retire(!spurious);  // spurious wake-ups are limited, so fairness does not matter
     rt.arrive(OpKind::Lock, object_id(mutex), pc, Need::Mutex, mutex);
   }
   rt.me().relock = nullptr;
@@ -75,8 +77,8 @@ int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc, uint
   return woken || spurious ? 0 : ETIMEDOUT;
 }
 
-// Of `count` that were found, `most` come first then, both parts in their order: the search chooses. Gives
-// how many these are.
+// The search chooses `most` of the `count` found agents. Moves these to the front and keeps the order in both
+// parts. Returns the number of chosen agents.
 uint32_t choose_some(uint32_t (&found)[kMostAgents], uint32_t count, uint32_t most) {
   if (count <= most) return count;
   uint32_t next = 0;
@@ -89,7 +91,7 @@ uint32_t choose_some(uint32_t (&found)[kMostAgents], uint32_t count, uint32_t mo
   return most;
 }
 
-// At its turn, a whole operation.
+// Wakes and retires; the agent has its turn.
 uint32_t wake_now(OpKind op, const void* object, uint32_t most) {
   const uint32_t count = wake_some(op, object, most, kCondition);
   runtime().retire();
@@ -112,8 +114,8 @@ int signal_all(pthread_cond_t* condition, uint64_t pc) {
   return 0;
 }
 
-// glibc's semaphore: the count, waiters, whether it is shared. The last is what every initialisation sets,
-// and the model has no use for.
+// glibc's semaphore has the words count, waiters, and sharing. Every initialisation sets the last, and the
+// model does not need it, so it marks a destroyed semaphore.
 uint32_t& count_of(sem_t* semaphore) {
   return *reinterpret_cast<uint32_t*>(semaphore);
 }
@@ -124,8 +126,7 @@ void check_alive(sem_t* semaphore, uint64_t pc, const char* what) {
   if (life_of(semaphore) == kDestroyed) runtime().misuse(pc, what);
 }
 
-// glibc's barrier: how many have come, the round, how many are needed. A destroyed one is marked in the
-// round.
+// glibc's barrier has the words arrived threads, round, and needed threads. The round marks a destroyed one.
 void check_alive(const pthread_barrier_t* barrier, uint64_t pc, const char* what) {
   if (reinterpret_cast<const uint32_t*>(barrier)[1] == kDestroyed) runtime().misuse(pc, what);
 }
@@ -186,7 +187,7 @@ long wait_on_word(uint32_t* word, uint32_t expected, uint64_t deadline, uint64_t
   if (woken)
     rt.tell(OpKind::GoOn, 0);
   else
-    rt.tell(OpKind::TimerFire, object_id(rt.me().object), 1);  // it may have been moved
+    rt.tell(OpKind::TimerFire, object_id(rt.me().object), 1);  // the wait may have been moved
   rt.retire(!woken);
   return woken ? 0 : -ETIMEDOUT;
 }
@@ -223,7 +224,7 @@ SLALOM_EXPORT int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* 
   if (!runtime().controls()) return SLALOM_REAL(pthread_cond_wait)(condition, mutex);
   return wait_on(condition, mutex, SLALOM_PLACE(), kNever);
 }
-// The clock of the limit is an attribute of the condition variable, kept by glibc in a bit of the second
+// The clock of the limit is an attribute of the condition variable, which glibc keeps in a bit of the second
 // word.
 SLALOM_EXPORT int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                          const timespec* until) {
@@ -340,7 +341,7 @@ SLALOM_EXPORT int sem_post(sem_t* semaphore) noexcept {
     return errno = EOVERFLOW, -1;
   }
   rt.tell(OpKind::SemPost, object_id(semaphore), count);
-  // A process that shares it waits for real.
+  // A process that shares it really waits.
   const bool others = rt.has_children() && reinterpret_cast<const uint32_t*>(semaphore)[1] != 0;
   ++count_of(semaphore);
   if (others) raw_syscall(SYS_futex, reinterpret_cast<long>(semaphore), FUTEX_WAKE, 1);
@@ -379,7 +380,7 @@ SLALOM_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
     do {
       rt.park(OpKind::BarrierArrive, barrier, pc, kNever);
       if (rt.me().left) rt.tell(OpKind::CpuUse, object_id(barrier));
-    } while (rt.me().left && words[1] == round);  // handlers do not end it
+    } while (rt.me().left && words[1] == round);  // signal handlers do not end the wait
     rt.tell(OpKind::GoOn, 0);
     rt.retire();
     return 0;

@@ -12,7 +12,7 @@
 namespace slalom {
 namespace {
 
-// Calls that wait without a limit, and those that have one, perhaps.
+// Calls that wait; `limited` if they may have a time limit.
 constexpr struct {
   long number;
   const char* name;
@@ -69,12 +69,13 @@ std::string read_line(const std::filesystem::path& path) {
   return line;
 }
 
-bool sleeps(const std::string& stat) {  // after its name, in brackets
+bool sleeps(const std::string& stat) {  // the state follows the process's name, which is in brackets
   const size_t end = stat.rfind(')');
   return end != std::string::npos && stat.size() > end + 2 && stat[end + 2] == 'S';
 }
 
-// The file of the code that made the call, whose last word in /proc is where that was. "": none.
+// Returns the file of the code that made the call; empty if none. The last word in /proc/.../syscall is the
+// program counter.
 std::string module_of(pid_t process, const std::string& call) {
   const size_t last = call.rfind(' ');
   if (last == std::string::npos) return {};
@@ -89,8 +90,8 @@ std::string module_of(pid_t process, const std::string& call) {
   return {};
 }
 
-// Some libraries do not ask libc to wait, as libgomp does (preload/openmp/inline_calls.h): nobody can take
-// its place.
+// Describes a wait on a futex. Some libraries wait without libc, as libgomp does
+// (preload/openmp/inline_calls.h), so preloading cannot intercept them.
 std::string futex_in_words(const char* of_libc, const std::string& module) {
   if (module.empty() || module.starts_with("libc.") || module.starts_with("libc-") ||
       module.starts_with("ld-"))
@@ -111,7 +112,7 @@ std::optional<Sleeper> find_sleeper(pid_t process, preload::Range channel) {
     long number = -1;
     unsigned long long first = 0;
     if (std::sscanf(call.c_str(), "%ld %llx", &number, &first) != 2 || number < 0) return std::nullopt;
-    if (number == SYS_futex && first >= channel.begin && first < channel.end) continue;  // for its turn
+    if (number == SYS_futex && first >= channel.begin && first < channel.end) continue;  // waits for its turn
     if (found || !sleeps(read_line(thread->path() / "stat"))) return std::nullopt;
     found.emplace(Sleeper{thread->path().filename().string() + " " + call,
                           fmt::format("in system call {}", number), false});

@@ -1,8 +1,8 @@
-// Sleeper: the thread of an execution that sleeps in a system call, although it is its turn. All others wait
-// for theirs, in the Channel. Asked from /proc while nothing happens; where that cannot be read nobody is
-// found.
+// Sleeper: a thread of an execution that sleeps in a system call although it has the turn. All other threads
+// wait for their turns in the Channel. Read from /proc while nothing happens; none is found if /proc cannot
+// be read.
 //
-// Not for threads that wait as the model of the threading API has them wait: those give their turn away.
+// Not for threads that wait in the model of the threading API, because those give their turn away.
 #pragma once
 
 #include <sys/types.h>
@@ -15,12 +15,12 @@
 namespace slalom {
 
 struct Sleeper {
-  std::string where;     // the thread, the call and its arguments, as the kernel has them
-  std::string what;      // "in msgrcv()", in words for the user
-  bool limited = false;  // the call has a time limit of its own, perhaps
+  std::string where;     // the thread, the call and its arguments, as the kernel reports them
+  std::string what;      // text for the user, such as "in msgrcv()"
+  bool limited = false;  // the call may have a time limit of its own
 };
 
-// `channel`: where it is in the process.
+// `channel` is the Channel's address range in the process.
 std::optional<Sleeper> find_sleeper(pid_t process, preload::Range channel);
 
 }  // namespace slalom

@@ -55,7 +55,7 @@ Result<void> Debugger::attach(pid_t target) {
     execvp("gdb", arguments.data());
     _exit(127);
   }
-  signal(SIGINT, SIG_IGN);  // Ctrl-C is for gdb
+  signal(SIGINT, SIG_IGN);  // gdb handles Ctrl-C
   bool attached = false;
   while (!attached) {
     attached = std::filesystem::exists(ready);

@@ -1,8 +1,8 @@
-// Debugger: a stock gdb, attached to one execution of a program that slalom goes on steering.
+// Debugger: a stock gdb, attached to one execution of a program that slalom continues to steer.
 //
-// It is started when the execution stands at the entry of main(), and waits there until its breakpoints are
-// set. The target then runs whenever both let it: slalom by giving a thread its turn, gdb by "continue". Not
-// for kernels: those have a debugger stub (vm/gdb).
+// gdb is started when the execution is stopped at the entry of main(), which waits until the breakpoints are
+// set. The target then runs when both allow it: slalom by giving a thread its turn, gdb by "continue". Not
+// for kernels, which have a debugger stub (vm/gdb).
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +17,10 @@ namespace slalom {
 class Debugger {
  public:
   struct Options {
-    uint64_t show_at = 0;  // a step after which it is to stop; 0: none
-    enum class Begin : uint8_t { Failure, Start } begin = Begin::Failure;  // where the user gets the prompt
-    std::vector<std::string> arguments;                                    // more for gdb
+    uint64_t show_at = 0;  // step after which to stop; 0 for none
+    // Where the user gets the prompt.
+    enum class Begin : uint8_t { Failure, Start } begin = Begin::Failure;
+    std::vector<std::string> arguments;  // further arguments for gdb
   };
 
   explicit Debugger(Options options) : options_(std::move(options)) {}
@@ -30,7 +31,7 @@ class Debugger {
   uint64_t show_at() const { return options_.show_at; }
   bool used() const { return used_; }
   Result<void> attach(pid_t target);
-  void wait();  // until the user has left it
+  void wait();  // until the user has left gdb
 
  private:
   Options options_;

@@ -1,4 +1,4 @@
-// Descriptor: an open file of this process, closed when it goes.
+// Descriptor: owns an open file descriptor and closes it.
 #pragma once
 
 #include <unistd.h>

@@ -26,7 +26,7 @@ OwnMount OwnMount::of(const std::string& folder, const std::string& at) {
 bool OwnMount::show() const {
   if (unshare(CLONE_NEWNS) != 0) {
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-    write_file("/proc/self/setgroups", "deny");  // before Linux 3.19 there is none
+    write_file("/proc/self/setgroups", "deny");  // fails before Linux 3.19, which is fine
     if (!write_file("/proc/self/uid_map", users) || !write_file("/proc/self/gid_map", groups)) return false;
   }
   return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&

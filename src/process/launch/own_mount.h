@@ -1,6 +1,6 @@
-// OwnMount: shows a process another folder in the place of one, so that the folder's name is the same for
-// every process that has a copy of its own. No other process sees it: this one gets a mount namespace, and a
-// user namespace where that needs one. Some containers and systems forbid both.
+// OwnMount: mounts a folder over another one for one process. So the folder's name is the same for every
+// process that has a copy of its own. Other processes do not see it: the process gets a mount namespace, and
+// a user namespace if the mount needs one. Some containers and systems forbid both.
 #pragma once
 
 #include <string>
@@ -8,11 +8,13 @@
 namespace slalom {
 
 struct OwnMount {
-  std::string folder, at;     // absolute
-  std::string users, groups;  // who the process is, in a user namespace: the same
+  std::string folder, at;  // absolute paths
+  // Identity maps of user and group for the user namespace.
+  std::string users, groups;
 
   static OwnMount of(const std::string& folder, const std::string& at);
-  // For the calling process, from fork() on: allocates nothing. False: it is not possible here.
+  // Mounts for the calling process. Callable between fork() and exec: allocates no memory. Returns false if
+  // that is not possible here.
   bool show() const;
 };
 

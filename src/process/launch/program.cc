@@ -134,7 +134,7 @@ std::string to_text(const Program& program) {
     json["expected_output"] = {{"file", program.expected_output->file},
                                {"text", program.expected_output->text}};
   if (!program.check.empty()) json["check"] = program.check;
-  // Arguments may be any bytes; what is no text cannot be kept as such.
+  // Arguments may be any bytes. Invalid UTF-8 is replaced.
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

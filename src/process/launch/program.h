@@ -1,8 +1,8 @@
-// Program: what `slalom run -- ./prog args...` names: an ordinary executable that slalom can control, how it
-// is to be run, and which files it consists of.
+// Program: the program of `slalom run -- ./prog args...`: an ordinary executable that slalom can control, and
+// how to run it.
 //
-// A value that a capsule holds as text. find_program() refuses, with the reason and what to do, whatever a
-// preloaded library could not control.
+// A plain value that a capsule holds as text. find_program() refuses any program that a preloaded library
+// could not control, and says why and what to do.
 #pragma once
 
 #include <optional>
@@ -16,45 +16,48 @@ namespace slalom {
 
 struct Program {
   std::string path;                    // absolute
-  std::vector<std::string> arguments;  // the first is the name it is called by
+  std::vector<std::string> arguments;  // the first is the name that it is called by
   std::string hash;                    // of the file's bytes, 16 hex digits
 
   // When a wait with a time limit runs out.
   enum class Timeouts : uint8_t {
-    Any,   // at any moment: the schedule decides
-    Idle,  // only when nothing else can run
+    Any,   // at any moment, which the schedule decides
+    Idle,  // only when no other thread can run
   } timeouts = Timeouts::Any;
-  uint32_t spurious = 0;  // how often each thread may wake from a condition variable by itself
+  uint32_t spurious = 0;  // spurious wake-ups that each thread may have from condition variables
   // Which exit statuses are failures of the program.
   enum class Statuses : uint8_t { ZeroOnly, AnyGood } statuses = Statuses::ZeroOnly;
 
-  // Parts of it ("module:NAME", "function:NAME*"), with what these call: where the search switches threads
-  // (empty: everywhere), and where it does not. The innermost one decides (process/program_scope.h).
+  // Parts of the program ("module:NAME", "function:NAME*") including the functions that they call. `scope`:
+  // where the search switches threads; empty means everywhere. `atomic`: where it does not. The innermost
+  // part decides (process/program_scope.h).
   std::vector<std::string> scope, atomic;
 
-  // What else must be right at the end of an execution: what it has printed, and what a command of the user's
-  // says that is given it (process/judge.h).
+  // Further conditions at the end of an execution: its output, and the result of a user's command that gets
+  // the output (process/judge.h).
   struct ExpectedOutput {
-    std::string file;  // where it was written down, for messages
+    std::string file;  // file that it was read from, for messages
     std::string text;
     bool operator==(const ExpectedOutput&) const = default;
   };
   std::optional<ExpectedOutput> expected_output;
-  std::string check;  // for a shell; empty: there is none
+  std::string check;  // a shell command; empty if there is none
   bool is_judged() const { return expected_output || !check.empty(); }
 
   std::string
-      scratch;  // absolute: each execution starts in a fresh copy of that folder; empty: where slalom is
+      // Absolute path: each execution starts in a fresh copy of this folder. Empty: in slalom's working
+      // folder.
+      scratch;
 
-  std::string name() const;  // without its folder
+  std::string name() const;  // without the folder
   bool operator==(const Program&) const = default;
 };
 
-// `command`: a path, or a name that is searched for in PATH, and its arguments.
+// `command` is a path, or a name to search in PATH, and its arguments.
 Result<Program> find_program(const std::vector<std::string>& command);
-// Of a program that was found before: is it still the same file?
+// Fails if the program's file has changed since it was found.
 Result<void> check_unchanged(const Program& program);
-bool is_instrumented(const Program& program);  // by -fsanitize=thread
+bool is_instrumented(const Program& program);  // built with -fsanitize=thread
 bool is_instrumented(std::span<const uint8_t> elf);
 
 std::string to_text(const Program& program);

@@ -1,7 +1,7 @@
-// Scratch: a folder of its own for the executions of one worker, a copy of a given one, that holds the same
-// files at the start of each execution.
+// Scratch: a private folder for the executions of one worker. It is a copy of a given folder and holds the
+// same files at the start of each execution.
 //
-// Removed when it is destroyed. Not for what a program writes elsewhere: that stays.
+// The destructor removes it. Not for files that a program writes elsewhere, which stay.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ class Scratch {
   Result<void> restore();  // cheap if nothing was changed
 
  private:
-  // What shows that a file was touched; by path.
+  // The attributes that show whether a file was changed.
   struct Stamp {
     uint64_t inode = 0, size = 0, mode = 0;
     int64_t seconds = 0, nanoseconds = 0;

@@ -41,7 +41,7 @@ Table table_of(const Json& json, const char* key) {
   return table;
 }
 
-// `there`, `here`: what is said of one that only then, or only now, is in it.
+// `there` and `here` describe an entry that only `then` has, or only `now`.
 void compare_tables(const Table& then, const Table& now, const char* what, const char* changed,
                     const char* there, const char* here, std::vector<std::string>& to) {
   for (const auto& [name, hash] : then) {

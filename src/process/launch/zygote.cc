@@ -34,11 +34,12 @@ using preload::Turn;
 
 constexpr off_t kErrorBytes = 1 << 20;
 constexpr off_t kOutputBytes = 64 << 20;
-constexpr int kMostDescriptors = 1024;           // that are looked at one by one
-constexpr long kSliceNanoseconds = 100'000'000;  // between two looks at whether the target still lives
+constexpr int kMostDescriptors = 1024;           // limit for marking descriptors one by one
+constexpr long kSliceNanoseconds = 100'000'000;  // interval between two checks whether the target still lives
 constexpr uint32_t kSlicesPerSecond = 10;
-constexpr uint32_t kAsleepSlices = 10;    // in the same call: nothing will end it
-constexpr uint32_t kOutsideSlices = 100;  // until the target has given up waiting for what is outside
+constexpr uint32_t kAsleepSlices = 10;  // slices in the same call after which nothing will end it
+// Slices after which a bounded wait for events outside must have ended
+constexpr uint32_t kOutsideSlices = 100;
 
 void wake(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
@@ -51,19 +52,18 @@ void tie_to(int core) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-// Everything the child needs between fork and exec, where nothing may be allocated.
+// The data that the child needs between fork and exec, where it may not allocate memory.
 struct Launch {
   std::vector<char*> arguments, environment;
   int channel, errors, output, input, trouble;
   int core;
   pid_t parent;
-  const OwnMount* folder;  // nullptr: stay
+  const OwnMount* folder;  // nullptr: stay in slalom's folder
 };
 
 [[noreturn]] void become(const Launch& launch, const char* path) {
   setpgid(0, 0);  // Ctrl-C is for slalom
-  // The copy takes the place of the original, so that what the program sees does not depend on the copy's
-  // name.
+  // Mounts the copy over the original, so that the program does not see the copy's name.
   const bool in_place = launch.folder != nullptr && launch.folder->show();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() == launch.parent) {
@@ -77,11 +77,11 @@ struct Launch {
     dup2(launch.errors, STDERR_FILENO);
     const int trouble = fcntl(launch.trouble, F_DUPFD_CLOEXEC, preload::kDescriptor + 1);
     dup2(launch.channel, preload::kDescriptor);
-    if (close_range(preload::kDescriptor + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)  // before Linux 5.11
+    if (close_range(preload::kDescriptor + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)  // fails before Linux 5.11
       for (int other = preload::kDescriptor + 1; other < kMostDescriptors; ++other)
         fcntl(other, F_SETFD, FD_CLOEXEC);
     fcntl(preload::kDescriptor, F_SETFD, 0);
-    // A signal stops it, too, once it is traced: none may come before the parent knows.
+    // A signal also stops a traced process, so none may come before the parent knows that it is traced.
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -96,7 +96,8 @@ struct Launch {
   _exit(127);
 }
 
-// What become() writes to `trouble`: whether it stops, and why the program cannot be executed.
+// Reads a number that become() writes to `trouble`: whether it stops, then why the program cannot be
+// executed.
 bool read_number(int descriptor, int& number) {
   ssize_t got = -1;
   while ((got = read(descriptor, &number, sizeof number)) < 0 && errno == EINTR) {
@@ -111,9 +112,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// What libraries would make of the machine they are on: how many threads OpenMP's takes, and how long they
-// look whether there is something to do before they wait; and random numbers that Qt takes from the
-// processor, where nobody can control them. Unless the user has said it.
+// Fixes settings that libraries derive from the machine, unless the user has set them: the number of OpenMP's
+// threads, how long these spin before they wait, and random numbers that Qt takes from a processor
+// instruction.
 void add_settings(std::vector<std::string>& environment) {
   for (const std::string& setting :
        {fmt::format("OMP_NUM_THREADS={}", preload::kProcessors), std::string("GOMP_SPINCOUNT=0"),
@@ -124,21 +125,21 @@ void add_settings(std::vector<std::string>& environment) {
   }
 }
 
-// The stack of main() begins below the path, the arguments and the environment: with as many of them, and as
-// many bytes, in whatever environment slalom is started, what is on that stack has the same addresses.
+// The stack of main() begins below the path, the arguments and the environment. Padding their number and size
+// gives main()'s stack the same addresses, whatever environment slalom is started in.
 void pad(const std::string& path, const std::vector<std::string>& arguments,
          std::vector<std::string>& environment) {
   constexpr size_t kEntries = 512, kBytes = 32768;
   constexpr std::string_view kName = "SLALOM_PADDING";
   while ((arguments.size() + environment.size() + 1) % kEntries != 0)
     environment.push_back(fmt::format("{}=", kName));
-  size_t bytes = path.size() + 1 + kName.size() + 2;  // of the last one: with '=' and its end
+  size_t bytes = path.size() + 1 + kName.size() + 2;  // with the padding's name, '=' and terminator
   for (const std::string& text : arguments) bytes += text.size() + 1;
   for (const std::string& text : environment) bytes += text.size() + 1;
   environment.push_back(fmt::format("{}={}", kName, std::string((kBytes - bytes % kBytes) % kBytes, '.')));
 }
 
-// What was written to a file, up to so many bytes.
+// Returns the bytes written to a file, at most `most`.
 std::string beginning_of(int file, off_t most) {
   const off_t written = std::clamp<off_t>(lseek(file, 0, SEEK_CUR), 0, most);
   std::string text(static_cast<size_t>(written), '\0');
@@ -152,7 +153,7 @@ bool starts_with_any(const std::string& text, std::initializer_list<const char*>
                      [&](const char* prefix) { return text.rfind(prefix, 0) == 0; });
 }
 
-// Is there anything, besides the threads of the program, that may end what one of them waits for?
+// Returns whether anything besides the program's threads may end a wait.
 bool may_end_the_wait(const Channel& channel) {
   using preload::Uncontrolled;
   constexpr auto kOthers = static_cast<uint32_t>(Uncontrolled::Fork) |
@@ -176,7 +177,7 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   if (access(options.library.c_str(), R_OK) != 0)
     return error("{} is missing: it belongs beside the slalom command; build or install slalom again",
                  options.library);
-  timespec now;  // by the clock that file systems use
+  timespec now;  // the clock that file systems use
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
   if (!program.scratch.empty()) {
     TRY_ASSIGN(Scratch scratch, Scratch::make(program.scratch));
@@ -206,7 +207,7 @@ Result<void> Zygote::start(const Program& program, const LaunchOptions& options)
   std::vector<std::string> arguments = program.arguments, environment = inherited_environment();
   add_settings(environment);
   environment.push_back("LD_PRELOAD=" + options.library);
-  environment.push_back("LD_BIND_NOW=1");  // once, rather than in every execution
+  environment.push_back("LD_BIND_NOW=1");  // resolves symbols once instead of in every execution
   environment.push_back(fmt::format("{}=1", preload::kVariable));
   pad(program.path, arguments, environment);
   OwnMount folder;
@@ -272,7 +273,7 @@ Result<void> Zygote::read_modules(const Program& program, const std::string& lib
 
 Zygote::~Zygote() {
   if (process_ > 0) {
-    // The zygote ends what its execution has started.
+    // The zygote ends the processes that its execution has started.
     if (channel_ != nullptr && channel_->phase.load() != Phase::Over &&
         channel_->phase.load() != Phase::Ready && channel_->child > 1)
       end_execution(preload::kMostAgents);
@@ -294,7 +295,7 @@ Result<void> Zygote::fork_execution() {
 }
 
 void Zygote::request(preload::Request what) {
-  lseek(errors_, errors_before_, SEEK_SET);  // the target shares the position
+  lseek(errors_, errors_before_, SEEK_SET);  // the target shares the file position
   if (output_ >= 0) lseek(output_, output_before_, SEEK_SET);
   channel_->parent_turn.store(0, std::memory_order_relaxed);
   channel_->phase.store(Phase::Running, std::memory_order_relaxed);
@@ -346,7 +347,8 @@ Zygote::Waited Zygote::wait() {
       return Waited::Dead;
     }
     if (channel_->waits_outside == preload::Outside::Bounded && ++outside < kOutsideSlices) continue;
-    if (std::exchange(steps, channel_->steps) != channel_->steps) slices = 0;  // it passes its stops
+    // It makes progress by passing stops
+    if (std::exchange(steps, channel_->steps) != channel_->steps) slices = 0;
     const std::optional<Sleeper> sleeper = find_sleeper(channel_->child, channel_range_);
     asleep = sleeper && sleeper->where == where ? asleep + 1 : 0;
     where = sleeper ? sleeper->where : "";
