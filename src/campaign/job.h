@@ -9,29 +9,11 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
-#include "explore/strategy.h"
+#include "campaign/strategies.h"
 #include "finding/finding.h"
 #include "trace/choice_policy.h"
 
 namespace slalom {
-
-// A strategy's name and settings: "pct:depth=2,k=40".
-struct StrategySpec {
-  std::string name = "dpor";
-  std::vector<std::pair<std::string, std::string>> settings;
-  uint64_t seed = 1;
-  bool operator==(const StrategySpec&) const = default;
-};
-Result<StrategySpec> parse_strategy(const std::string& text, uint64_t seed);
-std::string to_text(const StrategySpec& spec);
-
-struct StrategyInfo {
-  std::string_view name;
-  std::string_view settings;  // "depth=N, k=N"
-  std::string_view about;
-  bool exhaustive = false;  // ends by itself
-};
-const std::vector<StrategyInfo>& strategy_catalogue();
 
 struct Job {
   TargetId target;
@@ -43,10 +25,5 @@ struct Job {
 };
 void encode(ByteWriter& out, const Job& job);
 void decode(ByteReader& in, Job& job);
-
-// Fails with advice if the settings are unknown or do not fit the policy. `insists`: agents may insist (see
-// explore/fairness.h).
-Result<std::unique_ptr<Strategy>> make_strategy(const StrategySpec& spec, const ChoicePolicy& policy,
-                                                bool insists = false);
 
 }  // namespace slalom

@@ -1,8 +1,8 @@
 #include "detect/detector_set.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
+#include <utility>
 
 #include "detect/core/failure.h"
 #include "detect/kernels/console.h"
@@ -21,46 +21,75 @@
 namespace slalom {
 namespace {
 
+using MadeDetector = std::unique_ptr<Detector>;
+template <class OneDetector>
+MadeDetector make(const Names& names) {
+  return std::make_unique<OneDetector>(names);
+}
+MadeDetector make_simultaneous(const Names& names) {
+  return std::make_unique<KernelRaceDetector>(
+      names, KernelRaceOptions{.mode = KernelRaceOptions::Mode::Simultaneous});
+}
+
 using For = DetectorInfo::For;
-constexpr std::array<DetectorInfo, 16> kCatalogue = {{
-    {"failure", "failed assertions and crashes", true, For::Everything},
-    {"deadlock",
-     "agents that wait for each other, or for what nobody will do",
-     true,
-     For::Everything,
-     {.locks = true}},
-    {"lost-wakeup", "deadlocks after a signal that came before its waiter"},
-    {"livelock", "agents that run for ever without getting anywhere"},
-    {"heap", "use after free and double free"},
-    {"race", "data races, by happens-before"},
-    {"leak", "heap objects never freed", false},
-    {"thread-leak", "threads neither joined nor detached at the end", false},
-    {"weak-memory", "outcomes that only a processor with store buffers gives", false},
-    {"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
-     true, For::Kernels},
-    {"kernel-livelock", "flows of a kernel test, or its check, that go on to the limit", true, For::Kernels},
-    {"kernel-heap",
-     "a kernel's memory: use after free, double free, invalid free",
-     true,
-     For::Kernels,
-     {.locks = true, .memory = true}},
-    {"kernel-race", "data races of a kernel, by happens-before", true, For::Kernels, {.locks = true}},
-    {"kernel-race-simultaneous",
-     "of these, only the ones that a CPU made while another stood before its own access",
-     false,
-     For::Kernels,
-     {.locks = true}},
-    {"kernel-interrupted",
-     "what an interrupt wrote and the code that it interrupted stored over, having read it before",
-     false,
-     For::Kernels,
-     {.locks = true}},
-    {"kernel-leak",
-     "a kernel's memory that stays allocated, but in no serial order of the calls",
-     false,
-     For::Kernels,
-     {.memory = true}},
-}};
+struct Row {
+  DetectorInfo info;
+  MadeDetector (*make)(const Names& names);  // nullptr for the two names of DeadlockDetector
+};
+constexpr bool kByDefault = true, kOnRequest = false;
+constexpr std::string_view kDeadlock = "deadlock", kLostWakeup = "lost-wakeup";
+constexpr Row kTable[] = {
+    {{"failure", "failed assertions and crashes", kByDefault, For::Everything}, make<FailureDetector>},
+    {{kDeadlock,
+      "agents that wait for each other, or for what nobody will do",
+      kByDefault,
+      For::Everything,
+      {.locks = true}},
+     nullptr},
+    {{kLostWakeup, "deadlocks after a signal that came before its waiter", kByDefault, For::Programs},
+     nullptr},
+    {{"livelock", "agents that run for ever without getting anywhere", kByDefault, For::Programs},
+     make<LivelockDetector>},
+    {{"heap", "use after free and double free", kByDefault, For::Programs}, make<HeapDetector>},
+    {{"race", "data races, by happens-before", kByDefault, For::Programs}, make<RaceDetector>},
+    {{"leak", "heap objects never freed", kOnRequest, For::Programs}, make<LeakDetector>},
+    {{"thread-leak", "threads neither joined nor detached at the end", kOnRequest, For::Programs},
+     make<ThreadLeakDetector>},
+    {{"weak-memory", "outcomes that only a processor with store buffers gives", kOnRequest, For::Programs},
+     make<WeakMemoryDetector>},
+    {{"console", "what a kernel says is wrong with it: oops, BUG, WARNING, lockups, damaged file systems",
+      kByDefault, For::Kernels},
+     make<ConsoleDetector>},
+    {{"kernel-livelock", "flows of a kernel test, or its check, that go on to the limit", kByDefault,
+      For::Kernels},
+     make<KernelLivelockDetector>},
+    {{"kernel-heap",
+      "a kernel's memory: use after free, double free, invalid free",
+      kByDefault,
+      For::Kernels,
+      {.locks = true, .memory = true}},
+     make<KernelHeapDetector>},
+    {{"kernel-race", "data races of a kernel, by happens-before", kByDefault, For::Kernels, {.locks = true}},
+     make<KernelRaceDetector>},
+    {{"kernel-race-simultaneous",
+      "of these, only the ones that a CPU made while another stood before its own access",
+      kOnRequest,
+      For::Kernels,
+      {.locks = true}},
+     make_simultaneous},
+    {{"kernel-interrupted",
+      "what an interrupt wrote and the code that it interrupted stored over, having read it before",
+      kOnRequest,
+      For::Kernels,
+      {.locks = true}},
+     make<KernelInterruptedDetector>},
+    {{"kernel-leak",
+      "a kernel's memory that stays allocated, but in no serial order of the calls",
+      kOnRequest,
+      For::Kernels,
+      {.memory = true}},
+     make<KernelLeakDetector>},
+};
 
 class Selection {
  public:
@@ -75,33 +104,24 @@ class Selection {
   std::vector<std::string_view> names_;
 };
 
+// In the order of the table, which is the order of an execution's verdicts.
 std::unique_ptr<DetectorSet> build(const Names& names, const Selection& selection) {
   auto set = std::make_unique<DetectorSet>();
-  if (selection.has("failure")) set->add(std::make_unique<FailureDetector>(names));
   // One detector implements both names, because only it can decide which of the two a hang is.
-  const DeadlockDetector::Reports hangs{selection.has("deadlock"), selection.has("lost-wakeup")};
-  if (hangs.deadlocks || hangs.lost_wakeups) set->add(std::make_unique<DeadlockDetector>(names, hangs));
-  if (selection.has("livelock")) set->add(std::make_unique<LivelockDetector>(names));
-  if (selection.has("heap")) set->add(std::make_unique<HeapDetector>(names));
-  if (selection.has("race")) set->add(std::make_unique<RaceDetector>(names));
-  if (selection.has("console")) set->add(std::make_unique<ConsoleDetector>(names));
-  if (selection.has("kernel-livelock")) set->add(std::make_unique<KernelLivelockDetector>(names));
-  if (selection.has("kernel-heap")) set->add(std::make_unique<KernelHeapDetector>(names));
-  if (selection.has("kernel-leak")) set->add(std::make_unique<KernelLeakDetector>(names));
-  if (selection.has("kernel-race")) set->add(std::make_unique<KernelRaceDetector>(names));
-  if (selection.has("kernel-race-simultaneous"))
-    set->add(std::make_unique<KernelRaceDetector>(
-        names, KernelRaceOptions{.mode = KernelRaceOptions::Mode::Simultaneous}));
-  if (selection.has("kernel-interrupted")) set->add(std::make_unique<KernelInterruptedDetector>(names));
-  if (selection.has("thread-leak")) set->add(std::make_unique<ThreadLeakDetector>(names));
-  if (selection.has("weak-memory")) set->add(std::make_unique<WeakMemoryDetector>(names));
-  if (selection.has("leak")) set->add(std::make_unique<LeakDetector>(names));
+  DeadlockDetector::Reports hangs{selection.has(kDeadlock), selection.has(kLostWakeup)};
+  for (const Row& row : kTable) {
+    if (row.make != nullptr) {
+      if (selection.has(row.info.name)) set->add(row.make(names));
+    } else if (hangs.deadlocks || hangs.lost_wakeups) {
+      set->add(std::make_unique<DeadlockDetector>(names, std::exchange(hangs, {false, false})));
+    }
+  }
   return set;
 }
 
 std::string known_names() {
   std::string text;
-  for (const DetectorInfo& info : kCatalogue) text += fmt::format("{}, ", info.name);
+  for (const Row& row : kTable) text += fmt::format("{}, ", row.info.name);
   return text + "default, all, kernel";
 }
 
@@ -112,7 +132,7 @@ Result<Selection> select(std::string_view list) {
     const std::string_view word = list.substr(begin, end - begin);
     begin = end + 1;
     bool known = word == "default" || word == "all" || word == "kernel";
-    for (const DetectorInfo& info : kCatalogue) {
+    for (const auto& [info, make] : kTable) {
       const bool for_programs = info.what != For::Kernels;
       const bool in_group = (word == "all" && for_programs) ||
                             (word == "default" && for_programs && info.by_default) ||
@@ -179,8 +199,10 @@ void DetectorSet::harvest(std::vector<Verdict>& verdicts) {
   for (auto& detector : detectors_) detector->harvest(verdicts);
 }
 
-std::span<const DetectorInfo> detector_catalogue() {
-  return kCatalogue;
+std::vector<DetectorInfo> detector_catalogue() {
+  std::vector<DetectorInfo> all;
+  for (const Row& row : kTable) all.push_back(row.info);
+  return all;
 }
 
 std::unique_ptr<DetectorSet> all_detectors(const Names& names) {
@@ -201,7 +223,7 @@ Result<bool> selects(std::string_view list, std::string_view name) {
 Result<Needs> needs_of(std::string_view list) {
   TRY_ASSIGN(const Selection selection, select(list));
   Needs all;
-  for (const DetectorInfo& info : kCatalogue)
+  for (const auto& [info, make] : kTable)
     if (selection.has(info.name)) {
       all.locks = all.locks || info.needs.locks;
       all.memory = all.memory || info.needs.memory;

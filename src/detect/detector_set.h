@@ -5,7 +5,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -43,11 +42,11 @@ struct DetectorInfo {
   enum class For : uint8_t { Everything, Programs, Kernels };
   std::string_view name;
   std::string_view about;
-  bool by_default = true;
-  For what = For::Programs;  // Programs includes toys
+  bool by_default;
+  For what;  // Programs includes toys
   Needs needs = {};
 };
-std::span<const DetectorInfo> detector_catalogue();
+std::vector<DetectorInfo> detector_catalogue();
 
 // Returns every detector that is on by default. `names` must outlive the set.
 std::unique_ptr<DetectorSet> all_detectors(const Names& names);

@@ -14,6 +14,19 @@ namespace slalom {
 // destruction orders the same operations as these kinds do.
 inline constexpr int64_t kDestroys = -1;
 
+// Values of Event::state of an Alloc. kOfPages: pages for any purpose. kMayStay, emitted at the end: no
+// allocation, but the number (`value`) of allocations made at `pc` that stay if whole calls run one after the
+// other.
+inline constexpr uint64_t kOfPages = 1, kMayStay = 2;
+// Event::state of a Free: readers may still access the memory.
+inline constexpr uint64_t kOutlivesFree = 1;
+
+// Event::value of an IrqEnter on a kernel: vectors from here on are sent by CPUs to each other.
+inline constexpr int64_t kFirstIpiVector = 0xf0;
+
+// Event::text of the Note that a program's end emits for each thread that was neither joined nor detached.
+inline constexpr std::string_view kLeakedThread = "leaked thread";
+
 struct Event {
   Step step;
   AgentId agent;

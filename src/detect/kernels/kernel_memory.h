@@ -11,11 +11,6 @@
 
 namespace slalom {
 
-// Values of Event::state of an Alloc. kOfPages: pages for any purpose. kMayStay, emitted at the end: no
-// allocation, but the number (`value`) of allocations made at `pc` that stay if whole calls run one after the
-// other.
-inline constexpr uint64_t kOfPages = 1, kMayStay = 2;
-
 // A moment in the life of an object.
 struct KernelMoment {
   Site site;  // no agent if not seen

@@ -10,7 +10,6 @@
 namespace slalom {
 namespace {
 
-constexpr int64_t kFirstIpi = 0xf0;
 constexpr uint64_t kAhead = 24;  // cells to prefetch ahead in a long access
 constexpr size_t kMostCpus = 128;
 constexpr size_t kMostRaces = 4096;  // pairs of places and cells in one execution
@@ -229,7 +228,7 @@ void KernelRaceDetector::on_event(const Event& event) {
   // The event names the CPU. The id of an interrupt context does not always name it.
   const uint8_t cpu = cpu_of(AgentId::initial(static_cast<uint32_t>(event.object.raw)));
   state_.agents[agent_of(event.agent)].cpu = cpu;
-  if (event.value < kFirstIpi || state_.cpus.size() < 2) return;
+  if (event.value < kFirstIpiVector || state_.cpus.size() < 2) return;
   const uint8_t sender = state_.running != cpu ? state_.running : state_.other;
   if (sender != cpu) release(sender, state_.cpus[cpu].clock);
 }

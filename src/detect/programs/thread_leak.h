@@ -13,8 +13,6 @@
 
 namespace slalom {
 
-inline constexpr std::string_view kLeakedThread = "leaked thread";
-
 struct ThreadLeakState {
   std::map<AgentId, Site> started;
   std::vector<AgentId> leaked;

@@ -88,7 +88,7 @@ void Runtime::process_ends(int status) {
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (i != self() && i != 0 && !ended(i) && !agents_[i].detached) {
       note_uncontrolled(Uncontrolled::LeakedThread);
-      tell(OpKind::Note, agent_object(channel_->slots[i]), 0, 0, i, "leaked thread");
+      tell(OpKind::Note, agent_object(channel_->slots[i]), 0, 0, i, kLeakedThread.data());
     }
 }
 

@@ -243,7 +243,7 @@ Stop KernelMachine::end_of_test() {
                        .agent = agent(state_.current),
                        .op = OpKind::Alloc,
                        .pc = place,
-                       .state = 2,
+                       .state = kMayStay,
                        .value = static_cast<int64_t>(count),
                        .text = {},
                        .recognised = true});

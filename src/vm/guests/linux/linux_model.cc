@@ -285,7 +285,7 @@ void LinuxModel::freed(const Cpu& cpu, const CpuEvent& event, const LinuxFunctio
         .op = OpKind::Free,
         .pc = Place{event.number},
         .object = ObjectId{address},
-        .state = cache && cache->outlives_frees ? 1u : 0u,
+        .state = cache && cache->outlives_frees ? kOutlivesFree : 0,
         .value = size,
         .text = text},
        function.name, event.arguments, event.stack);
@@ -301,7 +301,7 @@ void LinuxModel::allocated_pages(const Cpu& cpu, const CpuEvent& event, uint64_t
         .op = OpKind::Alloc,
         .pc = Place{event.number},
         .object = ObjectId{*address},
-        .state = 1,
+        .state = kOfPages,
         .value = static_cast<int64_t>(kPageSize << event.arguments[1]),
         .text = "pages"},
        {}, event.arguments, event.stack);
