@@ -12,7 +12,7 @@
 
 extern char** environ;
 
-namespace slalom::vm {
+namespace slalom {
 namespace {
 
 constexpr size_t kMaxChildOutput = size_t{64} << 20;
@@ -118,4 +118,4 @@ Result<ChildOutput> run_child(const Child& child, const std::string& package) {
   return result;
 }
 
-}  // namespace slalom::vm
+}  // namespace slalom

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace slalom::vm {
+namespace slalom {
 
 struct Child {
   std::string program;  // searched in PATH
@@ -29,4 +29,4 @@ struct ChildOutput {
 // message.
 Result<ChildOutput> run_child(const Child& child, const std::string& package);
 
-}  // namespace slalom::vm
+}  // namespace slalom

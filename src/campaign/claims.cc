@@ -88,7 +88,7 @@ class Claimant {
   std::vector<Caveat> caveats() {
     end_of_search();
     for (size_t i = 0; i < LimitReached::kLimits; ++i) limit(static_cast<LimitReached::Limit>(i));
-    for (size_t i = 0; i < Abandoned::kReasons; ++i) abandoned(static_cast<Abandoned::Because>(i));
+    for (size_t i = 0; i < Abandoned::kReasons; ++i) abandoned(static_cast<Abandoned::Reason>(i));
     guesses();
     if (explored_.diverged > 0)
       add(Kind::NotRepeated,
@@ -161,15 +161,15 @@ class Claimant {
     }
   }
 
-  void abandoned(Abandoned::Because because) {
-    const uint64_t count = explored_.abandoned[static_cast<size_t>(because)];
+  void abandoned(Abandoned::Reason reason) {
+    const uint64_t count = explored_.abandoned[static_cast<size_t>(reason)];
     if (count == 0) return;
-    switch (because) {
-      case Abandoned::Because::Redundant:
+    switch (reason) {
+      case Abandoned::Reason::Redundant:
         return;  // a proof: another execution does everything that could follow
-      case Abandoned::Because::NotPossible:
+      case Abandoned::Reason::NotPossible:
         return;  // a proof too, unless the machine guesses which agents can run: see guesses()
-      case Abandoned::Because::Unfinished:
+      case Abandoned::Reason::Unfinished:
         return add(Kind::Unfinished, fmt::format("what follows in {}", executions(count, "given up")));
     }
   }
@@ -207,7 +207,7 @@ class Claimant {
               fmt::format("switches where no agent blocks, yields or ends ({})", facts_.everywhere));
         break;
       case Where::Sync:
-        if (facts_.sight.of == Sight::Of::Nothing) break;
+        if (facts_.sight.extent == Sight::Extent::Nothing) break;
         if (!follows && !std::ranges::includes(facts_.policy.places, places_of_races(explored_.found)))
           add(Kind::LateRaces,
               fmt::format("switches at accesses that were seen to race only during the search ({})",
@@ -235,20 +235,20 @@ class Claimant {
   }
 
   void sight() {
-    switch (facts_.sight.of) {
-      case Sight::Of::Everything:
+    switch (facts_.sight.extent) {
+      case Sight::Extent::Everything:
         break;
-      case Sight::Of::Parts:
+      case Sight::Extent::Parts:
         add(Kind::AccessesPartlySeen,
             fmt::format("orders of memory accesses in {}, not seen without -fsanitize=thread",
                         shortened(facts_.sight.unseen, "files")));
         break;
-      case Sight::Of::Nothing:
+      case Sight::Extent::Nothing:
         add(Kind::AccessesNotSeen,
             "orders of memory accesses, which are not seen (build the program with -fsanitize=thread)");
         break;
     }
-    if (facts_.sight.of != Sight::Of::Nothing && !facts_.sight.libraries.empty())
+    if (facts_.sight.extent != Sight::Extent::Nothing && !facts_.sight.libraries.empty())
       add(Kind::LibrariesNotSeen,
           fmt::format("orders of memory accesses inside {}", shortened(facts_.sight.libraries, "libraries")));
   }

@@ -131,7 +131,7 @@ class Session {
     TRY_ASSIGN(job.strategy, parse_strategy(options_.strategy, options_.seed));
     // Equal happens-before hashes mean equal states only if all accesses are seen.
     if (job.strategy.name == "portfolio" && job.strategy.settings.empty() &&
-        target.sight().of == Sight::Of::Everything)
+        target.sight().extent == Sight::Extent::Everything)
       job.strategy.settings.emplace_back("cache", "");
     job.policy = inputs().policy;
     job.max_steps = options_.max_steps;

@@ -178,10 +178,10 @@ Crew::Round Crew::run(size_t room, const Next& next, const std::function<bool()>
         slot.state.wait(State::Pending, std::memory_order_acquire);
     }
   } catch (...) {
-    settle(own);
+    finish_round(own);
     throw;
   }
-  settle(own);
+  finish_round(own);
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return round;
 }
@@ -192,7 +192,7 @@ void Crew::run_alone(Round& round, const TakeIn& take_in) {
   const bool twice = verify_ == ExploreOptions::Verify::RunTwice;
   for (; round.taken_in < round.tasks && !(*expired_)(); ++round.taken_in) {
     const Task& task = slots_[round.taken_in].task;
-    if (twice) listen(0);
+    if (twice) record_events(0);
     const Execution& execution = runner.run(task, *strategy_.walker(task));
     if (is_cut_short(execution)) break;
     if (!twice) {
@@ -206,7 +206,7 @@ void Crew::run_alone(Round& round, const TakeIn& take_in) {
 
 // Ends the round: no worker starts another task, and running tasks finish. `own` holds the tasks that the
 // calling thread claimed and will not execute.
-void Crew::settle(Range own) {
+void Crew::finish_round(Range own) {
   for (; !own.empty(); ++own.begin) slots_[own.begin].state = State::Skipped;
   const uint64_t claimed = unclaimed_.exchange(packed(1, 1)) >> 32;
   for (size_t i = 1; i < claimed; ++i) slots_[i].state.wait(State::Pending, std::memory_order_acquire);
@@ -247,7 +247,7 @@ Crew::Range Crew::claim() {
 }
 
 // Records the events of the first of two runs.
-void Crew::listen(size_t worker) {
+void Crew::record_events(size_t worker) {
   runs_[worker][0].clear();
   runners_[worker]->set_extra_sink(&runs_[worker][0]);
 }
@@ -272,7 +272,7 @@ void Crew::execute(size_t worker, size_t task) {
     if (!(*expired_)()) {
       Runner& runner = *runners_[worker];
       const bool twice = verify_ == ExploreOptions::Verify::RunTwice;
-      if (twice) listen(worker);
+      if (twice) record_events(worker);
       slot.execution = runner.run(slot.task, *strategy_.walker(slot.task));
       if (!is_cut_short(slot.execution)) {
         slot.second_run = twice ? compare_second_run(runner, slot.execution, runs_[worker],

@@ -69,10 +69,10 @@ class Crew {
   Range claim();
   void run_alone(Round& round, const TakeIn& take_in);
   void execute(size_t worker, size_t task);
-  void listen(size_t worker);
+  void record_events(size_t worker);
   bool is_cut_short(const Execution& execution) const;
   void execute_own(size_t task);
-  void settle(Range own);
+  void finish_round(Range own);
   void end_threads();
 
   const Strategy& strategy_;

@@ -205,7 +205,7 @@ void Explorer::absorb(const Task& task, const Execution& execution,
                           },
                           [&](const Abandoned& given_up) {
                             ++result_.blocked;
-                            ++result_.abandoned[static_cast<size_t>(given_up.because)];
+                            ++result_.abandoned[static_cast<size_t>(given_up.reason)];
                           },
                           [&](const ToolError& error) {
                             ++result_.failed;

@@ -57,7 +57,7 @@ struct ExploreResult {
   uint64_t diverged = 0;                                  // could not be replayed to their starting point
   uint64_t failed = 0;                                    // ended by a ToolError
   uint64_t broken = 0;                                    // complete executions that a failure ended
-  std::array<uint64_t, Abandoned::kReasons> abandoned{};  // of `blocked`, by Abandoned::Because
+  std::array<uint64_t, Abandoned::kReasons> abandoned{};  // of `blocked`, by Abandoned::Reason
   std::array<uint64_t, LimitReached::kLimits> limits{};   // of `truncated`, by LimitReached::Limit
   // Executions in which the machine only guessed that an agent waits (Feedback::guessed).
   uint64_t guessed = 0;

@@ -49,8 +49,8 @@ void Recorder::on_accesses(std::span<const Access> accesses, const BatchHeader& 
     }
     const OpKind op = access.op();
     if (!is_memory(op)) continue;  // a call or return, which a CPU may report twice if it stops there
-    if (access.aside) continue;
-    if (access.alone) {  // no other agent uses the memory, so only the fact that the agent did it counts
+    if (access.unordered) continue;
+    if (access.is_private) {  // no other agent uses the memory, so only the fact that the agent did it counts
       last = fold(last, access.address_bits << 8 | access.op_bits);
       history_.sum += last;
       continue;

@@ -1,8 +1,8 @@
-// Machine: the controlled thing. Exactly one agent runs at a time; the same inputs and decisions give the
-// same events.
+// Machine: runs a target under control. Exactly one agent runs at a time; the same inputs and decisions give
+// the same events.
 //
-// Life of an execution: reset(), start(sink), resume(decision)... until a Stop is an Outcome. Accesses and
-// events reach the sink before the Stop that follows them. Abilities that not every machine has are optional
+// An execution is reset(), start(sink), then resume(decision) until a Stop is an Outcome. Accesses and events
+// reach the sink before the Stop that follows them. Abilities that only some machines have are optional
 // interfaces.
 #pragma once
 
@@ -28,7 +28,7 @@ struct Inputs {
   uint64_t max_steps = 20'000;
   bool at_end = false;           // the machine may deliver accesses and events after the execution has ended
   bool collect_atomics = false;  // feedback should name the atomic operations
-  // The trace is kept, so plain stores of a program should carry the values that they write
+  // The trace is kept, so plain stores of a program should carry the values that they write.
   bool keeps_values = false;
   // Errors that calls returned in an earlier execution. The machine returns them again; if the schedule
   // differs (!same_schedule), only those that do not depend on it. If empty, the machine makes the calls.

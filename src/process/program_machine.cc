@@ -178,9 +178,9 @@ void ProgramMachine::foresee(std::span<const AgentId> next, const Forecast& then
   for (uint32_t i = 0; i < channel.foreseen_count; ++i) channel.foreseen[i] = next[i].raw;
   if (next.size() > channel.foreseen_count) return;
   channel.forecast = then;
-  channel.forecast.uniform.names = 0;  // in the target's terms: its own indexes
+  channel.forecast.uniform.option_set = 0;  // in the target's terms: its own indexes
   for (uint32_t i = 0; i < agents_.size(); ++i)
-    if (agents_[i].state == State::Enabled) channel.forecast.uniform.names |= uint64_t{1} << i;
+    if (agents_[i].state == State::Enabled) channel.forecast.uniform.option_set |= uint64_t{1} << i;
   if (then.how != Forecast::How::Pct && then.how != Forecast::How::Pos) return;
   std::fill_n(channel.priorities, preload::kMostInMask, kNoPriority);
   for (uint32_t i = 0; i < then.known; ++i)

@@ -72,7 +72,9 @@ Sight ProgramNames::sight() const {
     std::ranges::sort(*all);
     all->erase(std::ranges::unique(*all).begin(), all->end());
   }
-  sight.of = !any ? Sight::Of::Nothing : sight.unseen.empty() ? Sight::Of::Everything : Sight::Of::Parts;
+  sight.extent = !any                   ? Sight::Extent::Nothing
+                 : sight.unseen.empty() ? Sight::Extent::Everything
+                                        : Sight::Extent::Parts;
   return sight;
 }
 

@@ -179,8 +179,8 @@ std::optional<std::string> ProgramMachine::read_records() {
                                                      .size = next.size,
                                                      .ring = 0,
                                                      .wrote = next.wrote != 0,
-                                                     .aside = !orders,
-                                                     .alone = 0,
+                                                     .unordered = !orders,
+                                                     .is_private = 0,
                                                      .unused = 0});
       if (next.op != OpKind::Store) {
         if (next.state != 0) set_weak(access, true);

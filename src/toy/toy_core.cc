@@ -370,7 +370,7 @@ void ToyCore::record(const ToyAgent& me, OpKind kind, ObjectId address, int64_t 
                        .size = 8,
                        .ring = 0,
                        .wrote = wrote,
-                       .aside = 0,
+                       .unordered = 0,
                        .unused = 0});
 }
 

@@ -52,11 +52,11 @@ struct Access {
   uint64_t physical : 40;
   uint64_t size : 16;  // in bytes
   uint64_t ring : 2;
-  uint64_t wrote : 1;  // false for a compare-exchange that failed
-  uint64_t aside : 1;  // outside the code that the search orders: detectors see it, the search does not
+  uint64_t wrote : 1;      // false for a compare-exchange that failed
+  uint64_t unordered : 1;  // outside the code that the search orders: detectors see it, the search does not
   // Known to be private: no other context writes this memory; if this access is a write, no other context
   // touches it at all.
-  uint64_t alone : 1;
+  uint64_t is_private : 1;
   uint64_t unused : 3;
 
   OpKind op() const { return static_cast<OpKind>(op_bits); }

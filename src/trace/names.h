@@ -15,8 +15,8 @@ class Names {
   virtual std::string agent(AgentId id) const = 0;    // "worker#2": differs between agents
   virtual std::string role(AgentId id) const = 0;     // "worker": the same for all copies; used in titles
   virtual std::string object(ObjectId id) const = 0;  // "x", "a[3]", "m"
-  virtual std::string place(Place pc) const = 0;      // "worker:3": the same in every build; used in titles
-  virtual std::string source(Place pc) const = 0;     // "x = x + 1": the source text
+  virtual std::string place(Place pc) const = 0;   // "worker:3": the same in every execution; used in titles
+  virtual std::string source(Place pc) const = 0;  // "x = x + 1": the source text
   // Returns "queue.c:12" if place() does not say it and the line is known, else "". Only for people to read.
   virtual std::string line(Place) const { return {}; }
 

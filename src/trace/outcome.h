@@ -50,14 +50,14 @@ struct LimitReached {
 
 // The search stopped the execution.
 struct Abandoned {
-  enum class Because : uint8_t {
+  enum class Reason : uint8_t {
     Unfinished,   // the search ended, or the execution was never made
     Redundant,    // other executions explore all continuations
     NotPossible,  // the agent that the search wants next cannot run
   };
   static constexpr size_t kReasons = 3;
   std::string why;
-  Because because = Because::Unfinished;  // not in traces
+  Reason reason = Reason::Unfinished;  // not in traces
 };
 
 // A failure of slalom itself, never a bug of the target.

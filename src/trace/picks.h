@@ -20,20 +20,20 @@ struct UniformPicks {
   static constexpr uint32_t kLongest = std::numeric_limits<uint32_t>::max();
 
   Rng rng;
-  uint32_t left = 0;   // number of further choice points that keep the chosen agent
-  size_t chosen = 0;   // position of the chosen agent among the options
-  size_t among = 0;    // number of options at that choice; 0: nothing is drawn yet
-  size_t next = 0;     // position of the agent to choose next
-  uint64_t names = 0;  // identifies the set of options; as given to choose()
+  uint32_t left = 0;        // number of further choice points that keep the chosen agent
+  size_t chosen = 0;        // position of the chosen agent among the options
+  size_t among = 0;         // number of options at that choice; 0: nothing is drawn yet
+  size_t next = 0;          // position of the agent to choose next
+  uint64_t option_set = 0;  // identifies the set of options; as given to choose()
 
-  // Returns a position among `count` options. `those` identifies the set of options. `goes_on`: the last
-  // chosen agent ran, and could go on.
-  size_t choose(size_t count, bool goes_on, uint64_t those) {
-    if (left > 0 && goes_on && those == names) {
+  // Returns a position among `count` options. `enabled_set` identifies the set of options. `goes_on`: the
+  // last chosen agent ran, and could go on.
+  size_t choose(size_t count, bool goes_on, uint64_t enabled_set) {
+    if (left > 0 && goes_on && enabled_set == option_set) {
       --left;
       return chosen;
     }
-    names = those;
+    option_set = enabled_set;
     if (count == 1) {
       left = kLongest;
       among = 0;

@@ -11,19 +11,19 @@
 namespace slalom {
 
 struct Sight {
-  enum class Of : uint8_t {
+  enum class Extent : uint8_t {
     Everything,  // toys, kernels, and programs built with -fsanitize=thread
     Parts,       // a program whose `unseen` parts were built without it
     Nothing,     // a program built without it: only locks, waits and the like are visible
   };
-  Of of = Of::Everything;
+  Extent extent = Extent::Everything;
   std::vector<std::string> unseen;     // the user's own files and libraries
   std::vector<std::string> libraries;  // system libraries other than the C and C++ runtimes
 };
 
 struct UncontrolledAct {
   std::string text;  // a sentence
-  // False: it harms replays or is bad style, but slalom still executes all orders
+  // False: it harms replays or is bad style, but slalom still executes all orders.
   bool leaves_orders_out = true;
   bool operator==(const UncontrolledAct&) const = default;
 };

@@ -19,11 +19,11 @@ enum class BugKind : uint8_t {
   Livelock,
   GoodSamaritan,  // spins without yielding (CHESS, section 5.4.2)
   UseAfterFree,
-  DoubleFree,  // spins without yielding (CHESS, section 5.4.2)
+  DoubleFree,
   Leak,
   DataRace,
-  WeakMemory,  // a processor may take it another way than any interleaving
-};             // a processor may reorder accesses in a way that no interleaving shows
+  WeakMemory,  // a processor may reorder accesses in a way that no interleaving shows
+};
 inline constexpr int kBugKinds = static_cast<int>(BugKind::WeakMemory) + 1;
 std::string_view name(BugKind kind);  // "assertion", "data-race": as in JSON
 

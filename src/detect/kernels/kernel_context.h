@@ -23,8 +23,8 @@ namespace slalom {
 
 class KernelContext {
  public:
-  struct Where {         // of calls; 0 if none is known
-    uint32_t path = 0;   // a set of LockSets
+  struct Where {
+    uint32_t path = 0;   // of calls; 0 if none is known
     uint32_t locks = 0;  // a set of LockSets
   };
   Where where(AgentId agent) const;

@@ -185,7 +185,7 @@ void KernelRaceDetector::on_accesses(std::span<const Access> accesses, const Bat
   first_step_ = header.first_step;
   for (const Access& one : accesses) {
     // Memory that no other context touches cannot race, and orders nothing.
-    if (one.alone) continue;
+    if (one.is_private) continue;
     if (!is_memory(one.op())) {
       where = state_.context.on_transfer(header.agent, one);
       continue;

@@ -13,7 +13,7 @@ class Dfs::Walk : public Walker {
     // The default order costs nothing, so the cost is that of the prefix.
     if (dfs_.options_.caching != DfsOptions::Caching::Off &&
         cached(dfs_.cache_, dfs_.key(so_far.choices.back()), cost_))
-      return Abandoned{"explored before", Abandoned::Because::Redundant};
+      return Abandoned{"explored before", Abandoned::Reason::Redundant};
     if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
     return Decision{next_in_order(point, options).agent, 0, 0};
   }

@@ -137,7 +137,7 @@ void Dpor::start_again() {
 
 // Inserts sequences again that were dropped, or put to the right, because of a footprint that turned out to
 // be different.
-void Dpor::ask_again(TreeNode& parent, const std::vector<WakeupTree::Steps>& sequences) {
+void Dpor::reinsert(TreeNode& parent, const std::vector<WakeupTree::Steps>& sequences) {
   if (sequences.empty()) return;
   std::vector<const TreeNode*> path;
   for (const TreeNode* node = &parent; node->parent != nullptr; node = node->parent) path.push_back(node);
@@ -154,7 +154,7 @@ void Dpor::ask_again(TreeNode& parent, const std::vector<WakeupTree::Steps>& seq
 // Removes a leaf that was not needed, and inserts again the sequences that were left to it.
 void Dpor::withdraw(TreeNode& leaf) {
   TreeNode& parent = *leaf.parent;
-  ask_again(parent, tree_.withdraw(leaf));
+  reinsert(parent, tree_.withdraw(leaf));
   tree_.prune(parent);
 }
 
@@ -167,8 +167,8 @@ void Dpor::correct(TreeNode& leaf, std::span<const Touch> foreseen) {
     return a.object == b.object && a.effect == b.effect;
   };
   if (std::equal(foreseen.begin(), foreseen.end(), leaf.touches.begin(), leaf.touches.end(), same)) return;
-  ask_again(*leaf.parent, tree_.take_right_of(leaf));
-  ask_again(*leaf.parent, deferred);
+  reinsert(*leaf.parent, tree_.take_right_of(leaf));
+  reinsert(*leaf.parent, deferred);
 }
 
 void Dpor::take_in(TreeNode& leaf, const Execution& execution) {

@@ -59,7 +59,7 @@ class Dpor : public Strategy {
   void start_again();
   void withdraw(TreeNode& leaf);
   void correct(TreeNode& leaf, std::span<const Touch> foreseen);
-  void ask_again(TreeNode& parent, const std::vector<WakeupTree::Steps>& sequences);
+  void reinsert(TreeNode& parent, const std::vector<WakeupTree::Steps>& sequences);
   void enter_path(TreeNode& leaf, const Execution& execution);
   void add_values(TreeNode& node, const Execution& execution, size_t transition);
   void reverse(size_t e, size_t j, const Execution& execution);

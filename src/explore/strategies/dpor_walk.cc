@@ -8,28 +8,28 @@ namespace slalom {
 
 std::variant<Decision, Abandoned> DporWalk::choose(const ChoicePoint& point, std::span<const Option> options,
                                                    const Execution& so_far) {
-  using Because = Abandoned::Because;
+  using Reason = Abandoned::Reason;
   if (point.kind == ChoiceKind::Data) {
     const bool fixed = transitions_ == 1 && values_ + 1 < leaf_.size();
     const uint32_t value = fixed ? static_cast<uint32_t>(leaf_[++values_]) : 0;
-    if (value >= point.arity) return Abandoned{"not possible", Because::NotPossible};
+    if (value >= point.arity) return Abandoned{"not possible", Reason::NotPossible};
     return Decision{point.current, value, 0};
   }
   if (transitions_++ > 0) wake(so_far);
   if (foreseen_ && transitions_ == 2 &&
       std::any_of(sleepers_.begin(), sleepers_.end(), [](const Sleeper& s) { return !s.fatal; }))
-    return Abandoned{kElsewhere, Because::Redundant};
+    return Abandoned{kElsewhere, Reason::Redundant};
   first_choice_ = so_far.choices.size() - 1;
   if (transitions_ == 1 && !leaf_.empty()) {
     const AgentId agent{leaf_[0]};
     for (const Option& option : options)
       if (option.agent == agent) return Decision{agent, 0, 0};
-    return Abandoned{"not possible", Because::NotPossible};
+    return Abandoned{"not possible", Reason::NotPossible};
   }
   awake_.clear();
   for (const Option& option : options)
     if (!sleeps(option.agent)) awake_.push_back(option);
-  if (awake_.empty()) return Abandoned{"all that could run sleeps", Because::Redundant};
+  if (awake_.empty()) return Abandoned{"all that could run sleeps", Reason::Redundant};
   return Decision{next_in_order(point, awake_).agent, 0, 0};
 }
 

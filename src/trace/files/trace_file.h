@@ -11,10 +11,10 @@
 #include "base/result.h"
 #include "trace/trace_log.h"
 
-namespace slalom {  // replaces the contents of the log
+namespace slalom {
 
 void encode(ByteWriter& out, const TraceLog& log);
-void decode(ByteReader& in, TraceLog& log);  // replaces what is in the log
+void decode(ByteReader& in, TraceLog& log);  // replaces the contents of the log
 
 Result<void> save_trace(const std::filesystem::path& path, const TraceLog& log);
 Result<TraceLog> load_trace(const std::filesystem::path& path);

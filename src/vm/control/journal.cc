@@ -114,7 +114,7 @@ void Journal::mark(std::span<Access> accesses) {
     if (!Communication::is_in_one_granule(access)) [[unlikely]]
       for (uint64_t next = granule + 1; next <= Communication::last_granule(access); ++next)
         most = std::max(most, use_of(next));
-    if (most == Use::Alone) access.alone = 1;
+    if (most == Use::Alone) access.is_private = 1;
     if (most != Use::ByCpus && !(most == Use::ByContexts && communication_.is_interruptible(access.pc())))
       continue;
     // The same instructions usually come again soon.

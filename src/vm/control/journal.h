@@ -1,9 +1,9 @@
 // Journal: holds back the accesses and events of an execution until its end. By then it is known which memory
-// the contexts shared, so the journal can mark every unshared access as alone (Access::alone). Nine of ten
-// accesses are. Readers that only need the order of accesses can skip those.
+// the contexts shared, so the journal can mark every unshared access as private (Access::is_private). Nine of
+// ten accesses are. Readers that only need the order of accesses can skip those.
 //
 // If an execution makes more than kMost accesses, the journal emits everything so far, passes on the rest at
-// once, and marks no access as alone. This way the output depends only on the execution, not on where the
+// once, and marks no access as private. This way the output depends only on the execution, not on where the
 // machine was stopped.
 #pragma once
 

@@ -70,7 +70,7 @@ void KernelMachine::on_batch(const Cpu& cpu, std::span<const Access> accesses, u
     if (memory.empty()) memory.assign(accesses.begin(), accesses.end());
     // Addresses below the kernel's are private memory of different programs, and may be equal.
     for (Access& access : memory)
-      access.aside = !state.inside || access.address().raw < options_.guest.first_kernel_address;
+      access.unordered = !state.inside || access.address().raw < options_.guest.first_kernel_address;
     accesses = memory;
   }
   const uint64_t stack = cpu.last_stack & ~(kKernelStack - 1);

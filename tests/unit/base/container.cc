@@ -36,7 +36,7 @@ std::string trouble(const Bytes& file, FileKind expected = FileKind::Capsule) {
   return payload.ok() ? "no error" : payload.error().message;
 }
 
-// The message for a capsule in which `change` was made, with a checksum that is right again.
+// Returns the message for a capsule changed by `change`, with a corrected checksum.
 template <typename Change>
 std::string trouble_after(Change change) {
   Bytes file = capsule_file();
@@ -86,7 +86,7 @@ TEST(Container, ForeignFiles) {
   EXPECT_EQ(trouble({}), "empty file, not a capsule; write it again");
   EXPECT_EQ(trouble({'{', '}'}), "not a slalom file; a capsule is needed here");
   EXPECT_EQ(trouble(Bytes(1000, 0)), "not a slalom file; a capsule is needed here");
-  Bytes text_mode = capsule_file();  // a newline that became two characters
+  Bytes text_mode = capsule_file();  // text mode: a newline became two characters
   text_mode.insert(text_mode.begin() + 7, '\r');
   EXPECT_EQ(trouble(text_mode), "not a slalom file; a capsule is needed here");
 }
@@ -110,7 +110,7 @@ TEST(Container, Versions) {
             "made by a newer slalom (capsule version 7, this one reads up to 4); update slalom");
   EXPECT_TRUE(unpack_container(capsule_file(), FileKind::Capsule).ok());
   EXPECT_EQ(trouble_after([](Bytes& file) { ++file[10]; }).substr(0, 39),
-            "made by a newer slalom (capsule version");  // already the next one
+            "made by a newer slalom (capsule version");  // true for the next version already
   EXPECT_EQ(trouble_after([](Bytes& file) { file[10] = 0; }),
             "malformed: capsule version 0 never existed; write it again");
   EXPECT_EQ(trouble_after([](Bytes& file) { file[12] = 9; }),
@@ -140,7 +140,7 @@ TEST(Container, AbsurdSizesAreRefusedBeforeTheyAreAllocated) {
   EXPECT_EQ(trouble_after([](Bytes& file) { file[23] = 0x7f; }),
             "malformed: it claims 9151314442816848372 bytes of contents, more than the limit of 1073741824; "
             "write it again");
-  // Within the limit, but not what so few bytes can hold.
+  // Within the limit, but more than the file's bytes can hold.
   EXPECT_THAT(trouble_after([](Bytes& file) { file[19] = 0x3f; }), HasSubstr("cannot expand to 1056965108;"));
   EXPECT_THAT(trouble_after([](Bytes& file) { ++file[16]; }), HasSubstr("do not decompress to 501 bytes"));
   EXPECT_THAT(trouble_after([](Bytes& file) { file[12] = 0; }),

@@ -44,7 +44,7 @@ TEST(File, ATemporaryFileLeftByACrashIsNotInTheWay) {
 
 TEST(File, AFailedWriteLeavesTheOldContentsAndNothingElse) {
   const TemporaryDirectory directory;
-  // rename() fails last of all: a directory cannot be replaced by a file.
+  // rename() is the last step, and fails because a file cannot replace a directory.
   ASSERT_TRUE(std::filesystem::create_directories(directory / "taken/inside"));
   const auto written = write_file(directory / "taken", "text");
   ASSERT_FALSE(written.ok());

@@ -1,4 +1,4 @@
-// A disk that is full, for tests: a limit of the process on the size of files.
+// Simulates a full disk for tests: limits the size of this process's files.
 #pragma once
 
 #include <signal.h>
@@ -6,8 +6,8 @@
 
 namespace slalom {
 
-// While it lives, a file of this process has at most so many bytes: a write() that passes the limit writes
-// what fits, and the next one fails with EFBIG.
+// While the object lives, a file of this process has at most this many bytes. A write() that passes the limit
+// writes what fits, and the next one fails with EFBIG.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : signal_(::signal(SIGXFSZ, SIG_IGN)) {

@@ -67,7 +67,7 @@ TEST(FlatMap, ClearedTableStartsWithFreshValues) {
   for (uint64_t key = 0; key < 5000; ++key) map[key] = key + 1;
   map.clear();
   map[3] = 7;
-  map.clear();  // now far too large for what was in it
+  map.clear();  // far too large now for what was in it
   for (uint64_t key = 0; key < 100; ++key) EXPECT_EQ(map[key], 0u);
   EXPECT_EQ(map.size(), 100u);
 }

@@ -1,4 +1,4 @@
-// Files that do not fit: a limit of the process takes the place of a disk that is full.
+// Files that do not fit: a limit of the process simulates a full disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A directory that lives as long as this object.
+// A directory that is removed with this object.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ std::string key_with(int dots) {
   return key;
 }
 
-// The line that is wrong, and why; empty if nothing is.
+// Returns the wrong line and the reason; empty if nothing is wrong.
 std::string trouble(const std::string& text) {
   const Result<void> checked = check_toml(text, "x");
   return checked.ok() ? "" : checked.error().message;

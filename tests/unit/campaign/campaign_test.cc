@@ -1,4 +1,4 @@
-// A whole search as a user asks for it: what it keeps, how it goes on, and what it says when it cannot.
+// A whole search as a user asks for it: what it keeps, how it continues, and what it reports when it cannot.
 #include "campaign/campaign.h"
 
 #include <gtest/gtest.h>
@@ -102,7 +102,7 @@ TEST_P(Campaign, GoesOnWhereItStopped) {
     const CampaignResult rest = run_campaign(target, job, options, go_on).value();
     EXPECT_EQ(rest.resumed_tasks, part.explored.tasks);
     expect_same(rest, expected);
-    // It is over: once more does nothing, and says the same.
+    // The search is over: another run does nothing, and reports the same.
     const CampaignResult again = run_campaign(target, job, options, go_on).value();
     EXPECT_EQ(again.resumed_tasks, rest.explored.tasks);
     expect_same(again, expected);
@@ -148,7 +148,7 @@ TEST(CampaignState, OfAnotherJobIsRefused) {
   job = job_for(target, "pct:depth=2");
   job.max_steps = 7;
   EXPECT_EQ(refused(target, job), expected);
-  // A program that was edited meanwhile is another one.
+  // A program that was edited meanwhile is another program.
   const Target edited = toy(std::string(kBank) + "# edited\n");
   EXPECT_EQ(refused(edited, job_for(edited, "pct:depth=2")), expected);
 }
@@ -215,7 +215,7 @@ TEST(CampaignState, IsForOneSearchAtATime) {
   EXPECT_FALSE(std::filesystem::exists(options.state.string() + ".lock"));
 }
 
-// The folder goes away while it searches, as a full disk would: what was found is worth more than the state.
+// The folder disappears during the search, like a full disk. Findings are worth more than the saved state.
 TEST(CampaignState, ThatCannotBeWrittenAnyMoreLosesNoFindings) {
   TemporaryDirectory directory;
   const Target target = toy(kBank);
@@ -237,7 +237,7 @@ TEST(CampaignState, ThatCannotBeWrittenAnyMoreLosesNoFindings) {
   EXPECT_NE(result.unsaved->message.find("folder/state"), std::string::npos) << result.unsaved->message;
 }
 
-// Each branch that waits shares most of its path with others.
+// A waiting branch shares most of its path with other branches.
 TEST(CampaignState, OfADepthFirstSearchHoldsTheFrontierOnly) {
   constexpr const char* kLong = R"(
 name = "long"
@@ -254,13 +254,13 @@ code = "for i in 0..400 { x = id }"
   options.schedules = 100;
   ASSERT_TRUE(run_campaign(target, job_for(target, "dfs"), options, go_on).ok());
   const size_t payload = read_container(options.state, FileKind::SearchState).value().size();
-  // 100 executions of 800 choice points, each with another branch: a link for either way, a branch, and their
-  // digest.
+  // 100 executions of 800 choice points. Each has one other branch: a link for either way, a branch, and
+  // their digest.
   EXPECT_LT(payload, 100 * 800 * 25u);
   EXPECT_GT(payload, 100 * 400 * 8u);
 }
 
-// There is an end to what is done with findings, and those that fail come first.
+// Work on findings ends at a time limit, and failures come first.
 TEST(CampaignFindings, AreListedAtLeastWhenTheTimeIsUp) {
   TemporaryDirectory directory;
   const Target target = toy(kBank);
@@ -325,7 +325,7 @@ TEST(CampaignFindings, AreShrunkReplayedAndKept) {
       EXPECT_TRUE(replay_finding(target, kept.finding, policy, nullptr).value().same());
     }
   }
-  // A state that is not the one at the end of the schedule is no replay, whatever it shows.
+  // Another state at the end of the schedule is no successful replay, whatever verdict shows.
   ASSERT_NE(worst.state_hash, 0u);
   EXPECT_EQ(replay_finding(target, worst, {}, nullptr).value().execution.state_hash, worst.state_hash);
   Finding other = worst;
@@ -341,13 +341,13 @@ TEST(CampaignFindings, AreShrunkReplayedAndKept) {
   EXPECT_TRUE(another.verdict.has_value());
   EXPECT_FALSE(another.same());
   EXPECT_EQ(another.divergence, "the same switches led to another execution");
-  // On a program in which the bug was fixed, the replay says so.
+  // On a program without the bug, the replay reports a failure.
   std::string fixed = kBank;
   fixed.replace(fixed.find("a + b == 4"), 10, "a + b >= 0");
   EXPECT_FALSE(replay_finding(toy(fixed), worst, {}, nullptr).value().same());
 }
 
-// The user has had enough when the first finding was replayed once.
+// The user stops after the first replay of the first finding.
 TEST(CampaignFindings, AreKeptWhenTheUserStopsTheReplays) {
   TemporaryDirectory directory;
   const Target target = toy(kBank);

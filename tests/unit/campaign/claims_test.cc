@@ -1,4 +1,4 @@
-// What a search may claim, for every way in which executions end, every limit, and every gap in what is seen
+// The claims of a search, for every way in which executions end, every limit, and every gap in what is seen
 // or controlled.
 #include "campaign/claims.h"
 
@@ -14,7 +14,7 @@ using Kind = Caveat::Kind;
 using Weight = Caveat::Weight;
 using End = ExploreResult::End;
 
-// Ten executions, all to their end, by a strategy that has nothing left.
+// Ten executions, all complete, by a strategy that has no task left.
 ExploreResult everything() {
   ExploreResult result;
   result.tasks = result.executions = 10;
@@ -29,8 +29,8 @@ std::set<Kind> kinds(const Claim& claim) {
   return all;
 }
 
-// What one execution of each kind of outcome does to the claim of a search that has nothing left. Empty: it
-// proves all that it should.
+// Returns the caveat that one execution of each kind of outcome adds to the claim of a finished search; empty
+// if it adds none.
 std::optional<Kind> expected_caveat(const Outcome& outcome) {
   return std::visit(Overloaded{
                         [](const Exited&) -> std::optional<Kind> { return std::nullopt; },
@@ -48,11 +48,11 @@ std::optional<Kind> expected_caveat(const Outcome& outcome) {
                           return std::nullopt;
                         },
                         [](const Abandoned& abandoned) -> std::optional<Kind> {
-                          switch (abandoned.because) {
-                            case Abandoned::Because::Unfinished:
+                          switch (abandoned.reason) {
+                            case Abandoned::Reason::Unfinished:
                               return Kind::Unfinished;
-                            case Abandoned::Because::Redundant:
-                            case Abandoned::Because::NotPossible:
+                            case Abandoned::Reason::Redundant:
+                            case Abandoned::Reason::NotPossible:
                               return std::nullopt;
                           }
                           return std::nullopt;
@@ -67,11 +67,11 @@ std::vector<Outcome> all_outcomes() {
   for (size_t i = 0; i < LimitReached::kLimits; ++i)
     all.push_back(LimitReached{.limit = static_cast<LimitReached::Limit>(i)});
   for (size_t i = 0; i < Abandoned::kReasons; ++i)
-    all.push_back(Abandoned{"some reason", static_cast<Abandoned::Because>(i)});
+    all.push_back(Abandoned{"some reason", static_cast<Abandoned::Reason>(i)});
   return all;
 }
 
-// A strategy that hands out one task after the other, and is done.
+// A strategy that hands out `count` tasks and is then finished.
 class Tasks : public Strategy {
  public:
   explicit Tasks(uint64_t count) : left_(count) {}
@@ -104,7 +104,7 @@ class Tasks : public Strategy {
   uint64_t left_;
 };
 
-// A machine whose executions end at once, the first ones well, the last one as the test wants.
+// A machine whose executions end at once: the first ones normally, the last one with the given outcome.
 class Ending : public Machine {
  public:
   Ending(uint64_t well, Outcome last) : well_(well), last_(std::move(last)) {}
@@ -165,7 +165,7 @@ TEST(Claims, ASearchWithoutAnyExecutionThatEndedClaimsNothing) {
     EXPECT_EQ(conclude(claim, false, std::nullopt),
               ends ? Conclusion::NothingFound : Conclusion::NothingExecuted);
     EXPECT_EQ(conclude(claim, true, std::nullopt), Conclusion::Found);
-    // A fixed twin of which nothing ran is not as expected; a livelock that was found is.
+    // A fixed twin without any complete execution does not meet expectations. A found livelock does.
     EXPECT_EQ(conclude(claim, false, true), ends ? Conclusion::NothingFound : Conclusion::NothingExecuted);
     EXPECT_EQ(conclude(claim, true, true), Conclusion::NothingFound);
     EXPECT_EQ(conclude(claim, true, false), Conclusion::Found);
@@ -192,7 +192,7 @@ TEST(Claims, TheAdviceNamesTheOptionThatRaisesTheLimit) {
   EXPECT_NE(make_claim(facts).no_end.find("CheckOptions::max_steps"), std::string::npos);
 }
 
-// A caveat of each kind, by the facts that lead to it.
+// A caveat of each kind, with the facts that cause it.
 struct Situation {
   std::string what;
   std::optional<Kind> kind;
@@ -285,12 +285,13 @@ std::vector<Situation> situations() {
        [](ExploreResult&, ClaimFacts& f) {
          f.standing = {{Kind::IdleTimeouts, "time limits that run out early"}};
        }},
-      {"all seen", std::nullopt, [](ExploreResult&, ClaimFacts& f) { f.sight.of = Sight::Of::Everything; }},
+      {"all seen", std::nullopt,
+       [](ExploreResult&, ClaimFacts& f) { f.sight.extent = Sight::Extent::Everything; }},
       {"no accesses seen", Kind::AccessesNotSeen,
-       [](ExploreResult&, ClaimFacts& f) { f.sight.of = Sight::Of::Nothing; }},
+       [](ExploreResult&, ClaimFacts& f) { f.sight.extent = Sight::Extent::Nothing; }},
       {"some accesses seen", Kind::AccessesPartlySeen,
        [](ExploreResult&, ClaimFacts& f) {
-         f.sight = {Sight::Of::Parts, {"other.c"}, {}};
+         f.sight = {Sight::Extent::Parts, {"other.c"}, {}};
        }},
       {"a library", Kind::LibrariesNotSeen,
        [](ExploreResult&, ClaimFacts& f) { f.sight.libraries = {"libz.so.1"}; }},
@@ -320,7 +321,7 @@ TEST(Claims, EachSituationHasItsCaveatInTheSameSentence) {
     const bool refuted = situation.kind && weight_of(*situation.kind) == Weight::Refutes;
     EXPECT_EQ(claim.exhausted, !refuted);
     EXPECT_EQ(claim.in_words().starts_with("exhausted"), !refuted) << claim.in_words();
-    // One sentence, so that nobody can quote the word without its limits.
+    // One sentence, so that a quotation of the word includes its limits.
     EXPECT_EQ(claim.statement.find('.'),
               claim.statement.find(".so.1") == std::string::npos
                   ? situation.what == "some accesses seen" ? claim.statement.find(".c") : std::string::npos
@@ -346,7 +347,7 @@ TEST(Claims, WithoutPreemptionsItDoesNotMatterWhereTheyCouldCome) {
   }
 }
 
-// What comes after a failure was seen by the executions without it only; a proof has no need of more.
+// Only the executions without a failure show what comes after it. A proof needs no more.
 TEST(Claims, FailuresInMostExecutionsHideWhatComesAfterThem) {
   ExploreResult result = everything();
   for (const uint64_t broken : {5, 6}) {
@@ -369,7 +370,7 @@ TEST(Claims, NamesOfCaveatsAreToldApart) {
   EXPECT_FALSE(names.contains(""));
 }
 
-// Whatever is combined: the word is there if and only if no caveat takes it away.
+// In any combination, the word is there if and only if no caveat refutes it.
 TEST(Claims, TheWordIsNeverThereWithACaveatThatTakesItAway) {
   const std::vector<Situation> all = situations();
   for (const Situation& one : all)
@@ -394,7 +395,7 @@ TEST(Claims, SamplersSayInASentenceOfTheirOwnWhatTheyCannotSee) {
   result.coverage.statement = "random: 10 executions. What is rarer is not covered.";
   result.end = End::ScheduleLimit;
   ClaimFacts facts{.explored = result};
-  facts.sight.of = Sight::Of::Nothing;
+  facts.sight.extent = Sight::Extent::Nothing;
   EXPECT_EQ(
       make_claim(facts).in_words(),
       "covered: random: 10 executions. What is rarer is not covered. Not covered: orders of memory accesses, "

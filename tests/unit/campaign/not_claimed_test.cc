@@ -1,5 +1,5 @@
-// What a campaign may not claim: that a replay was the same, that a finding was kept or done with, that more
-// was covered.
+// Things that a campaign must not claim: that a replay was the same, that a finding was kept or finished,
+// that more was covered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ TEST(CampaignClaims, TheSameBugOnAnotherWayIsNotTheSame) {
   };
   ASSERT_TRUE(replay(finding).same());
 
-  Finding longer = finding;  // by a switch that no execution comes to
+  Finding longer = finding;  // by a switch that no execution reaches
   const Switch last = finding.schedule.switches.back();
   longer.schedule.switches.push_back({last.to, 1000, last.from});
   Finding another_order = finding;
@@ -119,7 +119,7 @@ TEST(CampaignClaims, ALimitIsKeptToAndNamed) {
       return campaign(lost_update(), strategy + ":limit=" + limit, few_replays({}), never_stops);
     };
     const CampaignResult none = limited("0");
-    EXPECT_TRUE(none.findings.empty()) << strategy;  // it takes one preemption
+    EXPECT_TRUE(none.findings.empty()) << strategy;  // the bug takes one preemption
     EXPECT_EQ(none.explored.coverage.bound, "preemptions") << strategy;
     EXPECT_EQ(none.explored.coverage.completed, 0u) << strategy;
     EXPECT_EQ(limited("1").findings.size(), 1u) << strategy;

@@ -25,7 +25,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-// What the detector says about an execution with this console.
+// Returns the detector's verdicts for an execution with this console.
 std::vector<Verdict> verdicts_of(const std::vector<std::string>& lines) {
   const ScriptNames names;
   ConsoleDetector detector(names);
@@ -59,7 +59,7 @@ Titles titles_of_file(const std::string& name) {
   return titles_of(read_golden(name));
 }
 
-// A module that does each of these on request, in Debian's kernel 6.1: its console, as it came out.
+// The real console of a module that does each of these on request, in Debian's kernel 6.1.
 TEST(Console, EverythingAModuleCanDoTo61) {
   EXPECT_EQ(
       titles_of_file("linux-6.1.txt"),
@@ -81,7 +81,7 @@ TEST(Console, TheSameIn612) {
               "scheduling while atomic in oopser:oopser_sleep", "scheduling while atomic in do_task_dead"}));
 }
 
-// Whatever is cut off or doubled: every title is one of the whole text's, or knows less.
+// If text is cut off or doubled, every title is one of the whole text's titles, or a less detailed one.
 TEST(Console, TornTexts) {
   const std::string text = read_golden("linux-6.1.txt");
   for (size_t begin = 0; begin < text.size(); begin += 997)
@@ -117,7 +117,7 @@ TEST(Console, AnOopsIsOneVerdictWithItsLines) {
   ASSERT_EQ(verdicts[0].evidence.size(), 1u);
   EXPECT_EQ(verdicts[0].evidence[0].step, Step{1});
 
-  // Cut anywhere, it is still this report, or one that knows less.
+  // A report that is cut anywhere gives the same title, or a less detailed one.
   for (size_t size = 2; size < lines.size(); ++size) {
     const auto cut = verdicts_of({lines.begin(), lines.begin() + static_cast<ptrdiff_t>(size)});
     ASSERT_EQ(cut.size(), 1u) << size;

@@ -107,7 +107,8 @@ TEST(Heap, AnObjectAllocatedAgainIsAnotherOne) {
   EXPECT_EQ(s.titles(), Titles{"use after free of heap: used at b:1, freed at a:11"});
 }
 
-// Objects of two names that are freed and used at the same places are two bugs; of one name, they are one.
+// Objects with two names that are freed and used at the same places are two bugs. With the same name, they
+// are one.
 TEST(Heap, EveryObjectsNameIsABugOfItsOwn) {
   Script s;
   for (const char* object : {"queue[0]", "node[1]", "node[2]"}) {
@@ -126,7 +127,7 @@ TEST(Leak, OnlyWhenAskedAndOnlyAfterANormalEnd) {
   Script s;
   for (int i = 0; i < 3; ++i) s.event(OpKind::Alloc, "a", fmt::format("heap(a,{})", i), "a:1", {0, "", 4});
   s.event(OpKind::Free, "a", "heap(a,1)", "a:2", {1, "", 0});
-  s.event(OpKind::Alloc, "a", "heap(a,4)", "a:3", {1, "", 4});  // a library's own
+  s.event(OpKind::Alloc, "a", "heap(a,4)", "a:3", {1, "", 4});  // belongs to a library
   s.end(Exited{});
   EXPECT_EQ(s.titles("default"), Titles{});
   const auto verdicts = s.verdicts("leak");

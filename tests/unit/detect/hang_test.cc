@@ -10,7 +10,7 @@ namespace {
 
 using Titles = std::vector<std::string>;
 
-// Two agents that take m1 and m2 in opposite orders, in either order of ids and of the outcome's list.
+// Two agents take m1 and m2 in opposite orders, with either order of ids and of the outcome's list.
 Script lock_inversion(uint32_t first_agent, bool swapped) {
   Script s(first_agent);
   if (swapped) s.agent("b");
@@ -65,7 +65,7 @@ TEST(Deadlock, FixedTwinEnds) {
   EXPECT_EQ(s.titles(), Titles{});
 }
 
-// A ring of any number of copies is the same bug.
+// Rings of any number of copies are the same bug.
 TEST(Deadlock, RingsOfCopiesMerge) {
   for (int n : {2, 3, 5}) {
     Script s;
@@ -126,7 +126,7 @@ TEST(Deadlock, WithoutACycleListsWhatIsWaitedFor) {
                    "b; w:4 waits for a post of s[]"});
 }
 
-// The consumer looks, the producer signals, the consumer waits.
+// The consumer checks, the producer signals, the consumer waits.
 Script early_signal(OpKind signal, int64_t woken) {
   Script s;
   s.load("consumer", "ready", "consumer:1");
@@ -183,7 +183,7 @@ Outcome limit(Script& s, const std::vector<std::string>& enabled) {
 }
 
 TEST(Livelock, PoliteSpinners) {
-  for (int rounds : {12, 100, 341, 1024, 3000}) {  // wherever the limit falls between two windows
+  for (int rounds : {12, 100, 341, 1024, 3000}) {  // so that the limit falls anywhere between two windows
     Script s;
     s.store("main", "x", "main:1").store("main", "y", "main:2");
     for (int i = 0; i < rounds; ++i) {
@@ -200,7 +200,7 @@ TEST(Livelock, PoliteSpinners) {
   }
 }
 
-// Each backs off when it sees the other: nothing but repetition, and nobody yields.
+// Each agent backs off when it sees the other: pure repetition, and no agent yields.
 Script back_off(int rounds, bool counts) {
   Script s;
   for (int i = 0; i < rounds; ++i) {
@@ -243,7 +243,7 @@ Script spinner(bool yields, bool others_enabled) {
   return s;
 }
 
-// One thread goes through a loop alone while another one could run.
+// One thread repeats a loop alone while another one could run.
 Script alone(int rounds, const std::function<void(Script&, int)>& body, bool yields = false) {
   Script s;
   s.load("other", "x", "other:1");
@@ -255,7 +255,8 @@ Script alone(int rounds, const std::function<void(Script&, int)>& body, bool yie
   return s;
 }
 
-constexpr int kLengths[] = {50, 341, 700, 1024, 2500, 6000};  // wherever the limit falls between two windows
+// So that the limit falls anywhere between two windows.
+constexpr int kLengths[] = {50, 341, 700, 1024, 2500, 6000};
 
 TEST(Progress, NewAddressesAreNoSpin) {
   for (int rounds : kLengths) {
@@ -278,7 +279,7 @@ TEST(Progress, NewValuesAreNoSpin) {
   }
 }
 
-// The bound of the loop is read each time, and does not change.
+// The loop reads its bound each time, and the bound does not change.
 TEST(Progress, ALoopThatOnlyCountsIsNoSpin) {
   for (int rounds : kLengths) {
     const Script counts = alone(rounds, [](Script& s, int i) {
@@ -319,12 +320,12 @@ TEST(Progress, SpinsThatCountAreFound) {
     EXPECT_EQ(spins(OpKind::Load, 0).titles("livelock"), found) << rounds;
     EXPECT_EQ(spins(OpKind::AtomicLoad, 1).titles("livelock"), found) << rounds;
     EXPECT_EQ(spins(OpKind::CompareExchange, 64).titles("livelock"), found) << rounds;
-    // An accepted miss: this could as well be a loop that ends at a bound.
+    // An accepted miss: this could also be a loop that ends at a bound.
     EXPECT_EQ(spins(OpKind::Load, 1).titles("livelock"), Titles{}) << rounds;
   }
 }
 
-// All that can run do, and yield.
+// All agents that can run do run, and yield.
 Script politely(int rounds, const std::function<void(Script&, const std::string&, int)>& body) {
   Script s;
   for (int i = 0; i < rounds; ++i)
@@ -349,7 +350,7 @@ TEST(Progress, WorkersThatYieldAreNoLivelock) {
     EXPECT_EQ(adds.titles("livelock"), Titles{}) << rounds;
     const Script waits = politely(rounds, [](Script& s, const std::string& who, int i) {
       s.access(OpKind::Load, who, "flag", who + ":1", 8, 0);
-      s.access(OpKind::Store, who, "tries " + who, who + ":2", 8, i * i);  // new, but at the same address
+      s.access(OpKind::Store, who, "tries " + who, who + ":2", 8, i * i);  // a new value at the same address
     });
     if (rounds < 1024) {
       EXPECT_EQ(waits.titles("livelock"), Titles{"livelock at a:9, b:9"}) << rounds;
@@ -362,7 +363,7 @@ TEST(Progress, WorkersThatYieldAreNoLivelock) {
   }
 }
 
-// A loop around a wait with a time limit, which always runs out first: only the schedule is to blame.
+// A loop around a wait with a time limit that always expires first. Only the schedule is to blame.
 TEST(GoodSamaritan, IsNotWhoWaits) {
   Script s;
   s.load("other", "x", "other:1");
@@ -391,7 +392,7 @@ TEST(GoodSamaritan, AloneItIsALivelock) {
   EXPECT_EQ(spinner(false, true).titles("failure,deadlock,lost-wakeup,heap,race,leak"), Titles{});
 }
 
-// Steps that no event accounts for: a loop over nothing visible.
+// Steps without events: a loop that does nothing visible.
 TEST(Livelock, InvisibleLoops) {
   Script s;
   s.load("a", "x", "a:1").load("b", "x", "b:1");

@@ -1,4 +1,4 @@
-// A kernel's memory: streams of allocations, frees and accesses written by hand, each with its innocent twin.
+// A kernel's memory: hand-written streams of allocations, frees and accesses, each with an innocent twin.
 #include "detect/kernels/kernel_heap.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(KernelHeap, LiveMemoryMayBeUsed) {
   Stream s;
   alloc(s).store(0, "m:use+0x1", kObject);
   free(s);
-  alloc(s, 1).store(1, "m:use+0x1", kObject);  // a new life
+  alloc(s, 1).store(1, "m:use+0x1", kObject);  // a new object at the same address
   EXPECT_EQ(titles(s), Titles{});
   free(s, 1).store(0, "m:use+0x1", kObject + 16);
   EXPECT_EQ(titles(s), kUse);
@@ -80,7 +80,7 @@ TEST(KernelHeap, TheAllocatorsOwnAccessesAreNoUses) {
     clears.call(0, "m:use+0x2", allocator ? "kmem_cache_alloc" : "m:clear", kStack);
     clears.call(0, "x+0x1", "memset", kStack - 16).store(0, "memset+0x4", kObject);
     EXPECT_EQ(titles(clears).size(), allocator ? 0u : 1u);
-    Stream jumps;  // to the allocator, as the last thing that m:alloc_path does
+    Stream jumps;  // m:alloc_path ends in a jump to the allocator
     free(jumps);
     jumps.call(0, "m:use+0x2", "m:alloc_path", kStack);
     jumps.call(0, allocator ? "kmem_cache_alloc+0x1f7" : "m:alloc_path+0x9", "memset", kStack - 16);
@@ -137,7 +137,7 @@ TEST(KernelHeap, AnInvalidFree) {
   Stream fixed;
   fixed.event(0, OpKind::Free, "m:drop+0x20", 0xffff'ffff'c000'0040, 0, "kfree");
   EXPECT_EQ(titles(fixed), Titles{"invalid free: m:drop frees 0xffffffffc0000040"});
-  Stream module;  // a module's memory is freed so
+  Stream module;  // a kernel frees a module's memory like this
   module.event(0, OpKind::Free, "m:drop+0x20", 0xffff'ffff'c000'0040, 0, "vfree");
   EXPECT_EQ(titles(module), Titles{});
 }

@@ -1,5 +1,4 @@
-// Updates that lose what an interrupt wrote: streams written by hand, each with a twin in which nothing is
-// lost.
+// Updates that lose what an interrupt wrote: hand-written streams, each with a twin that loses nothing.
 #include "detect/kernels/kernel_interrupted.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +11,8 @@ namespace {
 constexpr uint64_t kPart = 0x1000;
 const Titles kLost = {"interrupted update: m:add / m:fold"};
 
-// What a CPU does before and after an interrupt, which stores to kPart, on that CPU or another.
+// Returns the titles for a CPU's accesses before and after an interrupt that stores to kPart, on that CPU or
+// another.
 template <typename Before, typename After>
 Titles titles(Before before, After after, int cpu = 0, uint64_t address = kPart) {
   Stream s;
@@ -45,7 +45,7 @@ TEST(KernelInterrupted, NotIfItIsReadAgain) {
                      stores(s);
                    }),
             Titles{});
-  // The instruction reads itself what it changes.
+  // The instruction itself reads what it changes.
   EXPECT_EQ(titles(reads,
                    [](Stream& s) {
                      s.add(Stream::id(0), {s.make(OpKind::Load, "m:add+0xc", kPart, false, 8, 0),
@@ -76,10 +76,10 @@ TEST(KernelInterrupted, PartsOfWordsCount) {
   EXPECT_EQ(titles([](Stream& s) { s.load(0, "m:add+0x4", kPart, 4, 1); }, half), Titles{});
 }
 
-// The CPU's next thread stores there: it has lost nothing.
+// The CPU's next thread stores there. It has lost nothing.
 TEST(KernelInterrupted, OneThatReadsAndAnotherThatStoresAreTwo) {
   EXPECT_EQ(titles(reads, [](Stream& s) { s.store(0, "m:other+0x4", kPart, 8, 2); }), Titles{});
-  // Unless the one was called by the other.
+  // Unless one called the other.
   EXPECT_EQ(titles(
                 [](Stream& s) {
                   s.call(0, "m:ioctl+0x4", "m:add", 0xffff'c900'0000'7f00);

@@ -1,4 +1,4 @@
-// Memory of a kernel that stays: streams written by hand, with what serial orders leave at their end.
+// Kernel memory that stays: hand-written streams, with the numbers of serial orders at their end.
 #include "detect/kernels/kernel_leak.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(KernelLeak, WhatIsFreedIsNoneWhoeverFreesIt) {
   Stream s;
   allocates(s, 0, kLeaked);
   frees(s, 1, kLeaked);
-  allocates(s, 1, kLeaked);  // a new life
+  allocates(s, 1, kLeaked);  // a new object at the same address
   frees(s, 0, kLeaked);
   may_stay(s, 0);
   EXPECT_TRUE(verdicts(s).empty());
@@ -64,7 +64,7 @@ TEST(KernelLeak, WhatIsFreedIsNoneWhoeverFreesIt) {
   EXPECT_EQ(verdicts(s).size(), 1u);
 }
 
-// Each place has its own count; one that no serial order knows may leave nothing.
+// Each place has its own count. A place that no serial order knows may leave no memory.
 TEST(KernelLeak, PlacesAreCountedForThemselves) {
   Stream s;
   allocates(s, 0, kLeaked, "m:make+0x10");

@@ -1,5 +1,5 @@
-// The detector of kernel races against a second definition of the same thing, and its state as a value: both
-// on random streams.
+// On random streams: the detector of kernel races against a second definition of a race, and its state as a
+// value.
 #include <gtest/gtest.h>
 
 #include <bitset>
@@ -13,7 +13,8 @@ namespace {
 
 using Mode = KernelRaceOptions::Mode;
 
-struct Node {  // what one instruction does to one cell, or an interrupt
+// What one instruction, or an interrupt, does to one cell.
+struct Node {
   int cpu = 0;
   uint64_t step = 0, pc = 0, cell = 0;
   uint8_t plain = 0;  // bytes
@@ -97,7 +98,7 @@ Stream random_stream(uint64_t seed) {
     const uint32_t size = 1u << rng.below(rng.below(8) == 0 ? 5 : 4);
     const uint64_t address = kX + rng.below(8 * cells) / size * size;
     const uint64_t lock = kLock + 4 * rng.below(2);
-    const bool in_data = rng.below(10) == 0;  // a variable that is both
+    const bool in_data = rng.below(10) == 0;  // a variable that is locked and plain
     const uint64_t kind = rng.below(100);
     if (kind < locks / 2) {
       s.locked(cpu, in_data ? kX + 4 : lock);
@@ -108,7 +109,7 @@ Stream random_stream(uint64_t seed) {
       s.interrupt(Stream::id(cpu).interrupt(vector - 0xd0), cpu, static_cast<int>(vector));
     } else if (kind < locks + 6) {
       s.load(cpu, place, lock, 4);
-    } else if (kind < locks + 10) {  // not locked, but both
+    } else if (kind < locks + 10) {  // a plain read-modify-write
       s.add(Stream::id(cpu), {s.make(OpKind::Load, place, address, false, size, 0),
                               s.make(OpKind::Store, place, address, true, size, 0)});
     } else if (rng.below(3) == 0) {
@@ -151,7 +152,7 @@ TEST(KernelRaceModel, EveryRacingAccessIsFoundAndNoOther) {
     close += seconds(expected.simultaneous).size();
     all += stream.items.size();
   }
-  // The comparison says something only if all answers are common.
+  // The comparison means something only if all answers are common.
   EXPECT_GT(racing, all / 20);
   EXPECT_LT(racing, all * 19 / 20);
   EXPECT_GT(close, all / 50);
@@ -166,7 +167,7 @@ TEST(KernelRaceModel, RestoringAtAnyPointChangesNothing) {
     detector.reset();
     for (size_t i = 0; i <= stream.items.size(); ++i) {
       const auto saved = detector.save();
-      stream.feed(other, 0, stream.items.size());  // something else
+      stream.feed(other, 0, stream.items.size());  // another course, before the restore
       other.restore(*saved);
       stream.feed(other, i, stream.items.size());
       other.on_end(Exited{});

@@ -1,4 +1,4 @@
-// Data races of kernels: streams of accesses written by hand, each with its ordered twin.
+// Data races of kernels: hand-written streams of accesses, each with an ordered twin.
 #include <gtest/gtest.h>
 
 #include "detect/detector_set.h"
@@ -66,7 +66,7 @@ TEST(KernelRace, BothSidesHaveTheirCallersAndLocks) {
   s.call(0, "do_syscall_64+0x5", "m:ioctl", kStack).call(0, "m:ioctl+0x10", "m:writer", kStack - 16);
   s.event(0, OpKind::Lock, "m:writer+0x2", 0x77, 0, "spin_lock");
   s.event(0, OpKind::ReadLock, "m:writer+0x4", 0x99, 0, "rcu_read_lock");
-  // An interrupt on the same stack, which ends without a return.
+  // An interrupt on the same stack that ends without a return.
   const AgentId interrupt = Stream::id(0).interrupt(1);
   s.interrupt(interrupt, 0, 0xec);
   s.add(interrupt, {s.make(OpKind::Call, "entry+0x1", s.places.number("tick").raw, false, 0, kStack - 64)});
@@ -114,7 +114,7 @@ TEST(KernelRace, ALockOrders) {
     s.load(1, "m:reader", kX);
     EXPECT_EQ(s.titles(), both ? Titles{} : kRace);
   }
-  Stream other;  // another lock does not
+  Stream other;  // another lock does not order them
   other.locked(0, kLock).store(0, "m:writer", kX).unlock(0, kLock);
   other.locked(1, kLock + 8).load(1, "m:reader", kX);
   EXPECT_EQ(other.titles(), kRace);
@@ -141,7 +141,7 @@ TEST(KernelRace, WhatIsEverLockedNeverRaces) {
   Stream s;
   s.store(0, "m:init", kLock, 4).load(1, "m:peek", kLock, 4).locked(0, kLock);
   EXPECT_EQ(s.titles(), Titles{});
-  s.load(1, "m:copy", kLock, 8).store(0, "m:writer", kLock + 4, 4);  // the rest of the cell can
+  s.load(1, "m:copy", kLock, 8).store(0, "m:writer", kLock + 4, 4);  // the rest of the cell can race
   EXPECT_EQ(s.titles(), Titles{"data race: m:copy / m:writer"});
 }
 
@@ -167,7 +167,8 @@ TEST(KernelRace, AnIpiComesAfterWhoeverRan) {
     s.load(1, "elsewhere", kY).store(0, "m:writer", kX).interrupt(context, 1, vector);
     s.add(context, {s.make(OpKind::Load, "m:reader", kX, false, 8, 0)});
     EXPECT_EQ(s.titles(), vector == 0xfb ? Titles{} : kRace);
-    s.store(0, "m:writer2", kY + 64).load(1, "m:reader", kY + 64);  // what it does later is not ordered
+    // Later operations of the sender are not ordered.
+    s.store(0, "m:writer2", kY + 64).load(1, "m:reader", kY + 64);
     EXPECT_EQ(s.titles().back(), vector == 0xfb ? "data race: m:reader / m:writer2" : kRace[0]);
   }
 }
@@ -181,7 +182,7 @@ TEST(KernelRace, BytesNotGranules) {
   EXPECT_FALSE(race(4, 4));
   EXPECT_TRUE(race(0, 3));
   EXPECT_TRUE(race(3, 1));
-  Stream wide;  // across cells
+  Stream wide;  // spans several cells
   EXPECT_EQ(wide.store(0, "w", kX + 4, 40).load(1, "r", kX + 40, 4).titles(), Titles{"data race: r / w"});
   Stream reads;
   EXPECT_EQ(reads.load(0, "a", kX).load(1, "b", kX).titles(), Titles{});
@@ -231,9 +232,9 @@ TEST(KernelRace, SimultaneousOnesHaveADetectorOfTheirOwn) {
 TEST(KernelRace, GroupsRanksAndIgnores) {
   Stream s;
   s.store(0, "m:writer", kX, 8, 1).load(1, "m:reader", kX, 8, 1);             // a flag
-  s.store(0, "m:writer2", kX + 8, 8, 77).load(1, "m:reader", kX + 8, 8, 77);  // shares a place with it
+  s.store(0, "m:writer2", kX + 8, 8, 77).load(1, "m:reader", kX + 8, 8, 77);  // shares a place with the first
   s.store(0, "core_set", kY, 4, 3).store(1, "core_set", kY, 4, 3);            // another report
-  s.store(0, "rcu_internal", kY + 64, 4).load(1, "m:peek", kY + 64, 4);       // nobody asked
+  s.store(0, "rcu_internal", kY + 64, 4).load(1, "m:peek", kY + 64, 4);       // ignored
   const auto verdicts = s.verdicts();
   ASSERT_EQ(verdicts.size(), 2u);
   EXPECT_EQ(verdicts[0].title, "data race: m:reader / m:writer2");
@@ -248,7 +249,7 @@ TEST(KernelRace, GroupsRanksAndIgnores) {
   EXPECT_EQ(s.titles({.ignore = {"m:"}}), (Titles{"data race: core_set / core_set"}));
 }
 
-// Moving a task is the scheduler's; moving a mount is not.
+// Moving a task belongs to the scheduler; moving a mount does not.
 TEST(KernelRace, NamesThatTheSchedulerSharesAreKept) {
   Stream s;
   s.store(0, "migrate_task_rq_fair", kX, 8, 7).load(1, "peek", kX, 8, 7);

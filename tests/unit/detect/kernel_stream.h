@@ -1,5 +1,5 @@
-// Stream: the accesses and events of a kernel's CPUs, written by hand, one instruction a call. What the tests
-// of detectors for kernels feed them with.
+// Stream: hand-written accesses and events of a kernel's CPUs, one instruction per call. Tests of kernel
+// detectors use it as input.
 #pragma once
 
 #include <map>
@@ -36,12 +36,12 @@ class Places final : public Names {
   std::map<std::pair<std::string, bool>, Marking> markings;  // by place, and whether it writes
 };
 
-// An execution, one instruction a call. Physical addresses are the virtual ones, unless moved.
+// An execution, one instruction per call. Physical addresses equal virtual ones, unless moved.
 class Stream {
  public:
   struct Item {
     AgentId agent;
-    std::vector<Access> accesses;  // of one instruction, or none and the event
+    std::vector<Access> accesses;  // of one instruction; empty if the item is the event
     Event event;
   };
 
@@ -99,7 +99,7 @@ class Stream {
     items.push_back({id(cpu), {}, event});
     return *this;
   }
-  // Stack pointers as they are after it.
+  // `stack` is the stack pointer after the call.
   Stream& call(int cpu, const std::string& place, const std::string& function, uint64_t stack) {
     return add(id(cpu), {make(OpKind::Call, place, places.number(function).raw, false, 0, stack)});
   }

@@ -1,5 +1,5 @@
-// The race detector against a second definition of the same thing, and detectors' state as a value: both on
-// random executions.
+// On random executions: the race detector against a second definition of a race, and detectors' state as a
+// value.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -34,13 +34,13 @@ void compare_with_naive(uint64_t executions, const SimulatorOptions& options) {
     const Pairs actual = detected(script);
     for (const auto& pair : actual)
       ASSERT_TRUE(expected.contains(pair)) << "seed " << seed << ": " << pair.first << "," << pair.second;
-    // Dropped records may cost pairs, but no access that races with anything may go unnoticed.
+    // Dropped records may cost pairs, but every access that races with any other must be noticed.
     ASSERT_EQ(second_steps(actual), second_steps(expected)) << "seed " << seed;
     racing += second_steps(expected).size();
     missed_pairs += expected.size() - actual.size();
     accesses += script.log().accesses().size();
   }
-  // The comparison says something only if both answers are common, and records are being dropped.
+  // The comparison means something only if both answers are common and records are dropped.
   EXPECT_GT(racing, accesses / 20);
   EXPECT_LT(racing, accesses * 19 / 20);
   EXPECT_GT(missed_pairs, 0u);
@@ -56,7 +56,7 @@ TEST(RaceModel, OverlappingBytesOfMixedSizes) {
   compare_with_naive(1200, {70, true, 55});
 }
 
-// Cuts the log after `cut` entries; what follows is fed to `set`.
+// Feeds the entries from `from` to `to` to `set`.
 void feed(const TraceLog& log, size_t from, size_t to, Observer& set) {
   for (size_t i = from; i < to; ++i) {
     const auto& entry = log.order()[i];
@@ -81,7 +81,7 @@ TEST(DetectorState, RestoringAtAnyPointChangesNothing) {
   uint64_t verdicts = 0;
   for (uint64_t seed = 0; seed < 16; ++seed) {
     Script script = random_execution(seed, {80, seed % 2 == 0, 60});
-    // Every kind of outcome that detectors look at, on top of the races.
+    // Every kind of outcome that a detector uses, in addition to the races.
     if (seed % 4 == 1)
       script.end(Faulted{Faulted::Kind::Crash, script.agent("t1"), script.place("p3"), "bad"});
     if (seed % 4 == 2) script.end(Deadlocked{{script.waiting("t1", OpKind::Wait, "c", "p4")}});

@@ -1,4 +1,4 @@
-// Data races told by hand: for each kind of synchronisation, the race without it and the order with it.
+// Hand-written data races: for each kind of synchronisation, the race without it and the order with it.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,7 +13,7 @@ using Steps = std::function<void(Script&)>;
 
 const Titles kRaceOnX = {"data race on x: a:2 (store) / b:2 (store)"};
 
-// a stores to x, then b does, with something around each.
+// a stores to x, then b does, with other operations around.
 Titles around(const Steps& before_a, const Steps& after_a, const Steps& before_b) {
   Script s;
   if (before_a) before_a(s);
@@ -63,7 +63,7 @@ TEST(Race, WhateverTheOrderAndTheNumbers) {
         if (who[0] == 'w') s.store(who, "a[3]", "w:1");
         if (who[0] == 'r') s.load(who, "a[3]", "r:1");
       }
-      // The same bug in other copies and elements is the same title, once.
+      // The same bug in other copies and elements has the same title, reported once.
       s.store("w#1", "a[7]", "w:1").load("r#2", "a[7]", "r:1").end(Exited{});
       EXPECT_EQ(s.titles(), Titles{"data race on a[]: r:1 (load) / w:1 (store)"});
     }
@@ -159,7 +159,7 @@ TEST(Race, OnlyOverlappingBytesCount) {
 }
 
 TEST(Race, MemoryHandedOutAgainStartsAfresh) {
-  for (uint64_t size : {8u, 4096u}) {  // by cell, and by looking through all cells
+  for (uint64_t size : {8u, 4096u}) {  // handled cell by cell, and by scanning the table
     Script s;
     s.store("a", "p", "a:1").store("a", "z", "a:2");
     s.event(OpKind::Alloc, "b", "p", "b:1", {0, "", static_cast<int64_t>(size)});

@@ -1,8 +1,8 @@
-// Script: an execution written by hand, event by event, with names as in a report. What the tests of
-// detectors feed them with, in place of a machine.
+// Script: a hand-written execution, event by event, with names as in a report. Tests of detectors use it as
+// input in place of a machine.
 //
-// Every call is one step. Agents are called "worker#1" (role "worker"), places "worker:3", objects "x", each
-// made when it is first mentioned; objects lie 64 bytes apart, and "x+4" is a place inside one.
+// Every call is one step. Agents are called "worker#1" (role "worker"), places "worker:3", objects "x". Each
+// is created when it is first mentioned. Objects lie 64 bytes apart, and "x+4" is a place inside one.
 #pragma once
 
 #include <map>

@@ -14,7 +14,7 @@ class Simulator {
 
   Script run() {
     for (int i = 0; i < 3; ++i) agents_.push_back({fmt::format("t{}", i)});
-    // Some draws do nothing, and an execution in which all agents are parked goes nowhere: hence the limit.
+    // Some draws do nothing, and an execution in which all agents wait goes nowhere. Hence the limit.
     const auto steps = static_cast<uint64_t>(options_.steps);
     for (uint64_t draws = 0; script_.steps() < steps && draws < 20 * steps; ++draws) {
       const uint64_t who = rng_.below(agents_.size() + 2);
@@ -161,10 +161,10 @@ class Simulator {
     }
   }
 
-  // Spawns, joins or ends. An agent's object is called like it.
+  // Spawns, joins or ends. An agent's object has the agent's name.
   void family(uint64_t index) {
     const std::string name = agents_[index].name;
-    if (agents_.size() < 12 && rng_.below(2) == 0) {  // more than fit a ClockTable at first
+    if (agents_.size() < 12 && rng_.below(2) == 0) {  // more agents than a ClockTable holds at first
       const std::string child = fmt::format("t{}", agents_.size());
       event(OpKind::Spawn, name, child, {0, child, 0});
       agents_.push_back({child});
@@ -215,7 +215,7 @@ class Simulator {
   bool masked_ = false, in_handler_ = false, armed_ = false, in_timer_ = false;
 };
 
-// One access or event, flattened.
+// One access or event.
 struct FlatNode {
   uint64_t step = 0;
   AgentId agent;
@@ -248,7 +248,7 @@ bool acquires(const FlatNode& node) {
   }
 }
 
-// Does `a` directly happen before the later `b`?
+// Returns whether `a` directly happens before the later `b`.
 bool edge(const FlatNode& a, const FlatNode& b) {
   if (a.agent == b.agent) return true;
   if (a.op == OpKind::Spawn) return a.other == b.agent;
@@ -275,7 +275,7 @@ bool edge(const FlatNode& a, const FlatNode& b) {
 
 std::vector<FlatNode> flatten(const TraceLog& log) {
   std::vector<FlatNode> nodes;
-  std::map<uint64_t, OpKind> previous;  // event of each agent, other than Wake
+  std::map<uint64_t, OpKind> previous;  // by agent: its last event other than Wake
   for (const TraceLog::Entry& entry : log.order()) {
     FlatNode node;
     if (entry.what == TraceLog::Entry::What::Batch) {

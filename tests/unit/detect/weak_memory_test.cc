@@ -1,6 +1,6 @@
-// Outcomes of store buffers: against a machine that has some. A random program is run in all interleavings
-// and on all orders of a processor with store buffers; the detector must speak in one of the former exactly
-// if the latter have an outcome that none of the former has.
+// Outcomes of store buffers, against a machine that has them. A random program runs in all interleavings, and
+// in all orders of a processor with store buffers. The detector must report one of the interleavings exactly
+// if the processor has an outcome that no interleaving has.
 #include "detect/programs/weak_memory.h"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ using Program = std::vector<std::vector<Op>>;
 
 constexpr int kVariables = 2;
 
-// What an execution has read, and the order of the stores to each variable: its whole outcome, since every
-// store writes a number of its own.
+// The outcome of an execution: what it read, and the order of the stores to each variable. Every store writes
+// a number of its own.
 struct Memory {
   std::array<int, kVariables> values{};
   std::array<std::vector<int>, kVariables> written;
@@ -43,7 +43,7 @@ int number_of(size_t thread, size_t at) {
   return static_cast<int>(thread * 100 + at + 1);
 }
 
-// All interleavings, each shown to the detector.
+// Shows all interleavings to the detector.
 class Interleavings {
  public:
   explicit Interleavings(const Program& program) : program_(program), at_(program.size()) {
@@ -95,7 +95,7 @@ class Interleavings {
       const Place pc{static_cast<uint64_t>(number_of(thread, i))};
       constexpr OpKind kinds[] = {OpKind::AtomicStore, OpKind::AtomicStore, OpKind::AtomicLoad,
                                   OpKind::ReadModifyWrite, OpKind::ReadModifyWrite};
-      const uint64_t own = 0x2000 + 8 * thread;  // a fence is told as a change of it
+      const uint64_t own = 0x2000 + 8 * thread;  // a fence is reported as a change of this variable
       Access access{};
       access.pc_bits = pc.raw;
       access.op_bits = static_cast<uint64_t>(kinds[op.kind]);
@@ -121,7 +121,7 @@ class Interleavings {
   Names names_;
 };
 
-// The same program on a processor with a first-in first-out buffer of stores for each thread.
+// The same program on a processor where each thread has a first-in first-out store buffer.
 class StoreBuffers {
  public:
   explicit StoreBuffers(const Program& program) : program_(program) {
@@ -209,7 +209,7 @@ TEST(WeakMemory, AgreesWithAMachineThatHasStoreBuffers) {
   EXPECT_GT(same, 100);
 }
 
-// Dekker's entry: each thread raises its own flag, then looks at the other one's.
+// Dekker's entry: each thread raises its own flag, then reads the other one's.
 Script dekker(OpKind raise, bool fences, const std::string& first = "a", const std::string& second = "b") {
   Script s;
   for (const std::string& who : {first, second}) {
@@ -258,7 +258,7 @@ TEST(WeakMemory, NeighboursInACellAreNoConflict) {
   s.access(OpKind::Store, "a", "x", "a:1", 4).access(OpKind::Load, "a", "y", "a:2", 4);
   s.access(OpKind::Store, "b", "y+4", "b:1", 4).access(OpKind::Load, "b", "x+4", "b:2", 4).end(Exited{});
   EXPECT_EQ(s.titles("weak-memory"), Titles{});
-  Script wide;  // ... but a wide load sees both
+  Script wide;  // a wide load sees both
   wide.access(OpKind::Store, "a", "x", "a:1", 4).access(OpKind::Load, "a", "y", "a:2", 8);
   wide.access(OpKind::Store, "b", "y+4", "b:1", 4).access(OpKind::Load, "b", "x", "b:2", 2).end(Exited{});
   EXPECT_EQ(wide.titles("weak-memory"), Titles{"weak memory: a:1 (store) may take effect after a:2 (load)"});

@@ -1,5 +1,5 @@
-// Every exhaustive search must find the same ways for a program to end. Plain depth-first search is so simple
-// that it is the reference; thousands of random programs are the judges.
+// Every exhaustive search must find the same ways for a program to end. The reference is plain depth-first
+// search, because it is so simple. The tests use thousands of random programs.
 #include "explore/strategies/dfs.h"
 #include "explore/strategies/dpor.h"
 #include "unit/explore/random_program.h"
@@ -32,7 +32,7 @@ Reached reach(const std::shared_ptr<const ToyProgram>& program, Strategy&& strat
   return reached;
 }
 
-// Partial-order reduction knows no fairness, so the reference leaves it out as well.
+// Partial-order reduction has no fairness, so the reference has none either.
 constexpr auto kAll = DfsOptions::Schedules::All;
 Dfs plain() {
   return Dfs({.bound = DfsOptions::Bound::None, .schedules = kAll});
@@ -47,7 +47,7 @@ bool has_data_choice(const ToyProgram& program) {
   });
 }
 
-// Compare-and-swap and trylock: whether they write depends on the order.
+// Whether a compare-and-swap or a trylock writes depends on the order.
 bool may_fail(const ToyProgram& program) {
   return std::any_of(program.code.begin(), program.code.end(),
                      [](const ToyInstruction& i) { return may_only_read(i.kind); });
@@ -55,8 +55,8 @@ bool may_fail(const ToyProgram& program) {
 
 class Agreement : public testing::TestWithParam<int> {
  protected:
-  // Calls check(program, text) for each program of this test's share.
-  // One in `share` of them, where all schedules of each program are executed several times.
+  // Calls check(program, text) for each program of this test's share. With `share`, for one in `share` of
+  // them: for checks that execute all schedules of a program several times.
   template <typename Check>
   void for_programs(Check check, int share = 1) {
     for (int i = 0; i < kPrograms && !HasFailure(); i += share) {
@@ -81,7 +81,7 @@ TEST_P(Agreement, FineDporReachesWhatDfsReaches) {
         EXPECT_EQ(one.result.executions, one.result.classes) << "a class was executed twice";
       }
       EXPECT_EQ(one.result.classes, all.result.classes);
-      // Footprints that are not known before the operation is executed cost blocked executions.
+      // Footprints that are unknown before the operation is executed cost blocked executions.
       if (!has_data_choice(*program) && !may_fail(*program)) {
         EXPECT_EQ(one.result.blocked, 0u);
       }
@@ -153,10 +153,10 @@ TEST_P(Agreement, BoundedDporReachesWhatBoundedDfsReaches) {
 
 INSTANTIATE_TEST_SUITE_P(Random, Agreement, testing::Range(0, 5));
 
-// Each of them was found by a mistake once.
+// A mistake once broke each of them.
 TEST(Failures, HideNothing) {
   const std::vector<std::vector<std::string>> programs = {
-      // Whoever goes first fails: without a preemption, only the start is left to the other one.
+      // The first thread fails. Without a preemption, the other thread can only go first.
       {"r = y\nassert r != 3\nf = 3\nr = f\nassert r != 3\n", "y = 3\nr = x\n"},
       // A failure in the middle of what was to be executed.
       {"x = 0\n", "x = 0\nr = f\nr = y\nassert r != 3\n", "r = cas(f, 1, 1)\ny = 3\nr = x\n", "r = x\n"},
@@ -176,7 +176,7 @@ TEST(Failures, HideNothing) {
   }
 }
 
-// A handler that runs already is not ordered by being raised once more: only its next run is.
+// Raising a running handler orders only its next run, not the current one.
 TEST(Raise, OrdersTheNextRunOnly) {
   for (const char* handler :
        {"r = x\nf = r + 1\n", "f = 1\nr = x\nassert r == 0\n", "r = f\ny = x\nassert r == y\n"})
@@ -196,17 +196,16 @@ TEST(Raise, OrdersTheNextRunOnly) {
                     reach(program, Dfs({.limit = limit, .schedules = kAll})))
               << limit;
       }
-  // The raise comes before the first delivery or after it, the thread's operation before, between or after
-  // the two runs: the handler's load has no part in that.
+  // The raise comes before or after the first delivery. The thread's operation comes before, between or after
+  // the two runs. The handler's load does not matter.
   ToyBuilder b;
   b.shared("x").thread("a", "yield").thread("b", "raise tick").interrupt("tick", "a", "r = x");
   EXPECT_EQ(reach(built(b), plain()).result.classes, 6u);
   EXPECT_EQ(reach(built(b), with(DporOptions::Mode::Fine)).result.executions, 6u);
 }
 
-// A compare-and-swap is taken for one that writes until it is executed in its new place. Here it only reads:
-// what was put beside it is then explored by it, up to a point, and must not be taken for a branch of its
-// own.
+// A compare-and-swap counts as a write until it is executed in its new place. Here it only reads. It then
+// explores what was put beside it, up to a point, and must not count as a branch of its own.
 TEST(CompareAndSwap, WhatItOnlyReadsIsAskedForAgain) {
   for (const int64_t times : {1, 2, 3})
     for (const char* swap : {"r = cas(f, 1, 1)", "r = cas(f, 0, 2)", "r = cas(f, 2, 1)\nr = cas(f, 1, 0)"}) {
@@ -223,7 +222,7 @@ TEST(CompareAndSwap, WhatItOnlyReadsIsAskedForAgain) {
     }
 }
 
-// The tests above are worth something only if they notice mistakes.
+// The tests above are only worth something if they notice mistakes.
 int disagreements(DporOptions::Mode mode, DporOptions::Defect defect, ChoicePolicy::Where where) {
   int found = 0;
   for (uint64_t seed = 0; seed < 2000 && found == 0; ++seed) {
@@ -250,7 +249,7 @@ TEST(BrokenDpor, AForgottenAncestorIsNoticed) {
             0);
 }
 
-// In another place, t0's second transition takes the branch and touches x: the timer must come before it,
+// In another place, t0's second transition takes the branch and touches x. The timer must come before it,
 // too.
 TEST(CoarseDpor, ATransitionMayTouchMoreInItsNewPlace) {
   ToyBuilder b;
@@ -261,7 +260,7 @@ TEST(CoarseDpor, ATransitionMayTouchMoreInItsNewPlace) {
   EXPECT_EQ(reach(built(b), with(DporOptions::Mode::Coarse), given), reach(built(b), plain(), given));
 }
 
-// Only one of t0's values conflicts with what t1 does: t0 must be woken for all of them.
+// Only one of t0's values conflicts with t1's operation, but t0 must be woken for all values.
 TEST(CoarseDpor, WhatWakesAnAgentWithOneValueWakesIt) {
   ToyBuilder b;
   b.shared("x").shared("y").thread("t0", "r = choose(2)\nif r == 1 {\nx = 2\n}").thread("t1", "y = x + 1");
@@ -272,7 +271,7 @@ TEST(CoarseDpor, WhatWakesAnAgentWithOneValueWakesIt) {
   }
 }
 
-// Landslide, Figure 5.4: thread 3 is one transition; only considering its first evil ancestor misses the
+// Landslide, Figure 5.4. Thread 3 is one transition. Considering only its first evil ancestor misses the
 // failure.
 std::shared_ptr<const ToyProgram> figure_5_4() {
   ToyBuilder b;

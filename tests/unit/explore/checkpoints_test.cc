@@ -1,4 +1,4 @@
-// An execution that starts at a checkpoint equals one that was run from the beginning, in everything but its
+// An execution that starts at a checkpoint equals one that ran from the beginning, in everything but its
 // cost.
 #include "unit/explore/under_test.h"
 
@@ -45,8 +45,8 @@ TEST(Checkpoints, ChangeNothingButTheCost) {
   EXPECT_LT(4 * steps_run, 3 * steps);
 }
 
-// Alternatives at the end of a long execution come first: with a checkpoint at every choice point each costs
-// what differs, whatever came before.
+// Depth-first search takes alternatives at the end of a long execution first. With a checkpoint at every
+// choice point, each costs only the part that differs, however long the common part is.
 TEST(Checkpoints, CostTheSuffixOnly) {
   ToyBuilder b;
   b.shared("x").shared("y").sync("m", ToySyncKind::Mutex);

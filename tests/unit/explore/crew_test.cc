@@ -1,4 +1,5 @@
-// A crew gives results back in order, whoever makes them and whatever goes wrong, and really works at once.
+// A crew returns results in order, whichever worker makes them and whatever fails, and its workers really run
+// at the same time.
 #include "explore/crew.h"
 
 #include <chrono>
@@ -10,7 +11,7 @@
 namespace slalom {
 namespace {
 
-// Walks in the default order, after having called `before` for its task: in the executing thread.
+// Calls `before` for its task in the executing thread, then walks in the default order.
 class Hooked : public Strategy {
  public:
   explicit Hooked(std::function<void(uint64_t)> before) : before_(std::move(before)) {}
@@ -37,7 +38,7 @@ class Hooked : public Strategy {
   std::function<void(uint64_t)> before_;
 };
 
-// Something that happens in one thread and that others wait for. The time is only for tests that fail.
+// An event in one thread for which other threads wait. The time limit is only reached in failing tests.
 class Signal {
  public:
   void give() {
@@ -84,7 +85,7 @@ class CrewTest : public testing::Test {
     ASSERT_EQ(taken_.size(), count);
     for (size_t i = 0; i < count; ++i) EXPECT_EQ(taken_[i], i);
   }
-  // A round is shared if it is known to be worth it.
+  // Makes executions slow: a round is shared only if that is known to be worthwhile.
   void be_slow() {
     before_ = [](uint64_t) {
       const auto start = std::chrono::steady_clock::now();
@@ -152,7 +153,7 @@ TEST_F(CrewTest, WhatIsReadyWhenTimeIsUpIsTakenIn) {
     const Crew::Round round = run(200);
     EXPECT_EQ(round.tasks, 200u);
     EXPECT_LE(round.taken_in, 50u);
-    EXPECT_TRUE(workers > 1 || round.taken_in == 50);  // others may be in the middle of earlier ones
+    EXPECT_TRUE(workers > 1 || round.taken_in == 50);  // other workers may still execute earlier tasks
     expect_taken_in_order(round.taken_in);
     expired_ = [] { return false; };
     EXPECT_EQ(run(200).taken_in, 200u) << "the next round is a whole one again";

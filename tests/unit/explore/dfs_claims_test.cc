@@ -1,4 +1,4 @@
-// What a bounded search says that it has covered, compared with all schedules, enumerated here as words.
+// The coverage claims of a bounded search, compared with all schedules, enumerated here as words.
 #include <algorithm>
 
 #include "explore/strategies/dfs.h"
@@ -7,8 +7,8 @@
 namespace slalom {
 namespace {
 
-// Two threads of `steps` independent operations. A schedule is a word such as "aabbab": who does each
-// operation. It preempts wherever it leaves a thread that has some left.
+// Two threads of `steps` independent operations. A schedule is a word such as "aabbab": the thread of each
+// operation. It preempts wherever it leaves a thread with remaining operations.
 constexpr uint64_t kSteps = 3;
 
 std::shared_ptr<const ToyProgram> two_threads() {
@@ -24,7 +24,7 @@ uint64_t preemptions_of(const std::string& word) {
   return preemptions;
 }
 
-// How many schedules have at most so many preemptions, for each number of them.
+// Returns the number of schedules with at most N preemptions, for each N.
 std::vector<uint64_t> schedules_by_bound() {
   std::string word = std::string(kSteps, 'a') + std::string(kSteps, 'b');
   std::vector<uint64_t> counts;
@@ -78,7 +78,7 @@ TEST(DfsClaims, ASearchThatIsCutOffClaimsTheBoundsThatItCompleted) {
   }
 }
 
-// A value is chosen by the target, not by a preemption: each bound has all of them.
+// The target chooses a value without a preemption, so each bound has all values.
 TEST(DfsClaims, ValuesCostNothing) {
   ToyBuilder b;
   b.shared("x", {.size = 2}).thread("t", "r = choose(3)\nx[id] = r", {.copies = 2});

@@ -1,4 +1,5 @@
-// Imperfect replay (CHESS 4.2): a target that is not deterministic is named, never looped on, never believed.
+// Imperfect replay (CHESS 4.2): a nondeterministic target is reported. The search neither loops on it nor
+// believes it.
 #include "unit/explore/under_test.h"
 
 namespace slalom {
@@ -6,7 +7,7 @@ namespace {
 
 constexpr ToySharedOptions kPersistent{.atomic = true, .persistent = true};
 
-// Does more work the first time it is ever run.
+// Does more work in its first execution.
 ToyBuilder lazy() {
   ToyBuilder b;
   b.shared("ready", kPersistent).shared("x", {.atomic = true});
@@ -14,7 +15,7 @@ ToyBuilder lazy() {
   return b;
 }
 
-// Takes another way in every execution.
+// Behaves differently in every execution.
 ToyBuilder counting() {
   ToyBuilder b;
   b.shared("runs", kPersistent).shared("x", {.atomic = true});
@@ -22,7 +23,7 @@ ToyBuilder counting() {
   return b;
 }
 
-// Every other execution is the same.
+// Every second execution is the same.
 ToyBuilder flickering() {
   ToyBuilder b;
   b.shared("runs", kPersistent).shared("x", {.atomic = true});
@@ -55,7 +56,7 @@ TEST(Divergence, IsSeenAtTheFirstChoiceThatDiffers) {
   for (const Execution& execution : all) {
     if (!execution.divergence) continue;
     EXPECT_EQ(execution.attempts, 3u);
-    // a: x = 1, then the load of `ready`, then something else than in the first execution: that is where the
+    // a does x = 1, then the load of `ready`, then another operation than in the first execution. There the
     // digest of the choice point differs, whatever b did meanwhile.
     uint64_t of_a = 0, at = 0;
     for (; at < execution.divergence->choice; ++at)
@@ -95,8 +96,8 @@ TEST(Divergence, ATargetThatNeverRepeatsItselfIsNeitherBelievedNorLoopedOn) {
   }
 }
 
-// What follows the place where an execution went another way is not what was to be explored: a depth-first
-// search must not look for branches there.
+// What follows a divergence is not what the task was to explore. A depth-first search must not look for
+// branches there.
 TEST(Divergence, WhereItLeadsNothingIsSearched) {
   Dfs dfs({.bound = DfsOptions::Bound::None});
   const Task first = *dfs.begin();
@@ -127,7 +128,7 @@ TEST(Divergence, ASecondAttemptOftenHelps) {
   EXPECT_TRUE(std::all_of(all.begin(), all.end(), [](const Execution& e) { return e.attempts <= 2; }));
 }
 
-// Ends before the recorded decisions are used up.
+// Ends before all recorded decisions are used.
 TEST(Divergence, AnEarlierEndIsOneToo) {
   ToyBuilder b;
   b.shared("runs", kPersistent).shared("x", {.atomic = true});
@@ -145,7 +146,7 @@ TEST(Divergence, AnEarlierEndIsOneToo) {
   }
 }
 
-// A worker whose last execution went another way has checkpoints of that way.
+// A worker whose last execution diverged has checkpoints of the other course.
 TEST(Divergence, ACheckpointOfAnotherWayIsNotUsed) {
   ToyMachine machine(built(lazy()));
   RunnerOptions options;
@@ -157,7 +158,7 @@ TEST(Divergence, ACheckpointOfAnotherWayIsNotUsed) {
   const Execution first = runner.run(root, *dfs.walker(root));
   Execution second;
   {
-    Runner other(machine, nullptr, options);  // from the start: what was lazy is done
+    Runner other(machine, nullptr, options);  // from the start, when the lazy work is already done
     second = other.run(root, *dfs.walker(root));
     ASSERT_NE(first.class_hash, second.class_hash);
     Task task;
@@ -172,7 +173,7 @@ TEST(Divergence, ACheckpointOfAnotherWayIsNotUsed) {
 TEST(RunTwice, NamesWhatIsNotDeterministic) {
   for (const StrategyKind& kind : all_kinds()) {
     SCOPED_TRACE(kind.name);
-    ExploreOptions options;  // with checkpoints, as users have them
+    ExploreOptions options;  // with checkpoints, as users run it
     options.verify = ExploreOptions::Verify::RunTwice;
     options.schedules = 40;
     ExploreResult result;

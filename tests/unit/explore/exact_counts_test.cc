@@ -1,4 +1,4 @@
-// The strongest oracle for an exhaustive search: how many executions it makes, to the last one.
+// The strongest oracle for an exhaustive search: the exact number of its executions.
 #include "explore/strategies/dfs.h"
 #include "explore/strategies/dpor.h"
 #include "unit/explore/search.h"
@@ -14,7 +14,7 @@ struct Case {
 
 class OptimalDpor : public testing::TestWithParam<Case> {};
 
-// As published for optimal DPOR.
+// Numbers published for optimal DPOR.
 TEST_P(OptimalDpor, OneExecutionPerClass) {
   const Case& c = GetParam();
   for (unsigned workers : {1u, 2u}) {

@@ -1,4 +1,4 @@
-// The loop: its limits, its ends, and what it says when something goes wrong.
+// The search loop: its limits, its ends, and its reports of failures.
 #include <atomic>
 
 #include "unit/explore/round_robin.h"
@@ -49,7 +49,7 @@ TEST(Explorer, ExecutionsComeInTheOrderOfTheirTasks) {
   EXPECT_EQ(result.end, End::SpaceExplored);
 }
 
-// Never finishes by itself: only the clock ends it.
+// Random never finishes by itself, so only the clock ends the search.
 TEST(Explorer, TimeEndsIt) {
   for (const unsigned workers : {1u, 2u}) {
     Random strategy;
@@ -83,7 +83,7 @@ TEST(Explorer, StopsAfterTheRoundOfTheFirstFailure) {
   EXPECT_EQ(result.end, End::FirstFailure);
   EXPECT_LE(result.tasks, 128u);
   ASSERT_FALSE(state.empty());
-  // It was found: a search that goes on from here has nothing to do.
+  // The failure is found, so a search that continues from here has nothing to do.
   Random fresh;
   Explorer again(fresh, toy_workers(built(lost_update())), options);
   ByteReader in(state);
@@ -141,7 +141,7 @@ TEST(Explorer, CutOffExecutionsAreCountedAndCovered) {
   EXPECT_FALSE(exhausted(explored.result));
 }
 
-// A machine in trouble: what a real one does when its target cannot be started, or breaks.
+// A failing machine: like a real one whose target cannot be started, or breaks.
 class Faulty : public Machine {
  public:
   enum class Fault : uint8_t { Reset, SomeStarts, Options };
@@ -234,7 +234,7 @@ TEST(Explorer, ABrokenInvariantTellsItsSchedule) {
   }
 }
 
-// Ends are told once, whoever brought them about.
+// Each end is reported once, whatever causes it.
 TEST(Explorer, ObserversAreToldTheEndOnce) {
   struct Counter : Observer {
     struct Nothing : State {};
@@ -258,7 +258,7 @@ TEST(Explorer, ObserversAreToldTheEndOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A path of the tree as long as the execution: nothing may depend on the size of the stack.
+// A path of the tree is as long as the execution, so nothing may depend on the size of the stack.
 TEST(Explorer, LongExecutionsAreNotTooDeep) {
   ToyBuilder b;
   b.shared("x").shared("y");

@@ -1,4 +1,4 @@
-// Fair schedules end where the program does, and hide nothing that fewer yields could show.
+// Fair schedules end where the program ends, and hide no bug that needs fewer yields.
 #include "explore/fairness.h"
 
 #include "explore/replay.h"
@@ -37,7 +37,7 @@ TEST(Fairness, ASpinLoopThatYieldsEnds) {
   EXPECT_TRUE(exhausted(fair.result));
   EXPECT_EQ(fair.result.truncated, 0u);
   EXPECT_TRUE(fair.result.found.empty());
-  // The setter waits for at most one turn of the loop that is free and one that is not, at each of its steps.
+  // At each of its steps, the setter waits for at most one free turn of the loop and one that is not free.
   for (const Trace& trace : fair.traces) EXPECT_LE(trace.steps, 14u);
 }
 
@@ -56,8 +56,8 @@ TEST(Fairness, SeveralSpinnersEndToo) {
   EXPECT_TRUE(fair.result.found.empty());
 }
 
-// It polls under a lock: whenever it yields, the setter is blocked or about to be. Who it has disabled since
-// its last yield counts as starved, else it would never have to give way.
+// The thread polls under a lock: whenever it yields, the setter is blocked or about to be. An agent that it
+// disabled since its last yield counts as starved. Otherwise it would never have to give way.
 TEST(Fairness, WhoDisablesTheOthersGivesWayToThem) {
   ToyBuilder b;
   b.shared("flag").sync("m", ToySyncKind::Mutex);
@@ -69,7 +69,8 @@ TEST(Fairness, WhoDisablesTheOthersGivesWayToThem) {
   EXPECT_EQ(kinds(fair.result), std::set<BugKind>{});
 }
 
-// Each steps back because the other one is there, and comes back with it, for ever. It is fair to both.
+// Each thread steps back because the other is there, and comes back with it, for ever. The schedule is fair
+// to both.
 TEST(Fairness, PoliteThreadsAreALivelock) {
   ToyBuilder b;
   b.shared("want", {.size = 2, .atomic = true});
@@ -100,7 +101,7 @@ TEST(Fairness, ASpinThatNeverYieldsIsABadSamaritan) {
   EXPECT_FALSE(kinds(fair.result).contains(BugKind::Livelock));
 }
 
-// Programs without loops pass no yield twice, so nothing may be missing, whatever they do.
+// Programs without loops yield at no place twice, so no behaviour may be missing.
 TEST(Fairness, LosesNothingInProgramsWithoutLoops) {
   const char* operations[] = {
       "yield\n", "yield\n", "x = 1\n", "x = 2\n", "y = 1\n", "assert x != 2\n", "r = y\nassert x + r != 2\n"};
@@ -123,8 +124,8 @@ TEST(Fairness, LosesNothingInProgramsWithoutLoops) {
   EXPECT_GT(failures, 50u);
 }
 
-// Two yields in a row and the error behind them: what an agent does after a yield may come before anything
-// else.
+// Two consecutive yields, and an error after them: an agent's operation after a yield may come before any
+// other operation.
 TEST(Fairness, AnErrorBehindYieldsIsFound) {
   ToyBuilder b;
   b.shared("x", {.atomic = true});
@@ -132,7 +133,7 @@ TEST(Fairness, AnErrorBehindYieldsIsFound) {
   EXPECT_TRUE(kinds(explore(b, Schedules::Fair, 100).result).contains(BugKind::Assertion));
 }
 
-// Looks so many times whether the other one has come, and yields in between; then it relies on it.
+// Checks this many times whether the other thread has come, and yields in between. Then it relies on it.
 ToyBuilder gives_up_after(int looks) {
   ToyBuilder b;
   b.shared("x", {.atomic = true}).shared("y", {.atomic = true});
@@ -154,7 +155,7 @@ TEST(Fairness, WhatComesAfterManyYieldsIsFoundByInsisting) {
   EXPECT_TRUE(explore(gives_up_after(20), Schedules::Fair, 200, 0, 10).result.found.empty()) << "too often";
 }
 
-// It is alone in the loop only: what follows has all its choices.
+// The thread is alone only in the loop. The code after the loop has all its choices.
 TEST(Fairness, WhoInsistedCanBePreemptedAfterwards) {
   const auto ends = [](Schedules schedules, uint32_t insist) {
     Dfs dfs({.bound = DfsOptions::Bound::None, .schedules = schedules});
@@ -181,7 +182,7 @@ TEST(Fairness, WhoInsistsInVainGivesWay) {
   EXPECT_LT(insisting.result.executions, 3 * strict.result.executions);
   uint64_t longest = 0;
   for (const Trace& trace : insisting.traces) longest = std::max(longest, trace.steps);
-  EXPECT_GT(longest, 60u);  // two operations for each turn
+  EXPECT_GT(longest, 60u);  // two operations per turn
   EXPECT_LT(longest, 90u);  // once
 }
 
@@ -196,7 +197,7 @@ TEST(Fairness, TheStatementIsAboutFairSchedulesOnlyIfOthersWereLeftOut) {
             "every fair schedule with at most 1 preemption was executed");
 }
 
-// What is a failure under fairness is one without, with the same schedule.
+// A failure under fairness is also one without it, with the same schedule.
 TEST(Fairness, OnlyLeavesOut) {
   ToyBuilder b;
   b.shared("flag", {.atomic = true}).shared("x");

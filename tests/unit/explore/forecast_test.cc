@@ -1,4 +1,4 @@
-// What strategies say they will choose, against what they choose.
+// The forecasts of strategies, compared with their choices.
 #include <gtest/gtest.h>
 
 #include "under_test.h"
@@ -6,7 +6,7 @@
 namespace slalom {
 namespace {
 
-// A machine that believes every forecast, as far as it goes, and complains where another decision comes.
+// A machine that follows every forecast as far as it goes, and complains if another decision comes.
 class Believer : public Machine, private Foresight {
  public:
   Believer(Program program, uint64_t& right)
@@ -41,7 +41,7 @@ class Believer : public Machine, private Foresight {
   void foresee(std::span<const AgentId> next, const Forecast& then) override {
     script_.assign(next.rbegin(), next.rend());
     forecast_ = then;
-    forecast_.uniform.names = those();
+    forecast_.uniform.option_set = those();
     priorities_.clear();
     for (uint32_t i = 0; i < then.known; ++i)
       priorities_[then.priorities[i].agent] = then.priorities[i].priority;
@@ -53,7 +53,7 @@ class Believer : public Machine, private Foresight {
     return names;
   }
 
-  // Passes what the last decision's lease allows: as a forecast has to, one by one.
+  // Skips the choice points of the last decision's lease one by one, as a forecast must.
   Stop look(Stop stop) {
     for (;;) {
       const auto* point = std::get_if<ChoicePoint>(&stop);
@@ -111,7 +111,7 @@ class Believer : public Machine, private Foresight {
   ToyMachine toy_;
   uint64_t& right_;
   std::optional<AgentId> expected_;
-  std::vector<AgentId> script_;  // the next one last
+  std::vector<AgentId> script_;  // in reverse order
   Forecast forecast_;
   std::map<AgentId, int64_t> priorities_;
   std::vector<Option> options_;
@@ -145,7 +145,7 @@ TEST(Forecasts, AreWhatStrategiesChoose) {
       EXPECT_EQ(a.traces, b.traces);
       points += b.result.choice_points;
     }
-    // surw chooses by what it sees, and has nothing to say.
+    // surw chooses by what it sees, so it makes no forecast.
     if (kind.name == "surw") {
       EXPECT_EQ(right, 0u);
     } else {

@@ -1,4 +1,4 @@
-// The partial order and its races, on executions written down by hand.
+// The partial order and its races, on hand-written executions.
 #include "explore/happens_before.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace {
 const AgentId kA = AgentId::initial(0), kB = AgentId::initial(1), kC = AgentId::initial(2);
 constexpr ObjectId kX{8}, kY{16}, kM{24}, kCv{32};
 
-// One transition after another; of the options only those that are said.
+// Adds one transition after another. Its options are only those that the test names.
 class Written {
  public:
   Written& step(AgentId agent, std::vector<Touch> touches) {
@@ -33,7 +33,7 @@ class Written {
   Written& step(AgentId agent, OpKind op, ObjectId object, uint64_t state = 0, AgentId other = {}) {
     return step(agent, {Touch{object, state, other, op, effect(op)}});
   }
-  // At the last transition.
+  // Adds an option at the last transition.
   Written& option(AgentId agent, OpKind op, ObjectId object) {
     execution_.options.push_back({agent, {op, object, {}}});
     return *this;
@@ -42,7 +42,7 @@ class Written {
     execution_.blocked.push_back({agent, {op, object, {}}});
     return *this;
   }
-  // All races, as "e-j" pairs in order of j.
+  // Returns all races, as "e-j" pairs in order of j.
   std::string races(HappensBefore::Ancestors which = HappensBefore::Ancestors::Immediate) {
     order_.build(execution_);
     std::string text;
@@ -86,7 +86,7 @@ TEST(HappensBefore, ARaceIsWithTheLastWriteAndTheReadsSince) {
   w.step(kA, OpKind::Store, kX).step(kB, OpKind::Store, kX).step(kA, OpKind::Load, kX);
   w.step(kC, OpKind::Store, kX);
   EXPECT_EQ(w.races(), "0-1 1-2 2-3");
-  // Taken in whole transitions, every conflicting one could be the place where another order begins.
+  // With whole transitions, another order could begin at every conflicting one.
   EXPECT_EQ(w.races(HappensBefore::Ancestors::All), "0-1 1-2 2-3 1-3 0-3");
 }
 
@@ -97,7 +97,7 @@ TEST(HappensBefore, AReadModifyWriteThatFailedOnlyReads) {
   EXPECT_EQ(w.races(), "1-2 0-2");
 }
 
-// Locks race from acquisition to acquisition: nobody can acquire in place of a release.
+// Locks race from acquisition to acquisition: no agent can acquire in the place of a release.
 TEST(HappensBefore, LocksRaceBetweenAcquisitions) {
   Written w;
   w.step(kA, OpKind::Lock, kM, 0).step(kA, OpKind::Store, kX).step(kA, OpKind::Unlock, kM, 1);
@@ -136,8 +136,8 @@ TEST(HappensBefore, ReadersDoNotRaceButWritersWithThemDo) {
   w.step(kA, OpKind::ReadLock, kM, 0).step(kB, OpKind::ReadLock, kM, 2);
   w.step(kA, OpKind::ReadUnlock, kM, 4).step(kB, OpKind::ReadUnlock, kM, 2);
   w.step(kC, OpKind::WriteLock, kM, 0);
-  // The writer can run in place of the first acquisition, not between an acquisition and its release; in
-  // place of the second it would meet the first reader.
+  // The writer can run in the place of the first acquisition, not between an acquisition and its release. In
+  // the place of the second, it would meet the first reader.
   const std::string races = w.races(HappensBefore::Ancestors::All);
   EXPECT_NE(races.find("0-4"), std::string::npos) << races;
   EXPECT_EQ(races.find("2-4"), std::string::npos) << races;
@@ -152,7 +152,7 @@ TEST(HappensBefore, TwoWritersRaceLikeTwoLocks) {
 }
 
 TEST(HappensBefore, ASemaphoreIsTakenOnlyWhereThereIsOne) {
-  Written w;  // count 0: B can only come after A's post
+  Written w;  // count 0: B cannot come before A's post
   w.step(kA, OpKind::SemPost, kM, 0).step(kB, OpKind::SemWait, kM, 1);
   EXPECT_EQ(w.races(), "");
   Written two;  // count 1: A and B compete
@@ -213,7 +213,7 @@ TEST(HappensBefore, DataChoicesBelongToTheirTransition) {
 TEST(HappensBefore, MemoryIsReusedWithoutATrace) {
   Written waits, timed;
   waits.step(kA, OpKind::Store, kX).step(kB, OpKind::Store, kX).blocked(kC, OpKind::Lock, kM);
-  // A wait with a time limit that another agent ends.
+  // Another agent ends a wait with a time limit.
   timed.step(kA, OpKind::Wait, kCv)
       .step(kB, {{kCv, 0, {}, OpKind::Signal, Effect::Write}, {kCv, 0, kA, OpKind::Wake, Effect::None}});
   timed.option(kA, OpKind::TimerFire, kCv).step(kA, OpKind::Store, kX);

@@ -1,5 +1,5 @@
-// Small random programs for tests that compare searches: every primitive of the toy language, blocking ones
-// too, no loops, so few operations that all schedules can be executed.
+// Small random programs for tests that compare searches. They use every primitive of the toy language,
+// blocking ones too, and no loops. They have so few operations that all schedules can be executed.
 #pragma once
 
 #include <cstdlib>
@@ -16,8 +16,8 @@ struct RandomProgram {
   std::string text;  // for failure messages
 };
 
-// Where the tests that take many programs begin. Another number is another thousand judges: see
-// docs/patterns.md.
+// Returns the first program's number for tests that use many programs. Another number gives other programs:
+// see docs/patterns.md.
 inline uint64_t first_program() {
   const char* first = std::getenv("SLALOM_FIRST_PROGRAM");
   return first == nullptr ? 0 : std::strtoull(first, nullptr, 10);
@@ -39,7 +39,8 @@ class ProgramGenerator {
     flavour_ = rng_.below(5);
     timer_ = rng_.below(2) == 0;
     std::vector<std::string> code(static_cast<size_t>(threads));
-    int left = flavour_ == 4 && !timer_ ? operations - 2 : operations;  // the handler adds its own
+    // The handler adds operations of its own.
+    int left = flavour_ == 4 && !timer_ ? operations - 2 : operations;
     while (left > 0) {
       const size_t t = rng_.below(code.size());
       left -= add(code[t], left);
@@ -72,7 +73,7 @@ class ProgramGenerator {
   }
 
  private:
-  // Appends something and returns how many visible operations it makes.
+  // Appends an operation, and returns the number of its visible operations.
   int add(std::string& code, int left) {
     const char* variable[] = {"x", "y", "a[0]", "a[1]", "f"};
     const std::string v = variable[rng_.below(5)];
@@ -169,7 +170,7 @@ class ProgramGenerator {
           return 1;
         }
         if (!timer_ && kind == 1 && !raised_) {
-          raised_ = true;  // once: each run of the handler multiplies the schedules
+          raised_ = true;  // only once: each run of the handler multiplies the schedules
           code += "raise tick\n";
           return 1;
         }
@@ -181,7 +182,7 @@ class ProgramGenerator {
   Rng rng_;
   uint64_t flavour_ = 0;
   bool raised_ = false;
-  bool timer_ = false;  // of the last flavour: a timer, not an interrupt
+  bool timer_ = false;  // of the last flavour: it has a timer, not an interrupt
 };
 
 }  // namespace slalom

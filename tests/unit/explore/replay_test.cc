@@ -1,4 +1,4 @@
-// A schedule is all that a replay needs: whatever found it, and whoever looks on.
+// A replay needs only the schedule, whichever strategy found it and whichever observers watch.
 #include "explore/replay.h"
 
 #include "trace/trace_log.h"
@@ -34,7 +34,7 @@ Replayed replay(const Program& program, const Schedule& schedule, Where where, W
   return {trace_of(execution), walker.divergence()};
 }
 
-// Some executions of every kind of search under a policy, each with a schedule of its own.
+// Returns executions of every kind of search under a policy, each with its schedule.
 std::vector<Trace> some_executions(const Program& program, Where where, uint64_t schedules) {
   std::vector<Trace> traces;
   for (const StrategyKind& kind : all_kinds()) {
@@ -87,7 +87,7 @@ TEST(Replay, DoesNotDependOnWhoLooksOn) {
   }
 }
 
-// Makes some change to a schedule, mostly for the worse.
+// Changes a schedule at random, mostly for the worse.
 Schedule changed(Schedule schedule, Rng& rng) {
   auto& switches = schedule.switches;
   const size_t at = rng.below(switches.size());
@@ -114,13 +114,12 @@ Schedule changed(Schedule schedule, Rng& rng) {
       schedule.data.push_back(schedule.data.back());
       break;
   }
-  // Giving way to oneself is no switch.
+  // A switch from an agent to itself is no switch.
   std::erase_if(switches, [](const Switch& s) { return s.from == s.to; });
   return schedule;
 }
 
-// The oracle: either the execution that came out is the one that was described, or it was said that it is
-// not.
+// The oracle: either the execution is the described one, or the walker reports a divergence.
 TEST(Replay, AChangedScheduleFitsOrReportsItsDivergence) {
   size_t fitted = 0, diverged = 0;
   for (uint64_t seed = 0; seed < 150 && !HasFailure(); ++seed) {

@@ -1,10 +1,10 @@
-// A search that was saved, at whatever moment, and goes on in fresh objects ends as if nothing had happened.
+// A search that is saved at any moment, and continues in new objects, ends as if it had not been interrupted.
 #include "unit/explore/under_test.h"
 
 namespace slalom {
 namespace {
 
-// One sitting: goes on from `state`, if there is one, and stops after `rounds` rounds or `schedules`
+// One run of a search: continues from `state` if there is one, and stops after `rounds` rounds or `schedules`
 // executions in all.
 struct Sitting {
   uint64_t rounds = UINT64_MAX;
@@ -92,7 +92,8 @@ TEST(Resume, AfterEveryRound) {
   }
 }
 
-// A limit cuts a round anywhere; a later sitting with a higher one makes the same executions as a single one.
+// A limit may cut a round anywhere. A later run with a higher limit makes the same executions as a single
+// run.
 TEST(Resume, WhereALimitCutARound) {
   for (const Program& program : programs()) {
     for (const StrategyKind& kind : all_kinds()) {
@@ -105,8 +106,8 @@ TEST(Resume, WhereALimitCutARound) {
         const Sat part = sit(program, kind, {.schedules = first});
         EXPECT_EQ(part.result.tasks, std::min(first, expected.tasks));
         const ExploreResult result = sit(program, kind, whole, part.state).result;
-        // The second half of a round knows what the first has put into the cache, and may have to do less;
-        // and a portfolio asks another arm where one waits for the rest of a round.
+        // The second half of a round knows what the first half has put into the cache, and may have less to
+        // do. A portfolio asks another arm if one waits for the rest of a round.
         if (kind.name != "dfs with cache" && kind.name != "portfolio") {
           expect_same(result, expected);
         } else if (expected.coverage.exhausted) {
@@ -117,7 +118,7 @@ TEST(Resume, WhereALimitCutARound) {
   }
 }
 
-// The size of a round follows from counts that are saved.
+// The size of a round depends on saved counts.
 TEST(Resume, WhereALimitCutALargeRound) {
   for (const auto& [kind, program] : long_searches()) {
     if (kind.name == "dfs with cache") continue;  // see above
@@ -139,7 +140,7 @@ bool loads(const StrategyKind& kind, const Program& program, std::span<const uin
   return explorer.load(in) && in.at_end();
 }
 
-// Files have a checksum; this is about what is left to go wrong behind it.
+// Files have a checksum. This test covers damage that passes it.
 TEST(Resume, DamagedStateNeitherCrashesNorPasses) {
   const Program program = programs()[2];
   for (const StrategyKind& kind : all_kinds()) {
@@ -154,7 +155,7 @@ TEST(Resume, DamagedStateNeitherCrashesNorPasses) {
     EXPECT_FALSE(loads(kind, program, longer));
     size_t rejected = 0;
     for (size_t at = 0; at < state.size(); at += stride) {
-      std::vector<uint8_t> huge = state;  // a number so large that, as a count, it is never right
+      std::vector<uint8_t> huge = state;  // a number that is too large for any count
       const uint8_t bytes[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
       huge[at] |= 0x80;
       huge.insert(huge.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::begin(bytes), std::end(bytes));
@@ -169,7 +170,7 @@ TEST(Resume, DamagedStateNeitherCrashesNorPasses) {
   }
 }
 
-// A node that claims as many children as bytes are left, over and over: memory must grow with the bytes only.
+// Each node claims as many children as bytes are left, over and over. Memory must grow only with the bytes.
 TEST(Resume, NestedCountsDoNotMultiply) {
   ByteWriter out;
   out.u8(1);

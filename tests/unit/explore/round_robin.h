@@ -1,4 +1,4 @@
-// The example of docs/howto-strategy.md, word for word. Tests use it as the strategy that learns nothing and
+// The example of docs/howto-strategy.md, word for word. Tests use it as a strategy that learns nothing and
 // ends.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace slalom {
 
-// round-robin: each agent runs `quantum` operations, then the next one in the order of ids; the quantum is
+// round-robin: each agent runs `quantum` operations, then the next agent in the order of ids. The quantum is
 // 1, 2, 3 ... from one execution to the next.
 class RoundRobin : public Strategy {
  public:
@@ -20,7 +20,7 @@ class RoundRobin : public Strategy {
     if (begun_ == executions_) return std::nullopt;
     Task task;
     task.index = begun_++;
-    task.parameters = {task.index + 1};  // all that the walker needs to know travels in the task
+    task.parameters = {task.index + 1};  // the task carries everything that the walker needs
     return task;
   }
   std::unique_ptr<Walker> walker(const Task& task) const override {

@@ -1,5 +1,5 @@
-// What holds for every sampling strategy: the same on any number of workers, saved and loaded, and however
-// rounds are cut.
+// Properties of every sampling strategy: the same results for any number of workers, after saving and
+// loading, and for any division into rounds.
 #include "explore/strategies/pct.h"
 #include "explore/strategies/portfolio.h"
 #include "explore/strategies/pos.h"
@@ -56,7 +56,7 @@ const std::vector<Kind>& kinds() {
   return kinds;
 }
 
-// Lengths vary, so there is something to learn; values are chosen; some executions fail, some deadlock.
+// Lengths vary, so there is something to learn. Values are chosen. Some executions fail, some deadlock.
 Program program() {
   return build(
       ToyBuilder()
@@ -116,7 +116,7 @@ TEST_P(SamplingCommon, SeedsMatter) {
   EXPECT_FALSE(first == second);
 }
 
-// What a strategy that was saved into `saved` does next.
+// Returns a strategy that continues from the state in `saved`.
 std::unique_ptr<Strategy> loaded(const Kind& kind, const ByteWriter& saved) {
   auto strategy = kind.make(5);
   ByteReader reader(saved.bytes());
@@ -150,8 +150,8 @@ TEST_P(SamplingCommon, SavedAndLoadedItGoesOnAsIfNothingHadHappened) {
   }
 }
 
-// Also where a limit stops it in the middle of what would have been one round. Not for the portfolio: which
-// of its arms is next depends on which of them wait, and so on the rounds.
+// Also holds if a limit stops the search in the middle of a round. Not for the portfolio: its next arm
+// depends on which arms wait, and so on the rounds.
 class SamplingRounds : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(All, SamplingRounds, testing::ValuesIn(kinds().begin(), kinds().end() - 1),
                          [](const auto& info) { return std::string(info.param.name); });
@@ -181,7 +181,7 @@ TEST_P(SamplingCommon, DoesNotLoadHalfAState) {
   }
 }
 
-// Each execution depends on its task alone, so it can be made anywhere, any number of times.
+// Each execution depends only on its task, so it can be made anywhere, any number of times.
 TEST_P(SamplingCommon, ATaskIsAllAnExecutionNeeds) {
   const auto strategy = GetParam().make(5);
   const auto elsewhere = GetParam().make(5);  // has learned nothing

@@ -56,8 +56,8 @@ TEST(SamplingPct, CannotFindWhatIsDeeper) {
   EXPECT_EQ(pct_hits(depth_three(), 2, 6), 0u);
 }
 
-// The paper's algorithm, played through for every order of priorities and every placement of change points,
-// on threads that never block.
+// The paper's algorithm, evaluated for every order of priorities and every placement of change points, on
+// threads that never block.
 std::map<std::string, double> distribution_by_the_paper(std::vector<int> lengths, int depth, int k) {
   std::map<std::string, double> result;
   const int n = static_cast<int>(lengths.size());
@@ -100,7 +100,7 @@ TEST(SamplingPct, SamplesExactlyThePapersDistribution) {
   const Program program = build(
       ToyBuilder().shared("x").thread("a", "x = 1; x = 1").thread("b", "x = 2").thread("c", "x = 3; x = 3"));
   for (uint32_t depth : {1, 2, 3})
-    for (int k : {3, 5, 7}) {  // less than the program's steps, as many, more
+    for (int k : {3, 5, 7}) {  // fewer than the program's steps, as many, more
       Pct pct({.seed = 3, .depth = depth, .k = static_cast<uint64_t>(k)});
       std::map<std::string, uint64_t> observed;
       explore(pct, program, 8000,
@@ -120,8 +120,8 @@ TEST(SamplingPct, ASpawnedAgentTakesAnyRank) {
   Pct pct({.seed = 9, .depth = 1});
   explore(pct, program, 6000,
           [&](const Task&, const Execution& execution) { ++observed[order_of(execution)]; });
-  // Each of the six orders of priorities gives one of these; "2010" comes from both that put other and the
-  // child first.
+  // Each of the six orders of priorities gives one of these. "2010" comes from the two orders that rank other
+  // and the child first.
   expect_distribution(
       observed,
       {{"0012", 1.0 / 6}, {"0021", 1.0 / 6}, {"0102", 1.0 / 6}, {"2001", 1.0 / 6}, {"2010", 2.0 / 6}});
@@ -135,7 +135,7 @@ TEST(SamplingPct, LeasesChangeNothing) {
                 .thread("a", "lock m; x = x + 1; unlock m; x = choose(3); yield; x = 5; x = 6")
                 .thread("b", "x = 1; x = 2; lock m; x = 3; unlock m; yield; spawn c; x = 4")
                 .thread("c", "x = 7; x = 8; x = 9", {.start = false})),
-      // Here fairness withholds options that come back while an agent runs.
+      // Here, fairness withholds options that come back while an agent runs.
       build(ToyBuilder().shared("x").thread("a", "for i in 0..4 { yield; x = i; x = id }", {.copies = 3}))};
   for (const auto& [program, insist] : {std::pair(programs[0], 0u), {programs[1], 0u}, {programs[1], 3u}}) {
     Pct pct({.seed = 2, .depth = 3, .k = 20, .insists = insist > 0});
@@ -154,7 +154,7 @@ TEST(SamplingPct, LeasesChangeNothing) {
     };
     explore(pct, program, 1000, compare, 1, insist);
     EXPECT_EQ(compared, 1000u);
-    EXPECT_GT(saved, compared);  // leases were really used
+    EXPECT_GT(saved, compared);  // the walker really used leases
   }
 }
 
@@ -176,7 +176,7 @@ TEST(SamplingPct, NoLeasesWhereStepsAreNotChoicePoints) {
   }
 }
 
-// By its own means: without the runner's fairness.
+// Uses only pct's own means, without the runner's fairness.
 TEST(SamplingPct, AgentsThatYieldLetTheOthersGoOn) {
   ToyMachine machine(build(ToyBuilder()
                                .shared("flag")
@@ -211,7 +211,7 @@ TEST(SamplingPct, HalfOfTheExecutionsInsist) {
     return failed;
   };
   EXPECT_EQ(failures(false), 0u);
-  // One half of those in which it has the higher priority.
+  // Half of the executions in which it has the higher priority.
   EXPECT_GT(failures(true), 70u);
   EXPECT_LT(failures(true), 130u);
 }

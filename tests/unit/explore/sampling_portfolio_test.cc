@@ -11,7 +11,7 @@ namespace {
 
 using Arms = std::vector<std::unique_ptr<Strategy>>;
 
-// Several bugs, each easy for another strategy.
+// Several bugs, each of them easy for another strategy.
 Program bugs() {
   return build(
       ToyBuilder()
@@ -66,12 +66,12 @@ TEST(SamplingPortfolio, AnArmThatShowsNothingNewKeepsTheFloorOnly) {
   arms.push_back(std::make_unique<RoundRobin>(uint64_t{1} << 40));
   arms.push_back(std::make_unique<Random>());
   Portfolio portfolio(std::move(arms));
-  // 24! / 8!^3 classes, and a verdict that is new only once
+  // 24! / 8!^3 classes, and one verdict that is new only once.
   const Program endless = build(ToyBuilder()
                                     .shared("x")
                                     .thread("a", "for i in 0..8 { x = i }", {.copies = 3})
                                     .final_check("0", "always"));
-  // Round robin has ever new quanta to try, until they are longer than the program.
+  // Round robin always has new quanta to try, until they are longer than the program.
   explore(portfolio, endless, 64 * 10);
   const uint64_t before = portfolio.executions_of(0);
   explore(portfolio, endless, 64 * 10);
@@ -79,8 +79,8 @@ TEST(SamplingPortfolio, AnArmThatShowsNothingNewKeepsTheFloorOnly) {
   EXPECT_EQ(portfolio.executions_of(0) + portfolio.executions_of(1), 64 * 20u);
 }
 
-// In each round an update may be lost, which ends the execution. The bug behind it needs all rounds to go
-// well.
+// In each round, an update may be lost, which ends the execution. The bug after it needs all rounds to
+// succeed.
 Program hidden_bug() {
   return build(
       ToyBuilder()
@@ -169,7 +169,8 @@ TEST(SamplingPortfolio, AnExhaustiveArmEndsTheSearch) {
   EXPECT_EQ(portfolio.executions_of(dfs), all);
 }
 
-// They have no class of their own, and count neither as new for their arm nor in what is said in the end.
+// Such executions have no class of their own. They count neither as new for their arm nor in the final
+// statement.
 TEST(SamplingPortfolio, ExecutionsThatWereCutOffAreNoInterleavings) {
   const Program program =
       build(ToyBuilder().shared("x", {.atomic = true}).thread("a", "while x == 0 { yield }", {.copies = 2}));
@@ -194,7 +195,8 @@ TEST(SamplingPortfolio, ABoundedArmCoversItsBoundAndTheOthersGoOn) {
   EXPECT_NE(result.coverage.statement.find("200 executions"), std::string::npos);
 }
 
-// Each arm has its share; of those who sample one speaks, and of the guarantees those that say something.
+// The statement names the share of each arm, the sampling statement of one arm, and the meaningful
+// guarantees.
 TEST(SamplingPortfolio, SaysOnceWhatSamplingMissed) {
   const Program program =
       build(ToyBuilder().shared("x").thread("a", "for i in 0..20 { x = i }", {.copies = 3}));

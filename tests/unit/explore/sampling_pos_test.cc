@@ -13,8 +13,8 @@ std::map<std::string, uint64_t> sample(Program program, uint64_t executions) {
   return observed;
 }
 
-// b's operation keeps its priority while a's do not conflict with it: it comes last if it is the lowest of
-// three.
+// b's operation keeps its priority while a's operations do not conflict with it. It comes last if its
+// priority is the lowest of three.
 TEST(SamplingPos, AnIndependentOperationIsNotDrawnAgain) {
   const std::map<std::string, double> kept = {{"100", 1.0 / 2}, {"010", 1.0 / 6}, {"001", 1.0 / 3}};
   expect_distribution(
@@ -25,7 +25,7 @@ TEST(SamplingPos, AnIndependentOperationIsNotDrawnAgain) {
       sample(build(ToyBuilder().shared("x").thread("a", "r = x; r = x").thread("b", "r = x")), 6000), kept);
 }
 
-// After each conflict it gets a new chance: half and half each time.
+// After each conflict it gets a new chance: one half each time.
 TEST(SamplingPos, AConflictingOperationIsDrawnAgain) {
   const std::map<std::string, double> halves = {{"100", 0.5}, {"010", 0.25}, {"001", 0.25}};
   expect_distribution(
@@ -43,7 +43,7 @@ TEST(SamplingPos, FindsWhatAComesLastBugNeedsAndARandomWalkMisses) {
   constexpr uint64_t kRuns = 4000;
   Pos pos;
   Random random;
-  // Late means: lower than each of the 21 operations of the long thread.
+  // It comes late if its priority is lower than those of the 21 operations of the long thread.
   expect_close(hits(pos, program, kRuns), kRuns, 1.0 / 22);
   EXPECT_EQ(hits(random, program, kRuns), 0u);  // 2^-21 each
 }

@@ -67,7 +67,8 @@ TEST(SamplingRandom, WholeExecutionsHaveTheProbabilityOfTheirChoices) {
   expect_distribution(observed, {{"011", 0.5}, {"101", 0.25}, {"110", 0.25}});
 }
 
-// The chance of each order of the agents' operations: even among those that still have some, again and again.
+// Adds the probability of each order of the agents' operations: at each step, agents with remaining
+// operations are equally probable.
 void add_orders(std::string order, std::vector<unsigned> left, double chance,
                 std::map<std::string, double>& all) {
   const auto able = std::count_if(left.begin(), left.end(), [](unsigned one) { return one > 0; });
@@ -100,7 +101,7 @@ TEST(SamplingRandom, EveryChoicePointIsDrawn) {
                       three);
 }
 
-// Who can run changes on the way.
+// The set of agents that can run changes on the way.
 TEST(SamplingRandom, WhatWasDrawnAheadEndsWhereOthersCanRun) {
   const ToyBuilder builder = ToyBuilder()
                                  .sync("m", ToySyncKind::Mutex)
@@ -108,7 +109,7 @@ TEST(SamplingRandom, WhatWasDrawnAheadEndsWhereOthersCanRun) {
                                  .thread("b", "lock m; unlock m")
                                  .shared("x")
                                  .thread("c", "x = 1");
-  // While one of them has the lock, it and the third one are drawn from.
+  // While one agent has the lock, the choice is between it and the third one.
   expect_distribution(sample(builder, 20'000), {{"00112", 1.0 / 24},
                                                 {"00121", 1.0 / 24},
                                                 {"00211", 1.0 / 12},
@@ -121,7 +122,7 @@ TEST(SamplingRandom, WhatWasDrawnAheadEndsWhereOthersCanRun) {
                                                 {"21100", 1.0 / 6}});
 }
 
-// As part of a portfolio it may be asked at every choice point, whatever it has drawn ahead.
+// As part of a portfolio, the walker may be asked at every choice point, whatever it has drawn ahead.
 TEST(SamplingRandom, IsTheSameWhereEveryChoiceIsRecorded) {
   struct Recorded : Random {
     using Random::Random;

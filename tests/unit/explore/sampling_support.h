@@ -1,7 +1,7 @@
-// What the tests of the sampling strategies share: running one on a toy program, and the statistics.
+// Shared code of the tests of sampling strategies: running a strategy on a toy program, and statistics.
 //
-// Seeds are fixed, so a test passes always or never; the critical values say how surprising its numbers would
-// be for a correct strategy.
+// Seeds are fixed, so a test always passes or always fails. The critical values say how unlikely its numbers
+// would be for a correct strategy.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ inline uint64_t hits(Strategy& strategy, Program program, uint64_t schedules) {
   return failures;
 }
 
-// Which agent made each step of an execution in which nothing blocks, by its number: "0110".
+// Returns which agent made each step of an execution without blocking, as agent numbers: "0110".
 inline std::string order_of(const Execution& execution) {
   std::string order;
   std::map<AgentId, uint64_t> done;
@@ -101,7 +101,7 @@ inline double critical_chi_square(size_t degrees) {
   return n * std::pow(1 - 2 / (9 * n) + 3.09 * std::sqrt(2 / (9 * n)), 3);
 }
 
-// `expected` are probabilities; whatever else was observed is an error.
+// `expected` holds probabilities. Any other observation is an error.
 inline void expect_distribution(const std::map<std::string, uint64_t>& observed,
                                 const std::map<std::string, double>& expected) {
   uint64_t total = 0;
@@ -120,8 +120,8 @@ inline void expect_distribution(const std::map<std::string, uint64_t>& observed,
   EXPECT_LT(sum, critical_chi_square(expected.size() - 1));
 }
 
-// One-sided: is a success probability of at least `bound` credible (at 0.001)? The Poisson and normal tails
-// are close enough for the counts used here.
+// Checks one-sidedly (at 0.001) that a success probability of at least `bound` is credible. The Poisson and
+// normal tails are close enough for the counts used here.
 inline void expect_at_least(uint64_t successes, uint64_t trials, double bound) {
   const double mean = static_cast<double>(trials) * bound;
   EXPECT_GT(static_cast<double>(successes), mean - 3.09 * std::sqrt(mean * (1 - bound)))

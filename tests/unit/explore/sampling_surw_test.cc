@@ -7,7 +7,7 @@ namespace {
 
 using Interesting = SurwOptions::Interesting;
 
-// Every order that an exhaustive search finds, each with the same probability.
+// Returns every order that an exhaustive search finds, all with the same probability.
 std::map<std::string, double> uniform_orders(Program program) {
   std::map<std::string, double> orders;
   Dfs dfs({.bound = DfsOptions::Bound::None});
@@ -23,7 +23,7 @@ void expect_uniform(Program program, size_t interleavings, uint64_t executions) 
   std::map<std::string, uint64_t> observed;
   Surw surw({.seed = 6});
   explore(surw, program, executions, [&](const Task& task, const Execution& execution) {
-    if (task.index > 0) ++observed[order_of(execution)];  // the pilot knows no counts
+    if (task.index > 0) ++observed[order_of(execution)];  // the pilot has no counts
   });
   expect_distribution(observed, expected);
 }
@@ -42,7 +42,7 @@ TEST(SamplingSurw, UniformOverInterleavings) {
 }
 
 TEST(SamplingSurw, UniformWithAgentsThatSpawnAgents) {
-  // main: 1 step, then two trees: the rest of main (2), and the child (1) that makes a grandchild (2) and
+  // main has 1 step, then two trees: the rest of main (2), and the child (1) that makes a grandchild (2) and
   // goes on (1).
   const Program program = build(ToyBuilder()
                                     .shared("x")
@@ -55,7 +55,7 @@ TEST(SamplingSurw, UniformWithAgentsThatSpawnAgents) {
   expect_uniform(program, count, 40'000);
 }
 
-// The order of the agents' operations on the object that all tasks with one object are about.
+// Returns the order of the agents' operations on the interesting object.
 std::string order_on(ObjectId object, const Execution& execution) {
   std::string order;
   for (size_t i = 0; i < execution.choices.size(); ++i)
@@ -107,7 +107,8 @@ TEST(SamplingSurw, UniformOnOneObjectWithSpawnedAgents) {
   expect_distribution(observed, expected);
 }
 
-// What only an uneven draw finds: the short thread's operation after nearly all of the long one's.
+// Only an uneven draw finds this: the short thread's operation after nearly all operations of the long
+// thread.
 TEST(SamplingSurw, ShortAgentsAreNotFavoured) {
   const Program program = build(ToyBuilder()
                                     .shared("x")

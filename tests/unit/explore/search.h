@@ -1,4 +1,4 @@
-// Short ways to run a search over a toy program, for tests.
+// Shortcuts to run a search over a toy program, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ struct SearchOptions {
   bool detect = true;
 };
 
-// What an exploration can be compared by: the ways in which the program can end, and the verdicts.
+// What to compare explorations by: the ways in which the program can end, and the verdicts.
 struct Reached {
   ExploreResult result;
   std::set<uint64_t> states;     // of executions without a failure

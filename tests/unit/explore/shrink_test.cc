@@ -1,4 +1,4 @@
-// What a shrunk schedule claims is checked by means of its own: another walker, and plain depth-first search.
+// Checks the claims of shrunk schedules by independent means: another walker, and plain depth-first search.
 #include "explore/shrink/shrink.h"
 
 #include "explore/replay.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kMaxSteps = 200;
 
-// A machine with detectors, running one execution at a time from the start.
+// A machine with detectors that runs one execution at a time from the start.
 struct Bench {
   ToyMachine machine;
   std::unique_ptr<DetectorSet> detectors;
@@ -41,7 +41,7 @@ bool shows(const Execution& execution, const std::string& title) {
                      [&](const Verdict& verdict) { return verdict.title == title; });
 }
 
-// Who runs if nobody interferes: whoever runs, else the next one in the order of ids, round and round.
+// Returns the default choice: the running agent, else the next one in cyclic order of ids.
 AgentId undisturbed(ChoiceKind kind, AgentId current, std::span<const Option> options) {
   std::set<AgentId> able;
   for (const Option& option : options) able.insert(option.agent);
@@ -50,7 +50,7 @@ AgentId undisturbed(ChoiceKind kind, AgentId current, std::span<const Option> op
   return next == able.end() ? *able.begin() : *next;
 }
 
-// Where a decision was taken: agents count their own operations.
+// The place of a decision: agents count their own operations.
 using Position = std::tuple<AgentId, uint64_t, bool>;
 using Deviations = std::map<Position, uint64_t>;  // the agent, or the value
 
@@ -93,7 +93,7 @@ uint64_t preemptions_of(const Execution& execution) {
   return preemptions;
 }
 
-// Programs whose ends depend on orders and values, with a condition on how they may end.
+// Programs whose ends depend on orders and values, with a condition on their ends.
 ToyBuilder puzzle(uint64_t seed, std::string& text) {
   const char* operations[] = {"x = x + 1\n",
                               "x = x + 1\n",
@@ -116,7 +116,7 @@ ToyBuilder puzzle(uint64_t seed, std::string& text) {
   return b;
 }
 
-// Everything that a random walk finds in small random programs, of the usual kind and puzzles in turn.
+// Calls `check` for everything that a random walk finds in small random programs and puzzles, in turn.
 template <typename Check>
 void for_findings(uint64_t seeds, Check check) {
   const uint64_t first = first_program();
@@ -175,7 +175,7 @@ TEST(Shrink, KeepsTheBugAndNothingThatCanBeLeftOut) {
   EXPECT_GT(removed, 150u);
 }
 
-// Depth-first search goes through the schedules by their preemptions: the first to show the bug has the
+// Depth-first search takes the schedules in order of preemptions, so the first one that shows the bug has the
 // fewest.
 uint64_t fewest_preemptions(const Program& program, const std::string& title) {
   Dfs dfs({.schedules = DfsOptions::Schedules::All});
@@ -207,7 +207,7 @@ TEST(Shrink, AMinimumIsOne) {
   EXPECT_GT(100 * proved, 95 * findings);
 }
 
-// One preemption is enough, while the lock is held: then the other one stops at the lock by itself.
+// One preemption suffices, while the lock is held. Then the other thread stops at the lock by itself.
 TEST(Shrink, ASwitchAtALockThatIsHeldIsFree) {
   ToyBuilder b;
   b.shared("x").shared("y").sync("m", ToySyncKind::Mutex);
@@ -227,8 +227,8 @@ TEST(Shrink, ASwitchAtALockThatIsHeldIsFree) {
   EXPECT_EQ(fewest_preemptions(program, found->verdict.title), 1u);
 }
 
-// a loads, b goes through all of it, a goes on: one preemption. The schedule that was found has two, neither
-// of which can be left out.
+// a loads, b runs completely, a goes on: one preemption. The found schedule has two, and neither can be left
+// out.
 TEST(Shrink, FewerPreemptionsAreLookedForNearTheEvidence) {
   ToyBuilder b;
   b.shared("x", {.atomic = true}).shared("y", {.atomic = true});
@@ -249,7 +249,7 @@ TEST(Shrink, FewerPreemptionsAreLookedForNearTheEvidence) {
     Deviating without(fewer);
     ASSERT_FALSE(shows(Bench(program).run(without), title));
   }
-  // Too little for a proof.
+  // The budget is too small for a proof.
   const Shrunk shrunk = shrink(program, execution.schedule, title, {.minimum_executions = 1});
   EXPECT_EQ(shrunk.preemptions, 1u);
   EXPECT_EQ(shrunk.proof, Shrunk::Proof::Minimal);
@@ -286,7 +286,7 @@ TEST(Shrink, BoundsThatWereSearchedThroughAreExcluded) {
   EXPECT_TRUE(excluded.contains(0) && excluded.contains(fewest));
 }
 
-// Without fairness the spinner can spin for ever: what comes after the limit is not known.
+// Without fairness the spinner can spin for ever, so what comes after the limit is unknown.
 TEST(Shrink, ExecutionsThatWereCutOffProveNoMinimum) {
   ToyBuilder b;
   b.shared("flag", {.atomic = true}).shared("x", {.atomic = true});
@@ -303,7 +303,8 @@ TEST(Shrink, ExecutionsThatWereCutOffProveNoMinimum) {
   EXPECT_EQ(shrunk.excluded, 0u);
 }
 
-// Which of two operations came first? The agents' own counts name them; one that never came is last.
+// Returns whether the first operation came first. The agents' own counts identify them; an operation that
+// never came is last.
 bool first_comes(const Execution& execution, const OperationPlace& a, const OperationPlace& b) {
   std::map<AgentId, uint64_t> done;
   for (const ChoiceRecord& record : execution.choices) {
@@ -360,7 +361,7 @@ TEST(Shrink, ConstraintsAreNotAboutValues) {
   EXPECT_TRUE(shrunk.constraints.empty()) << "no order matters to it";
 }
 
-// The second load can only come before the store if the first one does, too: that order is the one to name.
+// The second load can only come before the store if the first one does. The constraint must name the first.
 TEST(Shrink, AnOrderThatCannotBeTurnedRoundAloneIsNotNamed) {
   ToyBuilder b;
   b.shared("x").thread("writer", "x = 1").thread("reader", "r = x\ns = x\nassert r + s != 2");
@@ -389,7 +390,7 @@ TEST(Shrink, ALostUpdateNeedsTwoOrders) {
     const Shrunk shrunk = shrink(program, found.schedule, found.verdict.title);
     EXPECT_EQ(shrunk.proof, Shrunk::Proof::Minimum);
     EXPECT_EQ(shrunk.preemptions, 1u);
-    // Each load before the other one's store.
+    // Each load comes before the other thread's store.
     ASSERT_EQ(shrunk.constraints.size(), 2u);
     for (const Shrunk::Constraint& constraint : shrunk.constraints) {
       EXPECT_EQ(constraint.before.op.kind, OpKind::Load);
@@ -432,7 +433,7 @@ TEST(Shrink, AProofThatWouldBeTooLargeIsNotClaimed) {
       return shrink(program, found.schedule, found.verdict.title, {.minimum_footprints = footprints});
     };
     const Shrunk unproved = with(0);
-    if (unproved.preemptions == 0) return;  // nothing is less
+    if (unproved.preemptions == 0) return;  // there is no smaller number
     EXPECT_EQ(unproved.proof, Shrunk::Proof::Minimal);
     proved += with(5'000'000).proof == Shrunk::Proof::Minimum;
   });

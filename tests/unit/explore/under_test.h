@@ -1,5 +1,5 @@
-// What the tests of the search library's promises share: every strategy by name, and executions as values
-// that can be compared.
+// Shared code of the tests of the search library: every strategy by name, and executions as values that can
+// be compared.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ using Where = ChoicePolicy::Where;
 struct StrategyKind {
   std::string name;
   std::function<std::unique_ptr<Strategy>()> make;
-  bool ends = false;        // by itself
+  bool ends = false;        // finishes by itself
   bool everywhere = false;  // needs choice points everywhere
 };
 
@@ -78,7 +78,7 @@ inline WorkerFactory toy_workers(Program program,
   };
 }
 
-// Searches with many short executions: their rounds grow.
+// Searches with many short executions, whose rounds grow.
 struct LongSearch {
   StrategyKind kind;
   Program program;
@@ -91,7 +91,7 @@ inline std::vector<LongSearch> long_searches() {
   return searches;
 }
 
-// Everything about an execution that must not depend on who asked, where it started, or who looked on.
+// Everything of an execution that must not depend on the strategy, the starting point or the observers.
 struct Trace {
   std::vector<uint8_t> outcome;
   uint64_t class_hash, state_hash, steps;
@@ -108,7 +108,7 @@ inline Trace trace_of(const Execution& execution) {
           execution.schedule, execution.agent_ops,  execution.verdicts};
 }
 
-// For failure messages: what of a trace is not as expected.
+// For failure messages: names the parts of a trace that differ.
 inline std::string difference(const Trace& a, const Trace& b) {
   std::string text;
   if (a.outcome != b.outcome) text += " outcome";
@@ -127,7 +127,7 @@ inline bool operator==(const Found& a, const Found& b) {
          a.occurrences == b.occurrences;
 }
 
-// All that a search promises to be the same; steps_run is none of it.
+// Compares everything that a search promises to be the same. steps_run is not promised.
 inline void expect_same(const ExploreResult& a, const ExploreResult& b) {
   EXPECT_EQ(a.tasks, b.tasks);
   EXPECT_EQ(a.executions, b.executions);

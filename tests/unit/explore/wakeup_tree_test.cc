@@ -21,7 +21,7 @@ WakeupTree::Item item(AgentId agent, const std::vector<Touch>& what, Footprint f
   return {agent, what, footprint};
 }
 
-// The tree as text: "A(B C)"; what is open as "A*".
+// Returns the tree as text: "A(B C)"; open leaves are "A*".
 std::string show(const TreeNode& node) {
   std::string text;
   for (const auto& child : node.children) {
@@ -34,7 +34,7 @@ std::string show(const TreeNode& node) {
   return text;
 }
 
-// A tree whose root was executed, by its first branch: A.
+// A tree whose root was executed by its first branch, A.
 struct Fixture {
   WakeupTree tree;
   TreeNode* a = nullptr;
@@ -61,7 +61,7 @@ TEST(WakeupTreeInsertion, AnExecutedBranchCoversWhatCanBeginWithIt) {
   Fixture f;
   f.insert({item(kQ, kWriteY), item(kP, kWriteX)});  // A commutes to the front
   EXPECT_EQ(show(f.tree.root()), "1");
-  f.insert({item(kQ, kWriteY)});  // A is not in it, but independent of it
+  f.insert({item(kQ, kWriteY)});  // A is not in the sequence, but independent of it
   EXPECT_EQ(show(f.tree.root()), "1");
   f.insert({item(kQ, kReadX), item(kP, kWriteX)});  // A comes after a conflicting operation
   EXPECT_EQ(show(f.tree.root()), "1 2(1*)");
@@ -88,10 +88,10 @@ TEST(WakeupTreeInsertion, ASleeperThatCanBeginItMakesItRedundant) {
 TEST(WakeupTreeInsertion, GoesDownAWaitingBranchAndLeavesALeafAlone) {
   Fixture f;
   f.insert({item(kQ, kWriteX), item(kP, kWriteX)});
-  // Begins with B too: only the rest is new, next to A.
+  // The sequence begins with B too. Only the rest is new, next to A.
   f.insert({item(kQ, kWriteX), item(kR, kWriteX)});
   EXPECT_EQ(show(f.tree.root()), "1 2(1* 3*)");
-  // Leads to the waiting leaf 2(1): explored anyway.
+  // It leads to the waiting leaf 2(1), which is explored anyway.
   f.insert({item(kQ, kWriteX), item(kP, kWriteX), item(kR, kWriteX)});
   EXPECT_EQ(show(f.tree.root()), "1 2(1* 3*)");
   EXPECT_EQ(f.tree.open(), 2u);
@@ -102,13 +102,13 @@ TEST(WakeupTreeInsertion, ValuesOfOneChoiceStayTogether) {
   f.insert({item(kQ, kWriteX)});
   f.tree.add_open(f.tree.add_child(f.tree.root(), kP, {1}));
   EXPECT_EQ(show(f.tree.root()), "1 1=1* 2*");
-  // To the right of A's values all of them sleep; among themselves they do not.
+  // To the right of A's values, all of them sleep. Among themselves they do not.
   WakeupTree::Sleep sleep;
   WakeupTree::add_left_siblings(sleep, *f.tree.root().children[1]);
   EXPECT_TRUE(sleep.empty());
   WakeupTree::add_left_siblings(sleep, *f.tree.root().children[2]);
   EXPECT_EQ(sleep.size(), 2u);
-  // What wakes one value wakes the agent.
+  // Waking one value wakes the agent.
   f.tree.root().children[1]->touches = kWriteY;
   TreeNode reader;
   reader.agent = kR;
@@ -124,7 +124,7 @@ TEST(WakeupTreeLeaves, AreStartedFromLeftToRightUpToAWindow) {
   auto started = f.tree.start_leaves(kNoLimit, 1);
   ASSERT_EQ(started.size(), 1u);
   EXPECT_EQ(started[0]->parent->agent, kQ);
-  started = f.tree.start_leaves(kNoLimit, 2);  // the first is Running and fills half of the window
+  started = f.tree.start_leaves(kNoLimit, 2);  // the first one is Running and fills half of the window
   ASSERT_EQ(started.size(), 1u);
   EXPECT_EQ(started[0]->agent, kR);
   EXPECT_TRUE(f.tree.start_leaves(kNoLimit, 10).empty());
@@ -146,7 +146,7 @@ TEST(WakeupTreeLeaves, WaitForASiblingWhoseFootprintIsUncertain) {
 TEST(WakeupTreeLeaves, BeyondTheLimitWait) {
   Fixture f;
   f.tree.add_branch(f.tree.root(), kQ, 2);
-  f.tree.add_branch(f.tree.root(), kQ, 2);  // is there
+  f.tree.add_branch(f.tree.root(), kQ, 2);  // exists already
   f.tree.root().children[1]->footprint = Footprint::Known;
   f.tree.add_branch(f.tree.root(), kR, 1);
   EXPECT_EQ(f.tree.open(), 2u);

@@ -1,4 +1,4 @@
-// Findings and counts are the same on any number of workers.
+// Findings and counts are the same for any number of workers.
 #include "unit/explore/under_test.h"
 
 namespace slalom {
@@ -29,7 +29,7 @@ TEST(Workers, AnyNumberOfThemFindsTheSame) {
   EXPECT_GT(found, 20u);
 }
 
-// Long searches of short executions take larger rounds: as large on any number of workers.
+// Long searches of short executions use larger rounds, of the same size for any number of workers.
 TEST(Workers, AnyNumberOfThemMakesTheSameLargeRounds) {
   for (const auto& [kind, program] : long_searches()) {
     SCOPED_TRACE(kind.name);

@@ -15,7 +15,7 @@
 namespace slalom {
 namespace {
 
-// Every field has a value of its own.
+// Every field has a different value.
 Finding sample() {
   const AgentId main = AgentId::initial(0);
   const AgentId worker = main.child(0);
@@ -44,7 +44,7 @@ Finding sample() {
 
 TEST(Finding, SignatureDependsOnTargetNameAndTitleOnly) {
   const Finding finding = sample();
-  EXPECT_EQ(signature(finding), "7b991e09f4e8fbea");  // stores on disk rely on it
+  EXPECT_EQ(signature(finding), "7b991e09f4e8fbea");  // stores on disk depend on it
   Finding other = finding;
   other.schedule = other.original;
   other.seed = 1;

@@ -37,7 +37,7 @@ std::string hex_of(std::span<const uint8_t> bytes) {
   return text;
 }
 
-// The configuration folder is this test's own.
+// The test has a configuration folder of its own.
 class Key : public testing::Test {
  protected:
   Key() { setenv("XDG_CONFIG_HOME", directory_.path().c_str(), 1); }
@@ -75,7 +75,7 @@ TEST(SigningKey, KnowsItsOwnSignaturesOnly) {
 
 TEST_F(Key, IsMadeOnceForItsUserAlone) {
   EXPECT_FALSE(SigningKey::load().ok());
-  EXPECT_FALSE(fs::exists(path_));  // looking makes none
+  EXPECT_FALSE(fs::exists(path_));  // loading makes no file
   const auto made = SigningKey::load_or_make();
   ASSERT_TRUE(made.ok()) << made.error().message;
   struct stat status = {};
@@ -120,7 +120,7 @@ TEST_F(Key, ThatOthersMayKnowIsRefused) {
   }
   ::chmod(path_.c_str(), 0600);
   EXPECT_EQ(refusal(), "");
-  if (::geteuid() != 0) return;  // nobody else can give a file away
+  if (::geteuid() != 0) return;  // only root can give a file to another user
   ASSERT_EQ(::chown(path_.c_str(), 1234, 1234), 0);
   EXPECT_THAT(refusal(), HasSubstr("belongs to another user (number 1234)"));
 }
@@ -174,7 +174,7 @@ TEST(Capsule, ASignatureIsOfAllItsContents) {
   EXPECT_TRUE(capsule->signed_by(key));
   EXPECT_FALSE(capsule->signed_by(SigningKey(others)));
   EXPECT_FALSE(parse_signed_capsule(*pack_capsule(finding, nullptr))->signed_by(key));
-  // Whoever changes the contents can keep the signature, but it is of other contents then.
+  // An attacker who changes the contents can keep the signature, but it does not match them.
   std::vector<uint8_t> changed = capsule->contents;
   size_t accepted = 0;
   for (uint8_t& byte : changed) {

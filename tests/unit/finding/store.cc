@@ -80,7 +80,7 @@ TEST_F(Store, OfAsManySwitchesTheOneWithFewerDataChoicesStays) {
   const fs::path capsule = add(with_choices(2), "two");
   add(with_choices(1), "one");
   EXPECT_EQ(text_of(capsule.parent_path() / "report.txt"), "one");
-  // Not even with the better proof.
+  // Not even a better proof counts.
   Finding proven = with_choices(2);
   proven.minimality = Minimality::Minimum;
   add(proven, "two again");
@@ -112,7 +112,7 @@ TEST_F(Store, DifferentBugsHaveDifferentFolders) {
   }
 }
 
-// Editing the target and back again loses neither version's finding, nor its count.
+// Editing the target, and undoing the edit, loses neither version's finding nor its count.
 TEST_F(Store, FindingsOfAChangedTargetStayBeside) {
   const Finding old_bug = bug("deadlock", 2, "old text");
   const Finding new_bug = bug("deadlock", 6, "new text");
@@ -170,7 +170,7 @@ TEST_F(Store, ACapsuleOfSomebodyElseNeverStaysAndIsNeverSigned) {
     EXPECT_TRUE(open_capsule(capsule)->signed_by(*key));
     EXPECT_EQ(load_capsule(capsule)->schedule.switches.size(), 3u);
     EXPECT_EQ(load_capsule(capsule)->occurrences, 2u);
-    // My own stays, as ever.
+    // The user's own capsule stays, as always.
     ASSERT_TRUE(mine->add(bug("deadlock", 5), "mine again").ok());
     EXPECT_EQ(load_capsule(capsule)->schedule.switches.size(), 3u);
     EXPECT_TRUE(open_capsule(capsule)->signed_by(*key));

@@ -1,4 +1,4 @@
-// The readable form of system calls: what it means, what is refused and how, and round trips.
+// The readable form of system calls: its meaning, its errors, and round trips.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -25,7 +25,7 @@ std::string refused(const std::string& text) {
   return program.ok() ? "nothing" : program.error().message;
 }
 
-// A second implementation of what guest/flow.c does, with calls that only note their arguments.
+// A second implementation of guest/flow.c. Its calls only record their arguments.
 struct Traced {
   std::vector<std::vector<uint64_t>> calls;
   std::vector<uint8_t> data;
@@ -169,7 +169,7 @@ TEST(CallParser, MistakesAreNamedWithTheirPlace) {
 }
 
 TEST(CallParser, AnyTextIsRefusedOrRuns) {
-  // Pieces of the language in any order: nothing may crash, and what is accepted can be encoded.
+  // Pieces of the language in any order: nothing may crash, and an accepted program can be encoded.
   const std::string pieces[] = {"open", "(",       ")",    "{",      "}",        "\"a\"",  "1",     ",",
                                 "&p",   "p",       "[",    "]",      "u16 ",     "\n",     "store", "|",
                                 "+",    "-",       "x",    "= ",     "~",        "buf(8)", ".",     "u64",
@@ -213,7 +213,7 @@ TEST(CallText, TextBytesAndTextAgain) {
   const CallProgram again = parsed(text);
   EXPECT_EQ(encode_image(again), image) << text;
   EXPECT_EQ(to_text(again), text);
-  // What it says is what a person would.
+  // The text is what a person would write.
   EXPECT_NE(text.find("d0 = \"/tmp/a\\x0a\\\"q\\\"\"\n"), std::string::npos) << text;
   EXPECT_NE(text.find("r0 = open(d0, 66, 420)\n"), std::string::npos) << text;
   EXPECT_NE(text.find("r4 = writev(r0 - 1, "), std::string::npos) << text;
@@ -232,14 +232,14 @@ TEST(CallImage, DamagedOnesAreRefused) {
       if (!program.ok())
         ++refusals;
       else
-        EXPECT_EQ(encode_image(*program), damaged) << at;  // another program, with nothing lost
+        EXPECT_EQ(encode_image(*program), damaged) << at;  // another program, without loss
     }
   EXPECT_GT(refusals, cases / 3);
   for (size_t size = 0; size < image.size(); size += 37)
     EXPECT_FALSE(decode_image(std::span(image).first(size)).ok()) << size;
 }
 
-// What each field may be at most, and one more than that.
+// The largest allowed value of each field, and that value plus one.
 TEST(CallImage, FieldsThatLeadOutOfTheProgramAreRefused) {
   constexpr size_t kHeader = 32, kStep = 8 + 16 * 6, kOperands = 8, kValue = 8;
   const CallProgram program = parsed("fd = getpid()\nread(fd, &b(16), load(u32, b))\n");
@@ -292,7 +292,7 @@ TEST(SystemCalls, TheTablesAreThoseOfTheHeaders) {
     EXPECT_EQ(system_call_number(name), number);
   }
   EXPECT_EQ(calls, 381u);
-  // One of each kind: a table that is out of order would miss some.
+  // One constant of each kind: a table in wrong order would miss some.
   const std::pair<const char*, int64_t> constants[] = {{"O_CLOEXEC", O_CLOEXEC},
                                                        {"AF_UNIX", AF_UNIX},
                                                        {"EPOLL_CTL_DEL", EPOLL_CTL_DEL},

@@ -1,4 +1,4 @@
-// Generated file-system calls: the same for the same number, all of them understood by the parser.
+// Generated file-system calls: the same seed gives the same text, and the parser accepts all of them.
 #include "inputs/file_system_calls.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(FileSystemCalls, DependOnSeedAndFlowOnly) {
   EXPECT_EQ(texts.size(), 200u);
 }
 
-// Must stay as it is: files and figures name calls by their seed.
+// The text must never change: files and benchmark results identify calls by their seed.
 TEST(FileSystemCalls, AreTheSameOnEveryMachine) {
   EXPECT_EQ(file_system_calls({.clones = true, .subvolumes = true, .calls = 6, .seed = 7}, 1),
             R"(rename("/mnt/b", "/mnt/c")

@@ -1,9 +1,9 @@
-// Reports on the scenes, compared with tests/golden/reports/. A file's name says what is in it:
+// Reports on the scenes, compared with tests/golden/reports/. The name of a file determines its contents:
 //
 //   <scene>.<width>[.colour][.ascii][.everything].txt     a report
 //   <scene>.trace.txt                                     the trace
 //
-// To add one, create an empty file with the name; SLALOM_UPDATE_GOLDEN=1 writes them all anew.
+// To add one, create an empty file with the name. SLALOM_UPDATE_GOLDEN=1 rewrites all files.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

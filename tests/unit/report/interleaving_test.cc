@@ -74,7 +74,7 @@ TEST(Leaving, AFreeLockIsAPreemptionAndAHeldOneIsNot) {
   EXPECT_EQ(first_leaving(held, 1), Leaving::Blocked);
   EXPECT_EQ(read_interleaving(held.log, held.names).switches[1].blocked_on, "lock m");
 
-  // Taken after the switch: it could have had it.
+  // The lock was taken after the switch, so a could have had it.
   Scene taken_later;
   taken_later.load("a", 1, "x", 0).event(OpKind::Lock, "b", 1, "m");
   taken_later.event(OpKind::Unlock, "b", 2, "m", kHeld(1)).event(OpKind::Lock, "a", 2, "m");
@@ -83,7 +83,7 @@ TEST(Leaving, AFreeLockIsAPreemptionAndAHeldOneIsNot) {
 }
 
 TEST(Leaving, OtherThingsToWaitFor) {
-  Scene reader;  // readers do not stop each other, writers do
+  Scene reader;  // readers do not block each other, writers do
   reader.event(OpKind::ReadLock, "b", 1, "rw", kHeld(0)).load("a", 1, "x", 0);
   reader.event(OpKind::ReadUnlock, "b", 2, "rw", kHeld(2)).event(OpKind::ReadLock, "a", 2, "rw", kHeld(0));
   reader.end(Exited{});
@@ -151,13 +151,13 @@ TEST(Leaving, YieldsEndsAndInterrupts) {
 }
 
 TEST(Leaving, OfAnAgentThatNeverRanAgain) {
-  Scene waits;  // it waits for what another holds since before
+  Scene waits;  // a waits for a lock that b has held since before
   waits.event(OpKind::Lock, "b", 1, "m").load("a", 1, "x", 0).load("b", 2, "x", 0).exit("b", 2);
   waits.end(Deadlocked{{{waits.agent("a"), OpKind::Lock, waits.object("m"), {}, {waits.agent("b")}}}});
   EXPECT_EQ(first_leaving(waits, 1), Leaving::Blocked);
   EXPECT_EQ(read_interleaving(waits.log, waits.names).switches[1].blocked_on, "lock m");
 
-  Scene later;  // it could have had it, but another took it
+  Scene later;  // a could have had the lock, but b took it
   later.load("a", 1, "x", 0).event(OpKind::Lock, "b", 1, "m").exit("b", 1);
   later.end(Deadlocked{{{later.agent("a"), OpKind::Lock, later.object("m"), {}, {later.agent("b")}}}});
   EXPECT_EQ(first_leaving(later), Leaving::Preempted);
@@ -171,7 +171,7 @@ TEST(Leaving, OfAnAgentThatNeverRanAgain) {
 TEST(Words, ObjectsAreNamedWhereTheSourceDoesNotTell) {
   Scene s;
   s.code("a", {"x = x + 1", "xx = 1", "y = x", "p[0] = 1", ""});
-  s.load("a", 1, "x", 3).store("a", 2, "x", -4);  // the name inside another one is not it
+  s.load("a", 1, "x", 3).store("a", 2, "x", -4);  // the name within another name does not count
   s.load("a", 3, "x", 1).store("a", 3, "y", 1);
   s.store("a", 4, "heap[0]", 1).load("a", 5, "z", 2);
   const auto operations = read_interleaving(s.log, s.names).operations;

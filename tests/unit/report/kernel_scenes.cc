@@ -1,4 +1,5 @@
-// Executions of kernels by hand: a read that sees half a write, and an oops with an interrupt on the way.
+// Hand-written executions of kernels: a read that sees half a write, and an oops with an interrupt on the
+// way.
 #include <fmt/format.h>
 
 #include "unit/report/scene.h"
@@ -44,7 +45,7 @@ Scene& Scene::calls(const std::string& who, const std::string& call) {
 
 namespace {
 
-// What every call does, and nobody wants to see.
+// Operations of every call that no reader wants to see.
 void open_file(Scene& s, const std::string& who) {
   s.calls(who, "fd = open(\"/tmp/f\", O_RDWR)");
   s.reads(who, "kmem_cache_alloc+0x5d", "freelist", 64).writes(who, "kmem_cache_alloc+0x7a", "freelist", 128);
@@ -78,7 +79,7 @@ Scene torn_read() {
   s.finding.verdict = {BugKind::Assertion, Severity::Failure, "assertion failed: " + wrong, "", {}};
   s.finding.minimality = Minimality::Minimum;
   s.options.switch_kinds = {ChoiceKind::Start, ChoiceKind::Running, ChoiceKind::Ended};
-  // Counted in steps of the search, as there are: only the places tell which operations are meant.
+  // The counts are the search's steps, so only the places identify the operations.
   s.finding.constraints = {{{s.agent("writer"), 2, s.at("shmem_write_end+0x54"), "none"},
                             {s.agent("reader"), 0, s.at("0x402a0a"), "none"}},
                            {{s.agent("reader"), 5, s.at("copy_user_generic_string+0x2c"), "load page 1"},

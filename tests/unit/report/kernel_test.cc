@@ -1,4 +1,4 @@
-// What a kernel's report shows and leaves out, against counts and a second look at the log.
+// What a kernel's report shows and leaves out, compared with counts and a second reading of the log.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ bool shows(const Timeline& timeline, const std::string& text, const std::string&
   return false;
 }
 
-// Two flows, many accesses of each in three runs, all of them to what both use.
+// Two flows with many accesses each, in three runs, all of them to memory that both use.
 Scene busy() {
   Scene s;
   s.calls("a", "read(0)");
@@ -40,7 +40,7 @@ Scene busy() {
   return s;
 }
 
-// A call, or a return, to a function or place; `stack` is where its pointer is then.
+// A call or return to a function or place. `stack` is the stack pointer after it.
 void transfer(Scene& s, OpKind op, const std::string& who, const std::string& to, uint64_t stack) {
   Access access{};
   access.pc_bits = s.at("caller+0x5").raw;
@@ -50,7 +50,7 @@ void transfer(Scene& s, OpKind op, const std::string& who, const std::string& to
   s.log.on_accesses({&access, 1}, {s.agent(who), 0, Step{s.steps()}});
 }
 
-// The writer is stopped in store_it, deep down; the reader comes by.
+// The writer is stopped in store_it, deep in calls. Then the reader runs.
 Scene deep() {
   constexpr uint64_t kWriter = 0x17f00, kReader = 0x27f00;
   Scene s;
@@ -106,10 +106,10 @@ TEST(KernelReport, CallsLeadToSwitchesAndEvidence) {
             (std::vector<std::string>{"writer: write(fd)", ".vfs_write", "..check", "..m:write",
                                       "...m:store_it", "....-> reader after m:store_it+0x4", "...after",
                                       "reader: read(fd)", ".m:read", "..> m:read+0x8: load of half"}));
-  EXPECT_TRUE(calls(torn_read(), TimelineDetail::Essential).empty());  // of which no calls are known
+  EXPECT_TRUE(calls(torn_read(), TimelineDetail::Essential).empty());  // has no recorded calls
 }
 
-// Two that wait for each other for ever: what they do in turns is told once.
+// Two agents that wait for each other for ever: their turns are shown once.
 TEST(KernelReport, TurnsOfWaitingAreOneRow) {
   Scene s;
   s.calls("a", "one()").writes("a", "f+0x1", "x", 1);
@@ -126,12 +126,12 @@ TEST(KernelReport, TurnsOfWaitingAreOneRow) {
                                              TimelineDetail::Essential, glyphs(true));
   const auto whole = std::ranges::find(made.rows, TimelineRow::What::Whole, &TimelineRow::what);
   ASSERT_NE(whole, made.rows.end());
-  // Of the first turn it is told where the CPU goes on.
+  // The first turn shows where the CPU goes on.
   EXPECT_EQ(whole->text, "... 39 turns of waiting: a in spin, b in wait");
   EXPECT_LT(made.rows.size(), 12u);
 }
 
-// System calls that have nothing to do with a race are there, in a row each.
+// System calls that have nothing to do with a race have one row each.
 TEST(KernelReport, CallsWithoutEvidenceOrSwitchesHaveOneRow) {
   for (const BugKind kind : {BugKind::DataRace, BugKind::Assertion}) {
     Scene s;
@@ -166,7 +166,7 @@ TEST(KernelReport, ShowsTwelveOfARunAndCountsTheRest) {
     }
     if (row.text.starts_with("... ")) folded += std::stoul(row.text.substr(4));
   }
-  // What was done last before a switch, and first after it, is among the nearest.
+  // The last operation before a switch, and the first one after it, are among the nearest.
   EXPECT_EQ(shown, (std::map<std::string, int>{{"run_0", 12}, {"run_1", 12}, {"run_2", 12}}));
   EXPECT_EQ(rows + folded, 150u);
   EXPECT_TRUE(shows(essential, "run_0+0x31", "x[49]: wrote 49"));
@@ -248,11 +248,11 @@ TEST(KernelReport, ACpuGoesOnAfterAnInterruptWithoutASwitch) {
   ASSERT_EQ(all.switches.size(), 1u);
   EXPECT_EQ(all.switches[0].at, 1u);
   EXPECT_EQ(all.switches[0].from_ops, 1u);
-  switches.pop_back();  // but nothing explains how the interrupt came
+  switches.pop_back();  // now nothing explains how the interrupt came
   EXPECT_TRUE(kernel_switches(read_kernel_trace(s.log), s.finding.schedule).switches.empty());
 }
 
-// How CPUs ask each other for calls: of all accesses to that, only which function is given stays.
+// How CPUs ask each other for calls: of these accesses, only the one that passes the function is shown.
 TEST(KernelReport, HowACallGetsToAnotherCpuIsNotShown) {
   for (const bool is_cross_call : {true, false}) {
     const std::string sender = is_cross_call ? "smp_call_function_many_cond" : "queue_it";
@@ -263,7 +263,7 @@ TEST(KernelReport, HowACallGetsToAnotherCpuIsNotShown) {
     s.writes("b", sender + "+0x1", "csd.flags", 17);
     s.writes("b", sender + "+0x2", "csd.func", static_cast<int64_t>(s.at("m:called").raw));
     s.writes("b", "llist_add_batch+0x3", "csd.next", 0);
-    s.writes("b", "m:ask+0x9", "asked", 1);  // the last one before a switch is shown in any case
+    s.writes("b", "m:ask+0x9", "asked", 1);  // the last operation before a switch is always shown
     s.reads("ipi", "llist_reverse_order+0x4", "csd.next", 0);
     s.reads("ipi", receiver + "+0x4", "csd.next", 0);
     s.reads("ipi", receiver + "+0x5", "csd.flags", 17);
@@ -283,7 +283,7 @@ TEST(KernelReport, HowACallGetsToAnotherCpuIsNotShown) {
   }
 }
 
-// Nothing is lost: they are counted, and shown in full.
+// Nothing is lost: the rows are counted, and shown in full on request.
 TEST(KernelReport, OrdersOfWhatACpuKeepsOfItselfAreFolded) {
   Scene s;
   s.calls("a", "read(0)").writes("a", "f+0x1", "x", 1).writes("a", "f+0x2", "__preempt_count[cpu0]", 1);

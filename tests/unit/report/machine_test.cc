@@ -1,5 +1,5 @@
-// What the report works out from a log, against the machine that knows: why each agent stopped running, and
-// how many operations it had retired.
+// What the report infers from a log, compared with the machine, which knows: why each agent stopped running,
+// and how many operations it had retired.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"

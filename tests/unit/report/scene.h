@@ -1,5 +1,5 @@
-// Scene: an execution and a finding written by hand, with names, so that a report on it can be read and
-// compared. Every call is one operation of one agent; the schedule follows from who is called.
+// Scene: a hand-written execution and finding, with names, so that a report on it can be read and compared.
+// Every call is one operation of one agent. The schedule follows from the order of the agents.
 #pragma once
 
 #include <fmt/format.h>
@@ -40,11 +40,11 @@ class Scene {
  public:
   Scene();
 
-  // Each is made when it is first mentioned: agents in that order, at the top level.
+  // Agents and objects are created when they are first mentioned: agents in that order, at the top level.
   AgentId agent(const std::string& name);
   ObjectId object(const std::string& name);
   void name_agent(AgentId id, const std::string& name) { names.agents[id] = name; }
-  // What stands at a line of an agent's role; lines without code have a place only.
+  // Sets the source lines of an agent's role. Lines without code only have a place.
   void code(const std::string& role, std::vector<std::string> lines) { code_[role] = std::move(lines); }
   Place place(const std::string& who, int line);
 
@@ -65,18 +65,18 @@ class Scene {
   Scene& event(OpKind op, const std::string& who, int line, const std::string& object) {
     return event(op, who, line, object, Extra());
   }
-  // Told along with the operation before it, as a part of it.
+  // Emits an event that is part of the operation before it.
   Scene& along(OpKind op, const std::string& who, int line, const std::string& object, const Extra& extra);
   Scene& along(OpKind op, const std::string& who, int line, const std::string& object) {
     return along(op, who, line, object, Extra());
   }
-  // Told before the operation that follows.
+  // Emits an event before the operation that follows.
   Scene& ahead(OpKind op, const std::string& who, int line, const std::string& object, uint64_t state);
   Scene& exit(const std::string& who, int line);
   Scene& text(OpKind op, const std::string& who, int line, const std::string& text);
   void end(Outcome outcome) { log.on_end(outcome); }
 
-  // Of kernels: places are functions with offsets, and every access is one instruction.
+  // For kernels: places are functions with offsets, and every access is one instruction.
   Place at(const std::string& place);
   Scene& touch(OpKind op, const std::string& who, const std::string& place, const std::string& object,
                int64_t value, bool wrote);
@@ -88,12 +88,12 @@ class Scene {
   }
   Scene& tells(OpKind op, const std::string& who, const std::string& place, int64_t value,
                const std::string& text = "");
-  // A system call begins, as its user wrote it; its result is told by SyscallExit.
+  // Begins a system call, with its text as the user wrote it. SyscallExit gives its result.
   Scene& calls(const std::string& who, const std::string& call);
 
   uint64_t steps() const { return steps_; }
   Evidence evidence(uint64_t step, const std::string& who, int line, std::string text);
-  // Operations by their agent's own count, from 0.
+  // Operations are identified by their agent's own count, from 0.
   void needs(const std::string& before, uint64_t before_ops, const std::string& after, uint64_t after_ops);
 
   TraceLog log;
@@ -113,11 +113,11 @@ class Scene {
   uint64_t steps_ = 0;
 };
 
-// Of kernels.
+// Scenes of kernels.
 Scene torn_read();
 Scene kernel_oops();
 
-// All scenes, by the name that their golden files begin with.
+// All scenes, by the beginning of their golden files' names.
 const std::map<std::string, Scene (*)()>& scenes();
 
 }  // namespace slalom::test

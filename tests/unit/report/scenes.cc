@@ -51,7 +51,7 @@ Scene deadlock() {
   return s;
 }
 
-// Much goes on, little of it matters; a third agent does not matter at all.
+// Many operations, few of which matter. A third agent does not matter at all.
 Scene folding() {
   Scene s;
   s.code("producer", {"scratch[i] = i * i", "item = 42", "ready = 1"});
@@ -153,7 +153,7 @@ Scene lost_wakeup() {
   return s;
 }
 
-// An interrupt on the cpu of a driver frees what the driver uses.
+// An interrupt on a driver's cpu frees the memory that the driver uses.
 Scene interrupt() {
   Scene s;
   s.code("driver", {"p = alloc(2)", "arm t", "p[1] = 5", "yield"});

@@ -56,7 +56,7 @@ TEST(Width, CountsCodePointsAndNoEscapes) {
   EXPECT_EQ(display_width("größe"), 5u);
   EXPECT_EQ(display_width("→日本"), 3u);
   EXPECT_EQ(display_width("\x1b[1m\x1b[31mab\x1b[0m\x1b[0m"), 2u);
-  EXPECT_EQ(display_width("\x1b["), 2u);  // not a whole escape
+  EXPECT_EQ(display_width("\x1b["), 2u);  // an incomplete escape
 }
 
 TEST(Width, FitCutsBetweenCodePoints) {
@@ -84,7 +84,7 @@ TEST(Printable, LeavesNothingThatMovesTheCursor) {
   EXPECT_EQ(printable("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");  // a surrogate
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(printable("ab\xe6\x97"), "ab\uFFFD\uFFFD");  // cut off
-  EXPECT_EQ(printable("\u202e"), "\uFFFD\uFFFD\uFFFD");  // turns the text after it round
+  EXPECT_EQ(printable("\u202e"), "\uFFFD\uFFFD\uFFFD");  // reverses the text after it
   for (const char* mark : {"\u200e", "\u200f", "\u2028", "\u2029", "\u2066", "\u2069"})
     EXPECT_EQ(printable(mark), "\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(printable("\u061c"), "\uFFFD\uFFFD");
@@ -102,7 +102,7 @@ TEST(UnfinishedLength, CountsWhatIsStillToBeCompleted) {
   for (const std::string_view whole : {"ö", "日", "𝄞"})
     for (size_t size = 1; size < whole.size(); ++size)
       EXPECT_EQ(unfinished_length("x" + std::string(whole.substr(0, size))), size);
-  EXPECT_EQ(unfinished_length("\x80\x80\x80\x80"), 0u);  // never can be
+  EXPECT_EQ(unfinished_length("\x80\x80\x80\x80"), 0u);  // can never be completed
 }
 
 TEST(Wrap, KeepsIndentsAndLongWords) {
@@ -127,7 +127,7 @@ TEST(Wrap, LosesNoWordAndBreaksOnlyWhereItMust) {
     }
     std::istringstream lines(wrap(text, width, 1, 2));
     std::vector<std::string> seen;
-    size_t previous = width;  // the first line may begin with anything
+    size_t previous = width;  // the first line may begin with any word
     for (std::string line; std::getline(lines, line);) {
       EXPECT_LE(line.size(), width);
       std::istringstream in(line);

@@ -33,7 +33,7 @@ TEST(TextReport, KeepsToTheWidth) {
     for (size_t width = 50; width <= 160; ++width) {
       Scene scene = make();
       scene.options.width = width;
-      scene.options.replay_command.clear();  // the one line that may be longer
+      scene.options.replay_command.clear();  // the only line that may be longer
       scene.options.ascii = width % 2 == 0;
       scene.options.detail =
           width % 3 == 0 ? TextOptions::Detail::Everything : TextOptions::Detail::Essential;
@@ -45,7 +45,7 @@ TEST(TextReport, KeepsToTheWidth) {
     }
 }
 
-// "Every time" is said of all replays, and of no fewer.
+// The report says "every time" only if all replays were the same.
 TEST(TextReport, OneReplayThatDiffersIsSaid) {
   Scene scene = scenes().begin()->second();
   for (uint32_t same = 0; same <= 10; ++same) {
@@ -69,7 +69,7 @@ TEST(TextReport, ColourChangesNothingElse) {
       std::istringstream lines(without_escapes(painted));
       std::string stripped;
       for (std::string line; std::getline(lines, line);) {
-        while (line.ends_with(' ')) line.pop_back();  // a space may hide before an escape
+        while (line.ends_with(' ')) line.pop_back();  // a space may precede an escape
         stripped += line + '\n';
       }
       EXPECT_EQ(stripped, plain) << name;
@@ -78,14 +78,14 @@ TEST(TextReport, ColourChangesNothingElse) {
 
 TEST(TextReport, AsciiIsAscii) {
   for (const auto& [name, make] : scenes()) {
-    if (name == "unicode") continue;  // its names are what they are
+    if (name == "unicode") continue;  // its names are not ASCII
     Scene scene = make();
     scene.options.ascii = true;
     for (char c : report(scene)) ASSERT_LT(static_cast<unsigned char>(c), 0x80) << name;
   }
 }
 
-// An execution in which every operation reads differently, so that none is merged with another.
+// An execution in which every operation reads another value, so that none is merged.
 Scene random_scene(uint64_t seed) {
   Rng rng(seed);
   Scene s;
@@ -126,7 +126,7 @@ TEST(Timeline, EveryOperationIsShownFoldedOrDropped) {
       if (detail == TextOptions::Detail::Everything) {
         EXPECT_EQ(shown, all.operations.size());
       } else {
-        EXPECT_LE(shown, 240u);  // 120, and single ones between them that are not worth a fold
+        EXPECT_LE(shown, 240u);  // 120, and single operations between them that are not worth a fold
       }
     }
   }

@@ -1,4 +1,4 @@
-// Types written here and read back; tests/vm/symbols_test.cc compares all types of real kernels with libbpf.
+// Types written here and read back. tests/vm/symbols_test.cc compares all types of real kernels with libbpf.
 #include "symbols/btf.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(Btf, PathsLeadToMembers) {
   using Place = std::pair<uint64_t, uint64_t>;
   EXPECT_EQ(place("task.flags"), Place(0, 4));
   EXPECT_EQ(place("task.a"), Place(8, 8));
-  EXPECT_EQ(place("task.lo"), Place(8, 4));  // two levels of nameless ones
+  EXPECT_EQ(place("task.lo"), Place(8, 4));  // two levels of anonymous structs
   EXPECT_EQ(place("task.hi"), Place(12, 4));
   EXPECT_EQ(place("task.comm"), Place(16, 16));
   EXPECT_EQ(place("task.comm[15]"), Place(31, 1));

@@ -1,4 +1,4 @@
-// Writes .BTF sections for tests of the reader.
+// Writes .BTF sections, for tests of the reader.
 #pragma once
 
 #include <string_view>
@@ -33,7 +33,7 @@ class BtfSection {
     uint64_t value = 0;
   };
 
-  // Each returns the new type's number.
+  // Each function returns the new type's number.
   uint32_t plain(Kind kind, std::string_view name, uint32_t size_or_type) {
     const uint32_t id = begin(kind, name, 0, size_or_type);
     if (kind == Int) word(0);

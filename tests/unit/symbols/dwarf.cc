@@ -1,6 +1,6 @@
-// Lines and inlined functions of small programs that are compiled here, against where they were written;
-// against the addresses that the running program says it has; with debug files apart; and relocatable files,
-// as modules are.
+// Lines and inlined functions of small programs that the tests compile, compared with their source and with
+// the addresses that the running program prints. Also with separate debug files, and with relocatable files
+// such as modules.
 #include "symbols/dwarf.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class Dwarf : public testing::Test {
   }
   std::vector<uint8_t> bytes(const std::string& name) const { return *read_file(path(name)); }
 
-  // Every place that some address of a function has, in the order of its code.
+  // Returns all places of a function's addresses, in the order of its code.
   static std::vector<std::string> places(const DebugInfo& info, const Symbol& function, uint64_t bias = 0) {
     std::vector<std::string> found;
     for (uint64_t i = 0; i < function.size; ++i) {
@@ -59,7 +59,7 @@ class Dwarf : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-// The names of the directory are taken out, so that the texts are known.
+// Removes the directory names, so that the texts are known.
 constexpr std::string_view kCompile = "gcc -g -O1 -fno-pie -no-pie -ffile-prefix-map=$PWD=. program.c -o ";
 const std::vector<std::string> kOuter = {
     "./program.c:10 (outer)",
@@ -99,20 +99,20 @@ TEST_F(Dwarf, DebugFilesApartAreFoundByLinkAndByBuildId) {
   shell(std::string(kCompile) + "program -Wl,--build-id=0xabcdef0123456789 && cp program whole");
   const SymbolTable symbols = *read_elf_symbols(bytes("whole"));
   const Symbol& outer = *symbols.named("outer")[0];
-  // A link, to a file beside it.
+  // A debug link to a file beside it.
   shell(
       "objcopy --only-keep-debug whole linked.debug && strip -g -o program whole && "
       "objcopy --add-gnu-debuglink=linked.debug program");
   Result<DebugInfo> info = DebugInfo::open({{.path = path("program")}});
   ASSERT_TRUE(info.ok()) << info.error().message;
   EXPECT_EQ(places(*info, outer), kOuter);
-  // Neither: said, and no place has a name.
+  // Neither: without() lists the file, and no place has a name.
   shell("rm linked.debug");
   info = DebugInfo::open({{.path = path("program")}});
   ASSERT_TRUE(info.ok()) << info.error().message;
   EXPECT_EQ(info->without(), std::vector<std::filesystem::path>{path("program")});
   EXPECT_EQ(places(*info, outer), std::vector<std::string>{"nowhere"});
-  // The build id, in a directory of such files.
+  // A build id, in a directory of such files.
   shell("mkdir -p ids/.build-id/ab && objcopy --only-keep-debug whole ids/.build-id/ab/cdef0123456789.debug");
   info = DebugInfo::open({{.path = path("program")}}, {path("ids")});
   ASSERT_TRUE(info.ok()) << info.error().message;
@@ -121,7 +121,7 @@ TEST_F(Dwarf, DebugFilesApartAreFoundByLinkAndByBuildId) {
 }
 
 TEST_F(Dwarf, SectionsOfModulesAreFoundByTheirSymbols) {
-  // Two modules, and the sections of each lie between the other's.
+  // Two modules whose sections interleave.
   std::vector<DebugFile> files;
   for (const std::string& name : std::vector<std::string>{"a", "b"}) {
     shell("gcc -g -O1 -ffunction-sections -ffile-prefix-map=$PWD=" + name + " -c program.c -o " + name +

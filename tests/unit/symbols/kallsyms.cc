@@ -1,4 +1,4 @@
-// The reader of kallsyms against a writer of them; tests/vm/symbols_test.cc does it with real kernels.
+// The reader of kallsyms against a writer of them. tests/vm/symbols_test.cc reads real kernels.
 #include "symbols/kallsyms.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST_P(KallsymsLayouts, ACutOrChangedTableIsRefusedOrReadWithinItsBytes) {
   const std::vector<Symbol> symbols = some_kernel_symbols(1000, false);
   const KallsymsImage image(symbols, GetParam(), 64);
   for (size_t size = 0; size < image.bytes.size(); size += 97) {
-    // A copy of exactly that size: the sanitizers see a read behind it.
+    // A copy of exactly that size, so that the sanitizers see a read beyond its end.
     const std::vector<uint8_t> cut(image.bytes.begin(), image.bytes.begin() + static_cast<ptrdiff_t>(size));
     const Result<SymbolTable> found = read_kallsyms(cut, KallsymsImage::kAddress);
     if (found.ok()) {
@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(All, KallsymsLayouts,
                                          KallsymsLayout::New, KallsymsLayout::NewFromBase,
                                          KallsymsLayout::NewFromSelf));
 
-// Offsets that do not rise are read in a wrong way: whatever they gave would be wrong names.
+// Offsets that do not rise are interpreted wrongly. Any names from them would be wrong.
 TEST_P(KallsymsLayouts, AddressesThatFallAreRefused) {
   std::vector<Symbol> symbols = some_kernel_symbols(1000, false);
   ASSERT_TRUE(read_kallsyms(KallsymsImage(symbols, GetParam()).bytes, KallsymsImage::kAddress).ok());

@@ -1,5 +1,5 @@
-// Writes the symbol table of a kernel the way its build does, for tests of the reader: a second description
-// of the format, from the writer's side. Names are packed with a token table that has a few real tokens.
+// Writes the symbol table of a kernel as the kernel's build does, for tests of the reader: a second
+// description of the format, from the writer's side. A token table with a few real tokens packs the names.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class KallsymsImage {
   static constexpr uint64_t kAddress = 0xffffffff82000000;
   static constexpr uint64_t kBase = 0xffffffff81000000;
 
-  // `symbols` sorted by address; `junk` bytes of other data come before and after.
+  // `symbols` must be sorted by address. `junk` bytes of other data come before and after.
   KallsymsImage(const std::vector<Symbol>& symbols, KallsymsLayout layout, size_t junk = 4096)
       : symbols_(symbols), layout_(layout), alignment_(layout == KallsymsLayout::NewFromSelf ? 4 : 8) {
     add_junk(junk);
@@ -44,7 +44,7 @@ class KallsymsImage {
   void make_tokens() {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const auto letter = static_cast<char>(i);
-      // Printable characters stand for themselves; the rest of the numbers are left for pairs and words.
+      // Printable characters stand for themselves. The other numbers are free for pairs and words.
       tokens_[i] = letter > ' ' && letter < 0x7f ? std::string(1, letter) : "k" + std::to_string(i) + "_";
     }
     tokens_[1] = "lock";
@@ -122,7 +122,7 @@ class KallsymsImage {
   std::array<std::string, 256> tokens_;
 };
 
-// That many functions, some of one address, some without; long names among them.
+// Returns `count` functions. Some share an address, some have none, and some have long names.
 inline std::vector<Symbol> some_kernel_symbols(size_t count, bool with_offsets) {
   std::vector<Symbol> symbols;
   for (size_t i = 0; i < count; ++i) {

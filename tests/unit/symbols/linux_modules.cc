@@ -1,5 +1,4 @@
-// Module lists in memory made up here, sound and damaged; tests/vm/symbols_test.cc reads those of real
-// kernels.
+// Module lists in fake memory, sound and damaged. tests/vm/symbols_test.cc reads those of real kernels.
 #include "symbols/linux_modules.h"
 
 #include <gtest/gtest.h>
@@ -14,9 +13,9 @@ namespace slalom {
 namespace {
 
 constexpr uint64_t kMemory = 0xffffffffc0000000;
-constexpr uint64_t kHead = kMemory + 0x10;  // of the list
+constexpr uint64_t kHead = kMemory + 0x10;  // head of the list
 
-// What is not written to is zero; what is not there cannot be read.
+// Unwritten bytes are zero. Memory outside cannot be read.
 class FakeMemory final : public GuestMemory {
  public:
   bool read(uint64_t address, std::span<uint8_t> out) override {
@@ -34,7 +33,7 @@ class FakeMemory final : public GuestMemory {
   std::vector<uint8_t> bytes = std::vector<uint8_t>(0x8000);
 };
 
-// struct module as made up here: state 0, list 8, name 24 (8 bytes), kallsyms 32, then the regions.
+// struct module in this test: state 0, list 8, name 24 (8 bytes), kallsyms 32, then the regions.
 constexpr uint64_t kState = 0, kList = 8, kName = 24, kKallsyms = 32, kRegions = 40;
 
 Btf module_types(bool new_regions) {
@@ -73,7 +72,7 @@ SymbolTable kernel_symbols() {
 constexpr uint64_t kFirst = kMemory + 0x1000, kSecond = kMemory + 0x2000, kTable = kMemory + 0x3000;
 constexpr uint64_t kEntries = kMemory + 0x3100, kStrings = kMemory + 0x3ff0, kLetters = kMemory + 0x3800;
 
-// Two modules: xfs with two symbols, whose strings cross a page, and one that is only a name yet.
+// Two modules: xfs with two symbols, whose strings cross a page, and one that has only a name so far.
 FakeMemory two_modules() {
   FakeMemory memory;
   memory.number(kHead, kFirst + kList);
@@ -96,7 +95,7 @@ FakeMemory two_modules() {
   memory.number(kEntries + 48 + 8, kMemory + 0x5100);
   memory.text(kSecond + kName, "new");
   memory.number(kSecond + kState, 3, 4);
-  memory.number(kSecond + kKallsyms, 1);  // not filled in: must not be followed
+  memory.number(kSecond + kKallsyms, 1);  // not filled in: the reader must not follow it
   return memory;
 }
 

@@ -27,7 +27,7 @@ TEST(Loops, AreNotLeft) {
 TEST(Loops, ArePossibleWhereItCannotBeSaid) {
   EXPECT_TRUE(may_loop(Code{0xff, 0xe0}));  // jmp *%rax
   EXPECT_TRUE(may_loop(Code{0x06}));        // no instruction
-  EXPECT_TRUE(may_loop(Code{0xe9, 0x00}));  // half of one
+  EXPECT_TRUE(may_loop(Code{0xe9, 0x00}));  // half of an instruction
 }
 
 }  // namespace

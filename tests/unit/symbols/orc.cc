@@ -1,4 +1,4 @@
-// ORC tables of the three kinds that kernels have, written by hand; and tables that cannot be.
+// Hand-written ORC tables of the three kinds that kernels have, and impossible tables.
 #include "symbols/orc.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(Orc, AllFormsMeanTheSame) {
   }
 }
 
-// A row of a kind that says nothing gives no rule, whatever else is in it.
+// A row of unknown kind gives no rule, whatever else is in it.
 TEST(Orc, ARowOfNoKindHasNoRule) {
   for (const unsigned kind : {0u, 1u, 5u}) {
     Tables tables;

@@ -1,4 +1,4 @@
-// ORC tables as kernels have them in memory, written by hand: places and rules, each at its address.
+// Hand-written ORC tables as kernels have them in memory: places and rules, each at its address.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct OrcTables {
   std::vector<uint8_t> places, rules;
 };
 
-// How the same code is described by kernels before 6.4, since then, and of 7.x.
+// The numbers in the rules for the same code: of kernels before 6.4, since 6.4, and of 7.x.
 struct OrcForm {
   bool newer;
   unsigned sp, bp, previous, before, call, registers, partial;
@@ -32,7 +32,7 @@ struct OrcForm {
   static constexpr unsigned bits(unsigned frame, unsigned rbp, unsigned type) {
     return frame | rbp << 4 | type << 8;
   }
-  // Seven rows, the last of them not in its place.
+  // Seven rows, the last of them not in order.
   OrcTables tables() const {
     OrcTables made;
     made.add(OrcTables::kText, 8, 0, bits(sp, 0, call));
@@ -48,7 +48,7 @@ struct OrcForm {
 inline constexpr OrcForm kOrcForms[] = {
     {false, 5, 4, 1, 9, 0, 1, 2}, {true, 5, 4, 1, 9, 2, 3, 4}, {true, 3, 4, 8, 9, 2, 3, 4}};
 
-// By which the two forms of entries are told apart.
+// Types by which read_orc() distinguishes the two forms of entries.
 inline Result<Btf> orc_types(bool newer) {
   BtfSection section;
   const uint32_t number = section.plain(BtfSection::Int, "int", 4);

@@ -1,4 +1,4 @@
-// The made-up file of a kernel's symbols, read back with elfutils: names, and how callers are found.
+// The synthetic file of a kernel's symbols, read back with elfutils: names, and rules to find callers.
 #include "symbols/symbol_file.h"
 
 #include <elfutils/libdw.h>
@@ -46,7 +46,7 @@ class Read {
   Read& operator=(const Read&) = delete;
 
   bool has_frames() const { return cfi_ != nullptr; }
-  // "reg+offset" of the frame, as DWARF's operations; empty: nothing is known there.
+  // Returns "reg+offset" of the frame, as DWARF's operations; empty if no rule covers the address.
   std::string frame(uint64_t address) {
     Dwarf_Frame* found = nullptr;
     if (dwarf_cfi_addrframe(cfi_, address, &found) != 0) return "";
@@ -60,7 +60,7 @@ class Read {
     std::free(found);
     return text;
   }
-  // Is there a rule which says that nobody called?
+  // Returns whether a rule says that there is no caller.
   bool is_outermost(uint64_t address) {
     Dwarf_Frame* found = nullptr;
     if (dwarf_cfi_addrframe(cfi_, address, &found) != 0) return false;
@@ -71,7 +71,7 @@ class Read {
     std::free(found);
     return known == 0 && count == 0 && ops != nullptr;  // elfutils: "undefined"
   }
-  // Where the caller's register was saved, from the frame; none: it was not.
+  // Returns where the caller's register was saved, counted from the frame; empty if it was not saved.
   std::optional<int64_t> saved(uint64_t address, int reg) {
     Dwarf_Frame* found = nullptr;
     if (dwarf_cfi_addrframe(cfi_, address, &found) != 0) return std::nullopt;
@@ -112,7 +112,7 @@ TEST(SymbolFile, SymbolsAreReadBack) {
 TEST(SymbolFile, CallersAreFoundAsTheRowsSay) {
   Read read(make_symbol_file({}, rows()));
   ASSERT_TRUE(read.has_frames());
-  // DW_OP_bregx (0x92) or DW_OP_bregN (0x70 + N), as elfutils likes.
+  // DW_OP_bregx (0x92) or DW_OP_bregN (0x70 + N): elfutils may use either.
   const std::string first = read.frame(kText);
   EXPECT_NE(first.find("8"), std::string::npos) << first;
   EXPECT_NE(first, read.frame(kText + 1));

@@ -31,13 +31,13 @@ TEST(SymbolTable, AddressesAreDescribedByWhatCoversThem) {
   EXPECT_EQ(table.describe(0x3100), "0x3100");
   EXPECT_EQ(table.describe(0xa01f), "ext4:twice+0x1f");
   EXPECT_EQ(table.describe(0xa040), "ext4:last");
-  EXPECT_EQ(table.describe(0xa041), "0xa041");  // the last one of a module: no guesses
+  EXPECT_EQ(table.describe(0xa041), "0xa041");  // the last symbol of a module covers only its address
   EXPECT_EQ(table.describe(0x10), "0x10");      // an offset is no address
   EXPECT_EQ(table.describe(0), "0x0");
   EXPECT_EQ(SymbolTable().describe(0x10), "0x10");
 }
 
-// The next symbol of the same module ends one without a size, and no other module's.
+// A symbol without a size ends at the next symbol of the same module, not of another one.
 TEST(SymbolTable, ModulesDoNotEndEachOthersSymbols) {
   const SymbolTable table({
       {.address = 0xa000, .name = "first", .module = "ext4"},
@@ -49,7 +49,7 @@ TEST(SymbolTable, ModulesDoNotEndEachOthersSymbols) {
   EXPECT_EQ(table.describe(0xa01f), "ext4:first+0x1f");
   EXPECT_EQ(table.describe(0xa03f),
             "ext4:first+0x3f");                 // xfs:between has no size, and is the last of its own
-  EXPECT_EQ(table.describe(0xa050), "0xa050");  // behind both
+  EXPECT_EQ(table.describe(0xa050), "0xa050");  // after both
   EXPECT_EQ(table.describe(0xf0ff), "high+0xff");
 }
 
@@ -73,12 +73,12 @@ TEST(SymbolTable, MergedTablesAnswerAsOne) {
   const SymbolTable both = SymbolTable::merge(kernel, module);
   EXPECT_EQ(both.size(), 3u);
   EXPECT_EQ(both.describe(0x1804), "mod:m+0x4");
-  EXPECT_EQ(both.describe(0x1900), "a+0x900");  // found below the module's, which is too short
+  EXPECT_EQ(both.describe(0x1900), "a+0x900");  // found below the module's symbol, which is too short
   EXPECT_EQ(both.describe(0x2001), "0x2001");
   EXPECT_EQ(both.address_of("b"), 0x2000u);
 }
 
-// Against the plainest search there is.
+// Compared with the simplest possible search.
 TEST(SymbolTable, AgreesWithALinearSearch) {
   Rng rng(1, 0);
   for (int round = 0; round < 50; ++round) {

@@ -1,6 +1,6 @@
-// Properties that must hold in every execution, checked on a program that uses every primitive and on random
-// programs: the machine agrees with trace/op.h about who can run, executions are deterministic, and a
-// checkpoint gives back everything.
+// Properties of every execution, checked on a program that uses every primitive and on random programs: the
+// machine agrees with trace/op.h about which agents can run, executions are deterministic, and a checkpoint
+// restores everything.
 #include "unit/toy/toy_support.h"
 
 namespace slalom::test {
@@ -52,7 +52,7 @@ ToyBuilder everything() {
   return b;
 }
 
-// What the events alone say about every object's state.
+// Computes every object's state from the events alone.
 class StateModel : public EventSink {
  public:
   explicit StateModel(const ToyProgram& program) {
@@ -171,7 +171,7 @@ TEST(ToyContract, ExecutionsAreDeterministic) {
     const ToyBuilder b = random_program(seed);
     ToyMachine machine(built(b));
     const Execution first = run(machine, randomly(seed));
-    const Execution second = run(machine, randomly(seed));  // the same machine, used again
+    const Execution second = run(machine, randomly(seed));  // reuses the machine
     const Execution third = run(b, randomly(seed));
     EXPECT_EQ(first.lines, second.lines);
     EXPECT_EQ(first.lines, third.lines);
@@ -182,7 +182,7 @@ TEST(ToyContract, ExecutionsAreDeterministic) {
   }
 }
 
-// At every choice point of an execution: go on to the end, come back, go on again.
+// At every choice point of an execution: run to the end, restore, and go on.
 TEST(ToyContract, CheckpointsGiveEverythingBack) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     ToyMachine machine(built(seed % 4 == 0 ? everything() : random_program(seed)));
@@ -219,7 +219,7 @@ TEST(ToyContract, CheckpointsGiveEverythingBack) {
       snapshots.drop(here);
       stop = machine.resume(choose(std::get<ChoicePoint>(stop)));
     }
-    // All those detours have left no trace.
+    // The detours must leave no trace.
     ToyMachine straight(built(seed % 4 == 0 ? everything() : random_program(seed)));
     const Execution expected = run(straight, randomly(seed));
     EXPECT_EQ(recorder.lines, expected.lines);

@@ -1,4 +1,4 @@
-// Program files: what they may say, and what is said about wrong ones.
+// Program files: what they may contain, and the errors for wrong ones.
 #include <fstream>
 
 #include "support/source_dir.h"
@@ -160,7 +160,7 @@ TEST(ToyFile, MissingFile) {
             "cannot read no/such.toml: check that the file exists and may be read");
 }
 
-// The example of the language's documentation is a program, and has the bug that it promises.
+// The example in the language's documentation is a program, and has the bug that the page promises.
 TEST(ToyFile, TheDocumentedExample) {
   std::ifstream file(source_dir() + "/docs/toy-language.md");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -196,7 +196,7 @@ TEST(ToyFile, TheCountedExamplesDoWhatTheySay) {
     return machine.state().cells;
   };
   EXPECT_EQ(last_state("lastzero", {}), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
-  // Word w of the indexer is at 7w mod 128, or after it where that was taken.
+  // Word w of the indexer is at 7w mod 128, or after it if that place was taken.
   const std::vector<int64_t> table = last_state("indexer", {});
   for (int64_t t = 0; t < 12; ++t)
     for (int64_t m = 1; m <= 4; ++m) {
@@ -206,7 +206,7 @@ TEST(ToyFile, TheCountedExamplesDoWhatTheySay) {
       EXPECT_EQ(table[h], w);
     }
   EXPECT_EQ(std::count_if(table.begin(), table.end(), [](int64_t w) { return w != 0; }), 48);
-  // Every one of 14 inodes of the filesystem has a block of its own, and that block is busy.
+  // Each of the 14 inodes of the filesystem has a block of its own, and that block is busy.
   const std::vector<int64_t> disk = last_state("filesystem", {});
   std::set<int64_t> blocks;
   for (size_t i = 0; i < 14; ++i) blocks.insert(disk[i]);

@@ -27,7 +27,7 @@ TEST(ToyInterrupts, PreemptsItsThreadOnly) {
       "4 worker exit worker state=0 other=worker",
   };
   EXPECT_EQ(result.lines, expected);
-  // The handler is atomic for its thread: at 3 places, never in between.
+  // The handler is atomic for its thread: it runs at 3 places, never in between.
   EXPECT_EQ(every_interleaving(b), (Outcomes{{"exited", 3}}));
   EXPECT_EQ(machine.names().place(Place{machine.pending(1).pc}), "tick:entry");
 }
@@ -50,7 +50,7 @@ TEST(ToyInterrupts, MaskKeepsItOut) {
   };
   EXPECT_EQ(kinds_of(every_interleaving(program("", ""))), (Kinds{"assertion: final check: lost", "exited"}));
   EXPECT_EQ(kinds_of(every_interleaving(program("mask\n", "unmask\n"))), Kinds{"exited"});
-  // Masked for ever: it never comes, and that is no deadlock.
+  // If masked for ever, the interrupt never comes, and that is no deadlock.
   EXPECT_EQ(kinds_of(every_interleaving(program("mask\n", ""))),
             (Kinds{"assertion: final check: lost", "exited"}));
 }
@@ -80,7 +80,7 @@ TEST(ToyInterrupts, TimesAndRaise) {
       "0 worker wake tick state=0 other=tick",
       "0 worker exit worker state=0 other=worker",
       "1 tick interrupt take tick state=1",
-      "1 tick interrupt enter cpu(worker) state=0",  // also when its thread has ended
+      "1 tick interrupt enter cpu(worker) state=0",  // also after its thread has ended
       "1 tick note \"in\"",
       "1 tick interrupt exit cpu(worker) state=2"};
   EXPECT_EQ(run(b).lines, expected);

@@ -1,10 +1,10 @@
-// The language: what each construct computes, and what is said about wrong code.
+// The language: what each construct computes, and the errors for wrong code.
 #include "unit/toy/toy_support.h"
 
 namespace slalom::test {
 namespace {
 
-// The value that an expression has in a program with a few names to use.
+// Returns the value of an expression in a program with a few names to use.
 int64_t value_of(const std::string& expression) {
   ToyBuilder b;
   b.param("n", 7).shared("x", {.init = 5}).shared("a", {.size = 4}).shared("result");
@@ -58,7 +58,7 @@ TEST(ToyLanguage, Expressions) {
   for (const auto& [text, expected] : cases) EXPECT_EQ(value_of(text), expected) << text;
 }
 
-// Random expressions, printed with as few parentheses as C needs, against C++'s own arithmetic.
+// Random expressions, printed with as few parentheses as C needs, compared with C++'s own arithmetic.
 struct RandomExpression {
   std::string text;
   int64_t value = 0;
@@ -104,7 +104,7 @@ TEST(ToyLanguage, RandomExpressionsAgreeWithTheHost) {
   }
 }
 
-// The notes of a thread's code, in order: what was executed.
+// Returns the notes of a thread's code, in order of execution.
 std::string notes_of(const std::string& code) {
   ToyBuilder b;
   b.shared("x").thread("t", code);
@@ -215,7 +215,7 @@ std::string repeated(std::string_view text, int times) {
   return all;
 }
 
-// What parse_toy() says about a thread with this code.
+// Returns parse_toy()'s error for a thread with this code.
 std::string verdict_on(const std::string& code) {
   ToyBuilder b;
   b.shared("x").thread("t", code);
@@ -229,7 +229,7 @@ TEST(ToyLanguage, WhatIsTooDeepOrTooLongNamesTheLine) {
   const auto brackets = [](int depth) { return "x = " + repeated("(", depth) + "1" + repeated(")", depth); };
   for (const std::string& fits : {nested(200), chain(199), sum(1000), brackets(199)})
     EXPECT_EQ(verdict_on(fits), "no error");
-  // Nested as deep as can be, with sums as long as can be: nothing overflows.
+  // Blocks nested to the limit, with sums of the greatest length: nothing overflows.
   EXPECT_EQ(verdict_on(repeated("while x == 1 {\n", 199) + sum(1000) + repeated("\n}", 199)), "no error");
   for (const int more : {1, 20'000}) {
     EXPECT_TRUE(verdict_on(nested(200 + more)).starts_with("t:201: blocks may be nested 200 deep"))

@@ -21,7 +21,7 @@ ChoicePoint next(ToyMachine& machine, Decision decision) {
   return point ? *point : ChoicePoint{};
 }
 
-// A machine that stands at its first choice point.
+// A machine at its first choice point.
 struct Started {
   explicit Started(const ToyBuilder& builder, Inputs inputs = {})
       : machine(built(builder)), recorder(machine.names()) {
@@ -45,7 +45,7 @@ std::vector<std::string> described(ToyMachine& machine, const ChoicePoint& point
   return result;
 }
 
-// The kinds of all choice points of an execution that never switches unless it must.
+// Returns the kinds of all choice points of an execution that switches only if it must.
 std::string kinds_met(const ToyBuilder& builder, Inputs inputs = {}, uint32_t lease = 0) {
   std::string kinds;
   run(
@@ -92,12 +92,12 @@ TEST(ToyMachine, PoliciesAndPlaces) {
   ToyBuilder b;
   b.shared("x").shared("f", {.atomic = true}).sync("m", ToySyncKind::Mutex);
   b.thread("t", "x = 1\nf = 1\nx = 2\nlock m\np = alloc(1)\np[0] = 1\nunlock m\nx = 3");
-  // One choice point per operation, and the start instead of the first.
+  // One choice point per operation; the first one is the start.
   EXPECT_EQ(kinds_met(b), "SRRRRRRR");
   EXPECT_EQ(kinds_met(b, with(Where::Sync)), "SRRRR");  // f, lock, alloc, unlock
   EXPECT_EQ(kinds_met(b, with(Where::Nowhere)), "S");
 
-  // Places: the store of line 3 and of line 8, whatever their instruction is called.
+  // Places: the stores of lines 3 and 8, whatever their instructions are.
   std::vector<Place> places;
   Started s(b);
   for (ChoicePoint point = s.point; point.step.raw < 7; point = next(s.machine, {initial(0)}))
@@ -117,7 +117,7 @@ TEST(ToyMachine, StopsAtTheAgentsOwnCount) {
       b,
       [&](const ChoicePoint& point) {
         met.emplace_back(point.current == initial(0) ? 0 : 1, point.current_ops);
-        return Decision{go_on(point).next, 0, 1000};  // a lease does not pass over a stop
+        return Decision{go_on(point).next, 0, 1000};  // a lease does not skip a stop
       },
       inputs);
   EXPECT_EQ(met, (std::vector<std::pair<uint64_t, uint64_t>>{{1, 0}, {0, 3}, {0, 7}, {0, 10}, {1, 2}}));
@@ -282,7 +282,7 @@ TEST(ToyMachine, StateHashIsOfWhatTheTargetSees) {
     return s.machine.state_hash();
   };
   const AgentId a = initial(0), c = initial(1);
-  EXPECT_EQ(hash_after({a, c}), hash_after({c, a}));  // whoever spawned first
+  EXPECT_EQ(hash_after({a, c}), hash_after({c, a}));  // independent of which one spawned first
   EXPECT_EQ(hash_after({a, c, a.child(0)}), hash_after({c, a, a.child(0)}));
   EXPECT_NE(hash_after({a, c, a.child(0)}), hash_after({a, c, c.child(0)}));
   EXPECT_NE(hash_after({a}), hash_after({c}));

@@ -1,4 +1,4 @@
-// What each primitive does: by its events, and by the outcomes of all interleavings.
+// What each primitive does, checked by its events and by the outcomes of all interleavings.
 #include "unit/toy/toy_support.h"
 
 namespace slalom::test {
@@ -108,7 +108,7 @@ TEST(ToyPrimitives, RwLock) {
   b.thread("reader", "rdlock rw; r = x; assert r != 1; rdunlock rw");
   EXPECT_EQ(kinds_of(every_interleaving(b)), Kinds{"exited"});
 
-  ToyBuilder together;  // two readers can be inside at once: the barrier is passed
+  ToyBuilder together;  // two readers can be inside together, so the barrier is passed
   together.sync("rw", ToySyncKind::RwLock).sync("b", ToySyncKind::Barrier, {.count = 2});
   together.thread("reader", "rdlock rw; arrive b; rdunlock rw", {.copies = 2});
   EXPECT_EQ(kinds_of(every_interleaving(together)), Kinds{"exited"});
@@ -256,7 +256,7 @@ TEST(ToyPrimitives, Heap) {
   EXPECT_EQ(result.lines, expected);
 }
 
-// A use after free is a verdict of its own; what it reads must not depend on what was written meanwhile.
+// A use after free is a verdict of its own. What it reads must not depend on what was written meanwhile.
 TEST(ToyPrimitives, WhatIsWrittenToFreedMemoryIsNotKept) {
   ToyBuilder b;
   b.thread("t", "p = alloc(1); free(p); p[0] = 1; r = p[0]; assert r == 0");
@@ -314,7 +314,7 @@ TEST(ToyPrimitives, ChooseIsADataChoice) {
   const Execution result = run(b, scripted({{initial(0), 0}, {initial(0), 0}, {initial(0), 2}}));
   EXPECT_EQ(result.lines.at(1), "1 t choose value=2");
   EXPECT_EQ(result.lines.at(2), "2 t store x 2 w");
-  EXPECT_EQ(result.lines.at(3), "3 t choose");  // of one value: nothing to ask
+  EXPECT_EQ(result.lines.at(3), "3 t choose");  // one possible value: no choice point
 }
 
 TEST(ToyPrimitives, FinalCheck) {

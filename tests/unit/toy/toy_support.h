@@ -1,5 +1,6 @@
-// What the tests of the toy machine share: building programs, running them under a chooser, and enumerating
-// every interleaving by checkpoints (a search of its own, so that it can disagree with the real ones).
+// Shared code of the toy machine's tests: building programs, running them under a chooser, and enumerating
+// every interleaving with checkpoints. The enumeration is a search of its own, so that it can disagree with
+// the real searches.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,12 +25,12 @@ inline ToyProgram built(const ToyBuilder& builder) {
   return program.ok() ? *std::move(program) : ToyProgram{};
 }
 
-// The message of the error that must be there.
+// Returns the message of the expected error.
 inline std::string refusal(const Result<ToyProgram>& program) {
   return program.ok() ? "no error" : program.error().message;
 }
 
-// Everything a machine tells, one line each: "3 worker#0 store x 1".
+// Records everything that a machine emits, one line each: "3 worker#0 store x 1".
 class Recorder : public EventSink {
  public:
   explicit Recorder(const Names& names) : names_(names) {}
@@ -61,7 +62,7 @@ class Recorder : public EventSink {
 
 using Chooser = std::function<Decision(const ChoicePoint&)>;
 
-// The first enabled agent runs as long as it can; every data choice is 0.
+// Runs the current agent as long as it can run, else the first enabled one. Every data choice is 0.
 inline Decision go_on(const ChoicePoint& point) {
   if (point.kind == ChoiceKind::Data || point.current_enabled()) return {point.current};
   return {point.options()[0].agent};
@@ -99,7 +100,7 @@ inline Execution run(const ToyBuilder& builder, const Chooser& choose = go_on, c
   return run(machine, choose, inputs);
 }
 
-// Runs the named agents, one operation each; "worker=2" answers a data choice. Then `rest`.
+// Runs the named agents, one operation each; "worker=2" answers a data choice. Then uses `rest`.
 inline Chooser scripted(std::vector<std::pair<AgentId, uint32_t>> script, Chooser rest = go_on) {
   return
       [script = std::move(script), rest = std::move(rest), at = size_t{0}](const ChoicePoint& point) mutable {
@@ -122,7 +123,7 @@ inline std::string text_of(const Outcome& outcome) {
                     outcome);
 }
 
-// Every interleaving of a program: how many end in which way.
+// Executes every interleaving of a program. Returns how many end in each way.
 inline std::map<std::string, uint64_t> every_interleaving(const ToyBuilder& builder,
                                                           const Inputs& inputs = {}) {
   ToyMachine machine(built(builder));

@@ -44,7 +44,7 @@ TEST(AgentId, FoldedPathsStillDiffer) {
   }
 }
 
-// The order of ids is the order of paths, compared level by level; that is what makes options() reproducible.
+// Ids are ordered like their paths, level by level. This makes options() reproducible.
 TEST(AgentId, OrderIsThatOfPaths) {
   Rng rng(4);
   using Path = std::vector<uint32_t>;

@@ -8,7 +8,8 @@
 namespace slalom {
 namespace {
 
-// Two executions whose calls failed alike may have met other names, but no other errors, calls or agents.
+// Two executions with the same failing calls may have used other names, but not other errors, calls or
+// agents.
 TEST(ErrorReturn, AlikeAreTheSameErrorsOfTheSameCalls) {
   const ErrorLog log{
       {{.agent = AgentId::initial(0), .ordinal = 3, .call = "open", .error = ENOENT, .about = "/tmp/a"},

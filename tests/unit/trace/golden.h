@@ -1,4 +1,4 @@
-// Files of earlier versions, committed under tests/golden/formats/, which every later slalom must read.
+// Files of earlier versions, committed under tests/golden/formats/. Every later slalom must read them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 
 namespace slalom {
 
-// The golden file decodes to this value, and the value encodes to its payload. A missing file fails the test
-// with what would have to be in it.
+// Checks that the golden file decodes to this value, and that the value encodes to the file's payload. If the
+// file is missing, the failure message shows the contents that it needs.
 template <typename T>
 void expect_golden(const char* name, FileKind kind, const T& expected) {
   const auto path = std::filesystem::path(source_dir()) / "tests/golden/formats" / name;

@@ -10,7 +10,7 @@
 
 namespace slalom {
 
-// Outcomes have no comparison of their own, since nothing else needs it.
+// Outcomes have no operator== of their own, because no other code needs it.
 bool operator==(const Deadlocked::Waiting& a, const Deadlocked::Waiting& b) {
   return a.agent == b.agent && a.op == b.op && a.object == b.object && a.pc == b.pc && a.held_by == b.held_by;
 }
@@ -44,7 +44,7 @@ std::vector<uint8_t> encoded(const T& value) {
   return out.take();
 }
 
-// Comes back equal; and no cut of its bytes decodes to the end.
+// Checks that the value comes back equal, and that no cut of its bytes decodes to the end.
 template <typename T>
 void expect_round_trip(const T& value) {
   const std::vector<uint8_t> bytes = encoded(value);
@@ -136,7 +136,7 @@ TEST(Serialise, NumbersTooLargeForTheirFieldAreRefused) {
   EXPECT_FALSE(decodes<Schedule>(out.bytes()));
 }
 
-// Numbers stand for these in every file of version 1: new ones are appended, none is ever moved.
+// Every file of version 1 uses these numbers. New enumerators are appended; existing ones never move.
 TEST(Serialise, EnumNumbersAreFixed) {
   EXPECT_EQ(static_cast<int>(BugKind::Assertion), 0);
   EXPECT_EQ(static_cast<int>(BugKind::Livelock), 4);
@@ -164,7 +164,7 @@ TEST(ScheduleFile, ContentsThatDoNotDecodeAreNamed) {
   const TemporaryDirectory directory;
   const auto path = directory / "s.slalom";
   std::vector<uint8_t> payload = encoded(Schedule{});
-  payload.push_back(0);  // bytes left over are as wrong as missing ones
+  payload.push_back(0);  // extra bytes are as wrong as missing ones
   ASSERT_TRUE(write_container(path, FileKind::Schedule, payload).ok());
   EXPECT_EQ(load_schedule(path).error().message,
             path.string() + ": malformed: its contents are no schedule; write it again");

@@ -10,7 +10,7 @@
 namespace slalom {
 namespace {
 
-// Writes down every call it gets: a second account of a trace, without the encoder.
+// Records every call, as a second description of a trace without the encoder.
 class Transcript : public EventSink {
  public:
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {

@@ -8,6 +8,7 @@
 #include "unit/vm/tiny_code.h"
 #include "unit/vm/tiny_machine.h"
 #include "vm/control/kernel_machine.h"
+#include "vm/guests/linux/linux_traits.h"
 
 namespace slalom::vm {
 namespace {
@@ -29,7 +30,8 @@ std::unique_ptr<KernelMachine> make_with_handler(const TinyCode& flow, const Tin
   rest.cpus[0].idtr = {kIdt, 0x7ff};
   CHECK(pc->set_rest(rest).ok(), "the tables");
   return std::make_unique<KernelMachine>(Booted{.pc = std::move(pc), .kernel = "", .identity = ""},
-                                         KernelMachineOptions{.flows = 1}, std::make_shared<NumberNames>());
+                                         KernelMachineOptions{.flows = 1, .guest = linux_traits()},
+                                         std::make_shared<NumberNames>());
 }
 
 // Who wrote each of the marks, and what was on the console.

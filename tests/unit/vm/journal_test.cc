@@ -112,7 +112,7 @@ class Written : public EventSink {
       lines.push_back(fmt::format("{} {} {} {:x} {:x} {} {} {}", header.first_step.raw + access.retired,
                                   header.agent.path(), access.pc().raw, access.address().raw,
                                   access.physical + 0, access.size + 0, access.value, access.wrote + 0));
-      alone.push_back(access.alone != 0);
+      alone.push_back(access.is_private != 0);
       all.push_back(access);
     }
   }

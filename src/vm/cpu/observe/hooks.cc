@@ -33,7 +33,7 @@ void arrive(Cpu& cpu, const Op* op) {
                  .size = 0,
                  .ring = cpu.cpl,
                  .wrote = 0,
-                 .aside = 0,
+                 .unordered = 0,
                  .unused = 0};
 }
 
