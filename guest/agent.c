@@ -1,11 +1,11 @@
 // slalom's agent: the first program in the guest (/init of its initramfs).
 //
-// Prepares what every program expects (proc, sys, dev, tmp), loads the modules that the initramfs lists, runs
-// one command, and switches the machine off. The command is what the kernel's command line gives as
-// slalom.run="..."; without one it is a shell on the console. If slalom has a kernel test for this machine,
-// it does what that says instead (test.c).
+// It mounts what every program expects (proc, sys, dev, tmp), loads the modules that the initramfs lists,
+// runs one command, and switches the machine off. The kernel's command line gives the command as
+// slalom.run="..."; without it the agent starts a shell on the console. If slalom has a kernel test for this
+// machine, the agent follows its plan instead (test.c).
 //
-// Plain C and static, so that it needs nothing in the guest but the kernel.
+// Plain C and static, so that it needs only the kernel.
 #include "agent.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ void complain(const char* what, const char* about) {
 
 static void attach(const char* type, const char* place, unsigned long flags, const char* options) {
   if (mkdir(place, 0755) != 0 && errno != EEXIST) complain("cannot make", place);
-  // A kernel may lack one of them, or have mounted it already.
+  // The kernel may lack the file system, or may have mounted it already.
   if (mount(type, place, type, flags, options) != 0 && errno != ENODEV && errno != EBUSY)
     complain("cannot mount", place);
 }
@@ -75,8 +75,8 @@ static void load_modules(void) {
   fclose(list);
 }
 
-// The value of `name` on the kernel's command line, or NULL. Quotes go around a value, or around name and
-// value, and are left out: the kernel splits its line the same way.
+// The value of `name` on the kernel's command line, or NULL. Quotes around the value, or around name and
+// value, are removed, because the kernel splits its line in the same way.
 static char* kernel_option(const char* name) {
   static char line[8192];
   const int file = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
@@ -106,8 +106,8 @@ static char* kernel_option(const char* name) {
   return NULL;
 }
 
-// Makes the console this session's terminal, so that Ctrl-C and job control work. /dev/console itself cannot
-// be that.
+// Makes the console the terminal of this session, so that Ctrl-C and job control work. /dev/console itself
+// cannot be a session's terminal.
 static void take_terminal(void) {
   char name[64] = "/dev/";
   const int active = open("/sys/class/tty/console/active", O_RDONLY | O_CLOEXEC);
@@ -116,7 +116,7 @@ static void take_terminal(void) {
   close(active);
   if (size <= 0) return;
   name[5 + strcspn(name + 5, "\n")] = '\0';
-  const char* last = strrchr(name + 5, ' ');  // of several consoles the last is the chief one
+  const char* last = strrchr(name + 5, ' ');  // the last of several consoles is the main one
   if (last != NULL) memmove(name + 5, last + 1, strlen(last));
   setsid();
   const int terminal = open(name, O_RDWR);
@@ -138,7 +138,7 @@ void run_shell(const char* command) {
 }
 
 int status_of(pid_t child) {
-  // The first process inherits all orphans: they are collected here too.
+  // The first process inherits all orphans. Collect them here, too.
   for (;;) {
     int status = 0;
     const pid_t ended = wait(&status);

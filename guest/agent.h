@@ -1,23 +1,24 @@
-// What the parts of the agent share.
+// Declarations that the parts of the agent share.
 #ifndef SLALOM_AGENT_H
 #define SLALOM_AGENT_H
 
 #include <sys/types.h>
 
-// Prints what could not be done, about what, and why (errno).
+// Prints an error: `what` failed, for `about`, and the reason (errno).
 void complain(const char* what, const char* about);
 
-// "PATH PARAMETERS". NULL: it is loaded; else what went wrong, with the reason in errno.
+// `line`: "PATH PARAMETERS". Returns NULL if the module was loaded; otherwise the problem, with the reason in
+// errno.
 const char* load_module(char* line);
 
-// By the shell, with the console as its terminal (NULL: what is typed there). Gives its status, as a shell
-// does.
+// Runs the command in a shell with the console as its terminal; NULL: an interactive shell. Returns the
+// status as a shell does.
 int run(const char* command);
-// The two halves of that: in a new process, and in this one.
+// The two halves of run(): in a new process, and in this one.
 void run_shell(const char* command) __attribute__((noreturn));
 int status_of(pid_t child);
 
-// Test mode (test.c): does nothing if slalom has no test for this machine; else it never returns.
+// Test mode (test.c). Returns only if slalom has no test for this machine.
 void run_test(void);
 
 // One flow of a test whose program is a list of system calls (flow.c).

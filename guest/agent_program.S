@@ -1,5 +1,5 @@
-# The agent's program as data, for the command to put into each initramfs that it builds, and slalom.h, for the programs
-# that it compiles.
+# The agent's program as data, which slalom puts into each initramfs that it builds; and the text of slalom.h, for the
+# programs that slalom compiles.
   .section .rodata
   .balign 16
   .globl slalom_agent_begin, slalom_agent_end

@@ -1,10 +1,8 @@
-// A flow of a kernel test: takes a list of system calls from slalom, makes them, and gives their results
-// back.
+// A flow of a kernel test: gets a list of system calls from slalom, executes them, and returns their results.
 //
-// The list comes as one image that is worked on in place (src/inputs/image.h has its layout): steps, room for
-// results, and the data that pointers point to. Between the first call and the last nothing is done but
-// loading arguments, so that what is explored is the kernel and not this program. slalom has checked the
-// image.
+// The list is one image that is processed in place (src/inputs/image.h has its layout): steps, room for
+// results, and the data that pointers refer to. Between the first call and the last, this program only loads
+// arguments, so that the search explores the kernel and not this program. slalom has checked the image.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <string.h>
@@ -16,15 +14,15 @@
 
 struct Operand {
   uint8_t kind;
-  uint8_t size;  // of a load, in bytes
+  uint8_t size;  // for a load, in bytes
   uint16_t is_signed;
   int32_t addend;
   uint64_t value;
 };
 struct Step {
   uint16_t kind;
-  uint16_t size;    // of a store, in bytes
-  uint32_t number;  // of the call; of a store: where in the data
+  uint16_t size;    // for a store, in bytes
+  uint32_t number;  // of the call; for a store, the offset in the data
   struct Operand operands[6];
 };
 struct Image {
@@ -75,7 +73,7 @@ static inline long make_call(long number, const uint64_t* a) {
   return result;
 }
 
-// A child that a call has made is no flow: it ends at once.
+// A child process that a call has created is no flow. It ends at once.
 static int made_child(uint32_t number, long result) {
   return result == 0 &&
          (number == SYS_fork || number == SYS_vfork || number == SYS_clone || number == SYS_clone3);
@@ -102,8 +100,8 @@ static void run_image(struct Image* image) {
   }
 }
 
-// Every path of the interpreter is gone once, so that no page of it is missing later. Locking all memory
-// would do, too, but to unlock it again takes longer than most tests.
+// Executes every path of the interpreter once, so that no page of it is missing later. Locking all memory
+// would have the same effect, but unlocking it takes longer than most tests.
 static void warm_up(void) {
   struct Image* image = (struct Image*)image_bytes;
   memset(image_bytes, 0, sizeof image_bytes);

@@ -1,34 +1,35 @@
-// Hypercalls: how a program inside the virtual machine talks to slalom.
+// Hypercalls: the interface between a program inside the virtual machine and slalom.
 //
-// Include this in a test program of your own. A call is a NOP that no compiler makes, so the program also
-// runs elsewhere: slalom_present() says where it is. It works in any mode and ring. Buffers must be in
-// memory: touch them before (slalom_touch), since slalom reads and writes them without page faults.
+// Include this in your own test programs. A hypercall is a NOP that no compiler generates, so the program
+// also runs elsewhere; slalom_present() tells whether slalom runs it. Hypercalls work in any mode and ring.
+// Buffers must be in memory: touch them first (slalom_touch), since slalom accesses them without page faults.
 #ifndef SLALOM_H
 #define SLALOM_H
 
-// What the number in the accumulator asks for; the answer comes back there.
+// Numbers of the hypercalls. The accumulator holds the number, and then the answer.
 enum {
   SLALOM_PRESENT = 0x51a00,  // () -> SLALOM_VERSION
-  SLALOM_FLOWS = 0x51a01,    // (n): so many flows will say SLALOM_READY
-  SLALOM_READY = 0x51a02,    // (flow) -> 0: go; 1: say it again. When all have said it, the test begins
-  SLALOM_PROGRAM = 0x51a03,  // (flow, buffer, room) -> bytes of the flow's program, copied there
-  // (flow, buffer, size): the flow has ended, with these results -> 1: say it again; 0: go on to your end
+  SLALOM_FLOWS = 0x51a01,    // (n): n flows will call SLALOM_READY
+  // (flow) -> 0: start; 1: call it again. The test begins when all flows have called it.
+  SLALOM_READY = 0x51a02,
+  SLALOM_PROGRAM = 0x51a03,  // (flow, buffer, room) -> bytes of the flow's program, copied to the buffer
+  // (flow, buffer, size): the flow has ended with these results -> 1: call it again; 0: exit
   SLALOM_DONE = 0x51a04,
-  SLALOM_CHECKED = 0x51a05,  // (status): what was to be looked at after the test has been; 0 is good
-  SLALOM_CHOOSE = 0x51a06,   // (n) -> a value below n, which the search explores
-  SLALOM_NOTE = 0x51a07,     // (text, size): for the report
-  SLALOM_FAIL = 0x51a08,     // (text, size, of): the test has failed, for this reason; of: see guest/test.c
-  SLALOM_INPUT = 0x51a09,    // (number, buffer, room) -> bytes of that input, copied there; -1: there is none
-  SLALOM_OUTPUT = 0x51a0a,   // (number, buffer, size): takes a buffer out
+  SLALOM_CHECKED = 0x51a05,  // (status): the check after the test has ended; 0: success
+  SLALOM_CHOOSE = 0x51a06,   // (n) -> a value below n that the search chooses
+  SLALOM_NOTE = 0x51a07,     // (text, size): a note for the report
+  SLALOM_FAIL = 0x51a08,    // (text, size, part): the test has failed for this reason; part: see guest/test.c
+  SLALOM_INPUT = 0x51a09,   // (number, buffer, room) -> bytes of this input, copied to the buffer; -1: none
+  SLALOM_OUTPUT = 0x51a0a,  // (number, buffer, size): gives a buffer to slalom
 };
 #define SLALOM_VERSION 1
 
 // Numbers of inputs and outputs.
 enum {
-  SLALOM_PLAN = 0,     // what the agent has to do
-  SLALOM_THREADS = 1,  // the kernel's threads and where they run: lines of "name cpu how"
-  SLALOM_PART = 2,     // instead of a buffer: which part of the plan the agent is at, and
-  SLALOM_ENDED = 3,    // which part's flow has ended
+  SLALOM_PLAN = 0,     // the agent's plan
+  SLALOM_THREADS = 1,  // the kernel's threads and their CPUs: lines of "name cpu how"
+  SLALOM_PART = 2,     // no buffer: the part of the plan that the agent executes
+  SLALOM_ENDED = 3,    // no buffer: the part whose flow has ended
 };
 
 static inline long slalom_call(long number, long a, long b, long c) {
@@ -44,21 +45,21 @@ static inline int slalom_present(void) {
   return slalom_call(SLALOM_PRESENT, 0, 0, 0) == SLALOM_VERSION;
 }
 
-// Makes a buffer's pages present, and writable.
+// Makes a buffer's pages present and writable.
 static inline void slalom_touch(void* buffer, unsigned long size) {
   volatile char* bytes = (volatile char*)buffer;
   for (unsigned long i = 0; i < size; i += 4096) bytes[i] = bytes[i];
   if (size > 0) bytes[size - 1] = bytes[size - 1];
 }
 
-// The flow is about to do what is tested, and has done it. Flows are numbered from 0, and each is pinned to
-// the CPU of its number.
+// Call slalom_begin() before the tested operations, and slalom_end() or slalom_done() after them. Flows are
+// numbered from 0; flow i is pinned to CPU i.
 static inline void slalom_begin(long flow) {
   while (slalom_call(SLALOM_READY, flow, 0, 0) == 1) {
   }
 }
-// With results, any bytes: so far nobody looks at those of programs. What is wrong the program itself must
-// say, with slalom_fail.
+// `results` may be any bytes. slalom does not check the results of programs yet: a program must report its
+// own failures with slalom_fail().
 static inline void slalom_done(long flow, const void* results, unsigned long size) {
   while (slalom_call(SLALOM_DONE, flow, (long)results, (long)size) == 1) {
   }

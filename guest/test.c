@@ -1,13 +1,12 @@
-// The agent in test mode: prepares a kernel test, starts its flows, and looks at the machine afterwards.
+// The agent in test mode: prepares a kernel test, starts its flows, and runs the check afterwards.
 //
-// What to do is a plan that slalom gives as input 0: texts that end with a zero, each beginning with a
-// letter:
+// slalom gives the plan as input 0: texts that end with a zero, each beginning with a letter:
 //   L name              a module that must be loaded by now (kModuleList)
 //   M path parameters   a module to load
-//   S command           of the set-up: it must succeed
+//   S command           a set-up command, which must succeed
 //   F path              a flow, pinned to the CPU of its number: a program; without a path, a list of calls
-//   C command           the check, when all flows have ended
-// What fails is told with the number of its text, counted from 1, so that slalom can name the user's line.
+//   C command           the check, run when all flows have ended
+// Failures are reported with the number of the text, counted from 1, so that slalom can name the user's line.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -50,7 +49,7 @@ static int pin(pid_t thread, int cpu) {
   return sched_setaffinity(thread, sizeof set, &set);
 }
 
-// The CPU that a thread is bound to; -1: it may run on several.
+// Returns the CPU that a thread is bound to; -1 if it may run on several.
 static int bound_to(pid_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -68,7 +67,8 @@ static void write_text(const char* path, const char* text) {
   close(file);
 }
 
-// One kernel thread: "name cpu how", how being pinned (by us), bound (by the kernel) or free.
+// Writes a line for one kernel thread: "name cpu how". `how` is pinned (by slalom), bound (by the kernel) or
+// free.
 static size_t pin_kernel_thread(pid_t pid, int cpu, char* line, size_t room) {
   char path[64];
   char text[512];
@@ -125,10 +125,10 @@ static pid_t start_flow(int flow, const char* program) {
   _exit(127);
 }
 
-// Starting a shell takes millions of instructions, in every execution: the one for the check is started
-// before the first, and sleeps until `go_on` is written to.
+// A shell for the check. Starting a shell takes millions of instructions in every execution. So it is started
+// before the first one, and sleeps until a byte is written to `go_on`.
 struct Check {
-  pid_t shell;  // 0: there is none
+  pid_t shell;  // 0 if there is no check
   int go_on;
 };
 
@@ -136,7 +136,7 @@ static int sleeps(pid_t process) {
   char path[64], text[256];
   snprintf(path, sizeof path, "/proc/%d/stat", process);
   const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 1;  // it has ended
+  if (file < 0) return 1;  // the process has ended
   const ssize_t size = read(file, text, sizeof text - 1);
   close(file);
   text[size > 0 ? size : 0] = '\0';
@@ -197,7 +197,7 @@ void run_test(void) {
   const long size =
       slalom_present() ? slalom_call(SLALOM_INPUT, SLALOM_PLAN, (long)plan, sizeof plan - 1) : -1;
   if (size <= 0 || size >= (long)sizeof plan) return;
-  write_text("/proc/sys/kernel/printk", "7\n");  // warnings matter, here as nowhere else
+  write_text("/proc/sys/kernel/printk", "7\n");  // the console must show warnings, too
   const char* programs[MAX_FLOWS];
   int records[MAX_FLOWS];
   int flows = 0;
@@ -215,7 +215,7 @@ void run_test(void) {
       }
     } else if (*at == 'M') {
       static char line[4096];
-      snprintf(line, sizeof line, "%s", text);  // which is taken apart
+      snprintf(line, sizeof line, "%s", text);  // load_module() modifies it
       const char* trouble = load_module(line);
       if (trouble != NULL) {
         fail(record, "%s: %s", trouble, strerror(errno));
@@ -235,7 +235,7 @@ void run_test(void) {
     }
   }
   slalom_call(SLALOM_OUTPUT, SLALOM_PART, 0, 0);
-  // Whatever is not a flow works on the first CPU that no flow has, if there is one.
+  // Everything that is not a flow runs on the first CPU without a flow, if there is one.
   const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   if (cpus < flows) {
     fail(0, "the kernel has brought up only %ld CPUs", cpus);
@@ -246,7 +246,7 @@ void run_test(void) {
   sync();
   pin_kernel_threads(spare);
   const struct Check checker = prepare_check(check);
-  // From here on no flow on its CPU keeps the agent from going to sleep.
+  // From here on, a flow on the agent's CPU cannot keep the agent from going to sleep.
   const struct sched_param first = {.sched_priority = 1};
   sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
   pid_t children[MAX_FLOWS];

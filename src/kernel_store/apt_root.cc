@@ -18,8 +18,8 @@ Result<ChildOutput> run_apt(const std::filesystem::path& root, const std::string
                    "apt");
 }
 
-// How this machine reaches the network (proxies, retries) is taken over; hooks and everything else are not,
-// since they would work on the system's own files.
+// Returns the host's network settings (proxies, retries) for the private apt. Hooks and other settings are
+// left out, since they would affect the host's own files.
 std::string network_settings() {
   const Result<ChildOutput> dump = run_child({.program = "apt-config", .arguments = {"dump"}}, "apt");
   if (!dump.ok() || dump->status != 0) return {};
@@ -38,7 +38,7 @@ std::string network_settings() {
   return settings;
 }
 
-// apt's own words on what went wrong: its first error, else its first warning.
+// Returns apt's own message: its first error, otherwise its first warning.
 std::string reason(const ChildOutput& done) {
   const std::string all = done.errors + done.output;
   for (const std::string_view mark : {"E: Failed to fetch", "W: Failed to fetch", "E: ", "Err:", "W: "}) {
@@ -89,10 +89,10 @@ Result<AptRoot> AptRoot::make(const std::filesystem::path& directory) {
       "Dir::Log \"{0}/state\";\n"
       "APT::Architecture \"amd64\";\n"
       "APT::Architectures \"amd64\";\n"
-      // Else a root user's apt becomes another user for downloads, who cannot write in root's cache.
+      // As root, apt would otherwise download as another user, who cannot write to root's cache.
       "APT::Sandbox::User \"root\";\n"
       "APT::Update::Error-Mode \"any\";\n"
-      // Old releases are not signed anew: their lists expire, their signatures stay good.
+      // Old releases are not signed again: their lists expire, but their signatures remain valid.
       "Acquire::Check-Valid-Until \"false\";\n"
       "Acquire::Languages \"none\";\n"
       "Acquire::Retries \"2\";\n"

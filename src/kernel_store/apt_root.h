@@ -1,4 +1,4 @@
-// A private apt: one source at a time, all of its files below one directory.
+// AptRoot: a private apt. It has one source at a time and keeps all of its files in one directory.
 #pragma once
 
 #include <filesystem>
@@ -18,14 +18,14 @@ struct AptSource {
 
 class AptRoot {
  public:
-  // Makes the directory and what apt expects in it.
+  // Creates the directory and the files that apt expects in it.
   static Result<AptRoot> make(const std::filesystem::path& directory);
 
-  // Fetches the package list of `source`, which replaces the one before. The error is apt's reason.
+  // Fetches the package list of `source`, which replaces the previous list. An error contains apt's reason.
   Result<void> update(const AptSource& source) const;
-  // All versions of a package in that list, newest first; none if it is not there.
+  // All versions of a package in the list, newest first; empty if there are none.
   Result<std::vector<Stanza>> show(const std::string& package) const;
-  // Downloads one version; answers the .deb, whose checksum apt has compared.
+  // Downloads one version and returns the path of the .deb. apt has verified its checksum.
   Result<std::filesystem::path> download(const std::string& package, const std::string& version) const;
 
  private:

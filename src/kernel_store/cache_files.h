@@ -1,4 +1,4 @@
-// What the caches below slalom's cache directory keep: the files used last.
+// Keeps the most recently used files of slalom's caches.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace slalom::vm {
 
-// Its time says from now on that it was used last.
+// Updates the file's time, which records its last use.
 void mark_used(const std::filesystem::path& file);
 
-// All files of the directory with that extension but the `most` used last, the oldest first.
+// Returns the directory's files with this extension, oldest first, without the `most` that were used last.
 std::vector<std::filesystem::path> files_to_forget(const std::filesystem::path& directory,
                                                    std::string_view extension, size_t most);
 

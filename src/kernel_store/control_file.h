@@ -1,5 +1,5 @@
-// Debian's control-file form: stanzas of "Field: value" lines, set apart by empty lines, with continuation
-// lines that start with a blank. Package lists, deb822 sources and the note beside a fetched kernel have it.
+// Debian's control-file format: stanzas of "Field: value" lines, separated by empty lines. Continuation lines
+// start with a blank. Package lists, deb822 sources and the note of a fetched kernel use it.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace slalom::vm {
 
 class Stanza {
  public:
-  // The first field of that name, in any case; empty if there is none. Lines are joined by '\n', comments
-  // left out.
+  // Returns the first field with this name, ignoring case; empty if there is none. Its lines are joined by
+  // '\n', without comments.
   std::string field(std::string_view name) const;
   void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
   void extend_last(std::string_view line);
@@ -22,10 +22,10 @@ class Stanza {
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 
-// Lenient, as these files come from many hands: a line that is no field is passed over.
+// Lenient, because these files come from many sources: ignores lines that are no fields.
 std::vector<Stanza> parse_control(std::string_view text);
 
-// What is between blanks, commas included.
+// Splits at white space.
 std::vector<std::string> split_words(std::string_view text);
 
 }  // namespace slalom::vm

@@ -40,7 +40,7 @@ void add_source(const std::string& uri, const std::vector<std::string>& suites,
   }
 }
 
-// Other people's repositories use Debian's names of suites as well; Debian's own end in /debian by custom.
+// Other repositories use the names of Debian's suites, too. By custom, URIs of Debian mirrors end in /debian.
 void likeliest_first(std::vector<std::string>& uris) {
   std::stable_partition(uris.begin(), uris.end(), [](std::string_view uri) {
     while (uri.ends_with('/')) uri.remove_suffix(1);

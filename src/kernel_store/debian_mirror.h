@@ -1,7 +1,7 @@
-// Which Debian mirrors this machine is configured with: reads apt's sources, in both forms, and changes
+// Finds the Debian mirrors that the host's apt is configured with, in both formats of its sources. It changes
 // nothing.
 //
-// A list of guesses, best first: whether a mirror really is Debian's is decided by its signatures.
+// The result is a list of guesses, best first. Signatures decide whether a mirror really is Debian's.
 #pragma once
 
 #include <filesystem>
@@ -17,11 +17,11 @@ struct DebianMirrors {
   bool operator==(const DebianMirrors&) const = default;
 };
 
-// Adds what one file of sources names.
+// Add the mirrors of one sources file.
 void add_one_line_sources(std::string_view text, DebianMirrors& mirrors);  // sources.list, *.list
 void add_deb822_sources(std::string_view text, DebianMirrors& mirrors);    // *.sources
 
-// All sources below `directory` (/etc/apt), then Debian's own servers, which always come last.
+// Returns the mirrors of all sources in `directory` (/etc/apt), followed by Debian's own servers.
 DebianMirrors configured_mirrors(const std::filesystem::path& directory);
 
 }  // namespace slalom::vm

@@ -15,9 +15,9 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-constexpr size_t kStep = size_t{1} << 20;  // how much room the output grows by
+constexpr size_t kStep = size_t{1} << 20;  // the least by which the output grows
 constexpr uint64_t kMaxDecoderMemory = uint64_t{256} << 20;
-constexpr int kMaxWindowLog = 27;                 // zstd --ultra -22, the most that kernels are packed with
+constexpr int kMaxWindowLog = 27;  // as `zstd --ultra -22` uses, the strongest setting for kernels
 constexpr size_t kLz4Block = size_t{8} << 20;     // of the legacy format
 constexpr size_t kZlibMaximum = size_t{1} << 30;  // its counters have 32 bits
 
@@ -29,7 +29,7 @@ Error too_big(uint64_t limit) {
   return error("unpacked, it has more than {} bytes, which no kernel has; is it one?", limit);
 }
 
-// Room for the next piece of output; empty when the limit is reached.
+// Returns room for the next piece of output; empty if the limit is reached.
 std::span<uint8_t> grow(Bytes& output, uint64_t limit) {
   const size_t filled = output.size();
   output.resize(std::min<uint64_t>(limit, filled + std::max(kStep, filled / 2)));
@@ -97,8 +97,9 @@ Result<Bytes> unpack_zstd(std::span<const uint8_t> bytes, uint64_t limit) {
   }
 }
 
-// Blocks of a size and that many bytes, each of at most 8 MiB of output, up to the end of the input. A size
-// that does not fit is the length that a kernel build appends: the end as well, if there were blocks before.
+// The data is a sequence of blocks: a size, and that many bytes. Each has at most 8 MiB of output. A size
+// that exceeds the input is the length that a kernel build appends. It ends the data, if there was a block
+// before.
 Result<Bytes> unpack_lz4(std::span<const uint8_t> bytes, uint64_t limit) {
   Bytes output;
   uint64_t position = 4;

@@ -1,7 +1,7 @@
-// Unpacks what kernels and modules are compressed with, in memory.
+// Unpacks the compression formats of kernels and modules, in memory.
 //
-// The input is trusted in nothing: memory grows with what is really unpacked, up to a limit, never with what
-// a header promises.
+// The input is not trusted. Memory grows with the unpacked data, up to a limit, not with the sizes in
+// headers.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace slalom::vm {
 enum class Compression { None, Gzip, Xz, Lzma, Zstd, Lz4Legacy, Bzip2, Lzo };
 
 std::string_view name_of(Compression compression);
-// By the first bytes.
+// Detects the format by the first bytes.
 Compression compression_of(std::span<const uint8_t> bytes);
-// Whether unpack() can do it.
+// Returns true if unpack() supports the format.
 bool can_unpack(Compression compression);
 
-// `bytes` may go on after the end of the compressed data. More than `limit` bytes of output are an error.
+// `bytes` may continue after the end of the compressed data. More than `limit` bytes of output are an error.
 Result<std::vector<uint8_t>> unpack(std::span<const uint8_t> bytes, uint64_t limit);
 
 }  // namespace slalom::vm

@@ -12,7 +12,7 @@ constexpr uint32_t kBuildIdNote = 3;
 constexpr uint64_t kMaxBuildId = 64;
 constexpr size_t kMaxSectionName = 256;
 
-// Reads fields whose place and width depend on the class of the file. One that is missing makes it not ok.
+// Reads fields whose offset and width depend on the file's class. A missing field clears ok().
 class Fields {
  public:
   Fields(std::span<const uint8_t> bytes, bool is_64bit) : bytes_(bytes), is_64bit_(is_64bit) {}
@@ -69,7 +69,7 @@ Result<void> read_segments(std::span<const uint8_t> bytes, Fields& in, ElfFile& 
 
 std::string name_at(std::span<const uint8_t> names, uint32_t offset) {
   std::string name;
-  // Bounded: thousands of sections could share one long name.
+  // Limited, because thousands of sections could share one long name.
   for (uint64_t i = offset; i < names.size() && names[i] != 0 && name.size() < kMaxSectionName; ++i)
     name += static_cast<char>(names[i]);
   return name;
@@ -81,7 +81,7 @@ Result<void> read_sections(std::span<const uint8_t> bytes, Fields& in, ElfFile& 
   const uint16_t count = in.half(elf.is_64bit ? 0x3c : 0x30);
   const uint16_t name_section = in.half(elf.is_64bit ? 0x3e : 0x32);
   if (table == 0 || count == 0) return {};
-  // What is loaded needs no sections, and kernels are shipped with their tables cut off.
+  // Loading needs no sections, and kernels are shipped without their section tables.
   if (entry_size < (elf.is_64bit ? 64 : 40) || !part_of(bytes, table, uint64_t{entry_size} * count))
     return {};
   std::vector<uint32_t> names;

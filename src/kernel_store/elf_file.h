@@ -1,7 +1,7 @@
-// Reads the tables of an ELF file, 32 or 64 bits: what a loader and a module resolver need, and no more.
+// Reads the tables of an ELF file, 32-bit or 64-bit: only what a loader and a module resolver need.
 //
-// Every offset and size is compared with the file when it is parsed, so a parsed file can be followed without
-// fear. Symbols and debug information are the job of symbols/.
+// Every offset and size is checked against the file, so users of a parsed file need no further checks.
+// Symbols and debug information belong to symbols/.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ElfSegment {
   uint64_t virtual_address = 0;
   uint64_t physical_address = 0;
   uint64_t offset = 0;     // in the file
-  uint64_t file_size = 0;  // never beyond its end
+  uint64_t file_size = 0;  // never beyond the end of the file
   uint64_t memory_size = 0;
 };
 
@@ -45,7 +45,7 @@ struct ElfFile {
 bool is_elf(std::span<const uint8_t> bytes);
 Result<ElfFile> parse_elf(std::span<const uint8_t> bytes);
 
-// The GNU build id, in hexadecimal; empty if there is none.
+// The GNU build id in hexadecimal; empty if there is none.
 std::string build_id(const ElfFile& elf, std::span<const uint8_t> bytes);
 
 }  // namespace slalom::vm

@@ -37,7 +37,7 @@ std::filesystem::path if_present(const std::filesystem::path& path) {
 
 Result<std::filesystem::path> cache_directory() {
   if (const std::string own = environment("SLALOM_CACHE"); !own.empty()) return std::filesystem::path(own);
-  // A relative XDG_CACHE_HOME is invalid by its specification.
+  // The XDG specification makes a relative XDG_CACHE_HOME invalid.
   if (const std::string shared = environment("XDG_CACHE_HOME"); shared.starts_with('/'))
     return std::filesystem::path(shared) / "slalom";
   if (const std::string home = environment("HOME"); !home.empty())
@@ -117,7 +117,7 @@ Result<void> KernelCache::remove(std::string_view name) const {
   std::error_code trouble;
   if (!std::filesystem::exists(path_of(name), trouble))
     return error("the kernel {} is not here; slalom kernel list shows what is", name);
-  // Out of sight first, so that nobody meets half of it.
+  // Rename the directory first, so that no reader finds half of it.
   const std::filesystem::path doomed = directory_ / fmt::format(".remove-{}", ::getpid());
   std::filesystem::remove_all(doomed, trouble);
   std::filesystem::rename(path_of(name), doomed, trouble);
@@ -128,7 +128,7 @@ Result<void> KernelCache::remove(std::string_view name) const {
 }
 
 Result<Kernel> find_kernel(const KernelCache& cache, const std::string& name_or_path) {
-  // Fetched kernels have a colon in their name; a file whose name has one is reached with a path to it.
+  // Names of fetched kernels contain a colon. A file whose name contains one must be given with a path.
   std::error_code ignored;
   const bool names_file = name_or_path.find('/') != std::string::npos;
   if (!names_file && (is_known_kernel(name_or_path) || name_or_path.starts_with("debian:")))

@@ -1,7 +1,7 @@
-// The kernels that were fetched: where they are kept, what they are called, what belongs to each.
+// The cache of fetched kernels: their location, names and files.
 //
-// A kernel is a directory that appears and disappears as a whole, so that whoever looks finds all of it or
-// nothing. Filling it is kernel_fetch's job.
+// A kernel is a directory that appears and disappears as a whole, so that readers find it complete or not at
+// all. kernel_fetch fills the cache.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ inline constexpr std::string_view kDefaultKernel = "debian:6.1";
 // $SLALOM_CACHE, or slalom/ in the user's cache directory.
 Result<std::filesystem::path> cache_directory();
 
-// Names that `slalom kernel get` knows.
+// The names that `slalom kernel get` accepts.
 const std::vector<std::string>& known_kernels();
 bool is_known_kernel(std::string_view name);
 
@@ -30,35 +30,35 @@ struct KernelPackage {
 };
 
 struct Kernel {
-  std::string name;     // debian:6.1; of a user's own file: its path
-  std::string release;  // what uname -r says; empty for a user's own file
+  std::string name;     // "debian:6.1"; for a user's own file, its path
+  std::string release;  // as uname -r prints it; empty for a user's own file
   std::vector<KernelPackage> packages;
   std::filesystem::path vmlinuz;
-  std::filesystem::path config;   // empty: there is none
-  std::filesystem::path symbols;  // System.map; empty: there is none
-  std::filesystem::path modules;  // the directory with kernel/...; empty: there is none
+  std::filesystem::path config;   // empty if there is none
+  std::filesystem::path symbols;  // System.map; empty if there is none
+  std::filesystem::path modules;  // the directory with kernel/...; empty if there is none
 };
 
 class KernelCache {
  public:
-  static Result<KernelCache> open();  // below cache_directory()
+  static Result<KernelCache> open();  // in a subfolder of cache_directory()
   explicit KernelCache(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path path_of(std::string_view name) const { return directory_ / name; }
   bool has(std::string_view name) const;
   Result<Kernel> load(std::string_view name) const;
-  std::vector<std::string> names() const;  // sorted as known_kernels()
+  std::vector<std::string> names() const;  // in the order of known_kernels()
   Result<void> remove(std::string_view name) const;
 
  private:
   std::filesystem::path directory_;
 };
 
-// What the user names with --kernel: a fetched kernel, or a file.
+// Resolves the argument of --kernel: the name of a fetched kernel, or a file.
 Result<Kernel> find_kernel(const KernelCache& cache, const std::string& name_or_path);
 
-// The note kept beside a kernel.
+// The text of the note that is kept with a kernel.
 std::string kernel_note(const Kernel& kernel);
 
 }  // namespace slalom::vm

@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* kMain = "linux-image-cloud-amd64";
 
-// Where a kernel may be, best place first: security suites have the newest build and the shortest list.
+// The suites and packages that may contain a kernel, best first. Security suites have the newest build and
+// the shortest list.
 struct PackagePlace {
   std::string suite;
   std::string package;
@@ -26,7 +27,7 @@ struct PackagePlace {
 
 struct Recipe {
   std::string name;
-  std::string version;  // what the version starts with
+  std::string version;  // a prefix of the version
   std::vector<PackagePlace> places;
 };
 
@@ -45,7 +46,7 @@ const std::vector<Recipe>& recipes() {
   return all;
 }
 
-// What is no longer on mirrors moves here.
+// Packages that mirrors no longer have are moved here.
 constexpr const char* kArchive = "http://archive.debian.org/debian";
 constexpr const char* kSecurityArchive = "http://archive.debian.org/debian-security";
 
@@ -63,13 +64,13 @@ std::vector<std::pair<PackagePlace, AptSource>> places_to_look(const Recipe& rec
     for (const std::string& uri : security ? mirrors.security : mirrors.main)
       all.push_back({place, {uri, place.suite}});
   }
-  if (recipe.name == "debian:sid") return all;  // sid never leaves the mirrors
+  if (recipe.name == "debian:sid") return all;  // sid is never moved to the archive
   for (const PackagePlace& place : recipe.places)
     all.push_back({place, {place.suite.ends_with("-security") ? kSecurityArchive : kArchive, place.suite}});
   return all;
 }
 
-// A scratch directory that is gone when the work is, however it ends.
+// A temporary directory. The destructor removes it.
 class FetchFolder {
  public:
   explicit FetchFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -85,7 +86,8 @@ class FetchFolder {
   std::filesystem::path path_;
 };
 
-// Held while a kernel is fetched. The system lets go of it when the process ends, so it is never stale.
+// Held while a kernel is fetched. The operating system releases it when the process ends, so it never becomes
+// stale.
 class Lock {
  public:
   static Result<Lock> take(const std::filesystem::path& path) {
@@ -108,7 +110,7 @@ class Lock {
   int file_;
 };
 
-// What a package depends on, each as its words: a name, then perhaps a version.
+// Returns the dependencies of a package, each as its words: a name, perhaps followed by a version.
 std::vector<std::vector<std::string>> dependencies(const Stanza& stanza) {
   std::string depends = stanza.field("Depends");
   std::replace(depends.begin(), depends.end(), '\n', ' ');
@@ -124,8 +126,8 @@ KernelPackage package_of(const Stanza& stanza) {
   return {stanza.field("Package"), stanza.field("Version"), stanza.field("SHA256")};
 }
 
-// A kernel's packages: the image itself, or what a meta-package stands for. Those of the same build only:
-// initramfs tools and the like are the business of a system that installs them.
+// Returns the packages of a kernel: the image itself, or those that a meta-package depends on. Only packages
+// of the same build; initramfs tools and the like matter only on a system that installs them.
 Result<std::vector<KernelPackage>> packages_of(const AptRoot& apt, const Stanza& first) {
   std::vector<Stanza> todo = {first};
   std::vector<KernelPackage> packages;
@@ -162,8 +164,7 @@ std::vector<std::filesystem::path> entries(const std::filesystem::path& director
   return found;
 }
 
-// The packages have the image in /boot, or, since 2026, beside the modules: as vmlinuz-RELEASE or
-// RELEASE/vmlinuz.
+// The image is in /boot as vmlinuz-RELEASE or, since 2026, next to the modules as RELEASE/vmlinuz.
 struct ImagePlace {
   std::string release;
   std::filesystem::path image, config, symbols;
@@ -184,7 +185,7 @@ std::vector<ImagePlace> find_images(const std::filesystem::path& tree) {
   return found;
 }
 
-// From the tree of the extracted packages to the form the cache has.
+// Moves the extracted packages into the layout of the cache.
 Result<void> arrange(const std::filesystem::path& tree, const std::filesystem::path& into, Kernel& kernel) {
   const std::vector<ImagePlace> images = find_images(tree);
   if (images.size() != 1)
@@ -196,7 +197,7 @@ Result<void> arrange(const std::filesystem::path& tree, const std::filesystem::p
   std::filesystem::rename(place.image, into / "vmlinuz");
   std::error_code absent;
   std::filesystem::rename(place.config, into / "config", absent);
-  // Debian ships a line in its place that says where the real one is: no symbols, so not kept.
+  // Debian ships one line that names the real file. It contains no symbols, so it is not kept.
   if (std::filesystem::file_size(place.symbols, absent) > 4096 && !absent)
     std::filesystem::rename(place.symbols, into / "System.map", absent);
   else
@@ -212,7 +213,7 @@ Result<void> arrange(const std::filesystem::path& tree, const std::filesystem::p
   return write_file(into / "kernel.txt", kernel_note(kernel));
 }
 
-// Downloads packages, and extracts them all into one tree.
+// Downloads packages and extracts them into one tree.
 Result<void> unpack(const AptRoot& apt, const std::vector<KernelPackage>& packages,
                     const std::filesystem::path& tree, const FetchOptions& options) {
   std::filesystem::remove_all(tree);
@@ -229,7 +230,7 @@ Result<void> unpack(const AptRoot& apt, const std::vector<KernelPackage>& packag
   return {};
 }
 
-// Where a fetch works: apt with the list of one place, and a directory that goes when it is done.
+// The working environment of a fetch: apt with the list of one place, and a temporary directory.
 struct Workshop {
   const AptRoot& apt;
   std::filesystem::path scratch;
@@ -244,7 +245,7 @@ Result<void> fetch_from(const KernelCache& cache, const Workshop& at, const std:
   const std::filesystem::path ready = at.scratch / "ready";
   std::filesystem::remove_all(ready);
   TRY(arrange(at.scratch / "tree", ready, kernel));
-  std::filesystem::remove_all(cache.path_of(name));  // what has no note is half of something
+  std::filesystem::remove_all(cache.path_of(name));  // a directory without a note is incomplete
   std::filesystem::rename(ready, cache.path_of(name));
   return {};
 }
@@ -252,8 +253,8 @@ Result<void> fetch_from(const KernelCache& cache, const Workshop& at, const std:
 Result<void> try_place(const KernelCache& cache, const Workshop& at, const Recipe& recipe,
                        const PackagePlace& place) {
   TRY_ASSIGN(const std::vector<Stanza> versions, at.apt.show(place.package));
-  // A list may name packages that were already taken away, as those of old releases are: then an older one
-  // may still be there, and what is nowhere here may be at the next place.
+  // A list may contain packages that were already removed, as for old releases. Then an older version may
+  // still exist, or the next place may have the package.
   Error last = error("it has no {} {}*", place.package, recipe.version);
   for (const Stanza& version : versions) {
     if (!version.field("Version").starts_with(recipe.version)) continue;
@@ -264,8 +265,8 @@ Result<void> try_place(const KernelCache& cache, const Workshop& at, const Recip
   return last;
 }
 
-// The packages of a kernel's headers: of that build, and the tools that go with them, which may be newer.
-// Compilers are the system's.
+// Returns the packages of a kernel's headers: those of that build, and their tools, which may be newer.
+// Compilers are the host's.
 Result<std::vector<KernelPackage>> header_packages(const AptRoot& apt, const Kernel& kernel) {
   const std::string version = kernel.packages.front().version;
   std::vector<std::string> todo = {"linux-headers-" + kernel.release};
@@ -288,8 +289,8 @@ Result<std::vector<KernelPackage>> header_packages(const AptRoot& apt, const Ker
   return packages;
 }
 
-// The headers' Makefile includes the common one by the place where Debian installs it. Ours is elsewhere, and
-// both are side by side in either.
+// The headers' Makefile includes the common Makefile by its installed path. Here it is elsewhere, but next to
+// the headers in both cases.
 Result<void> make_relocatable(const std::filesystem::path& makefile) {
   TRY_ASSIGN(const std::vector<uint8_t> bytes, read_file(makefile));
   std::string text(bytes.begin(), bytes.end());
@@ -325,7 +326,7 @@ Result<void> search(const KernelCache& cache, const Recipe& recipe, const std::s
   return error("{} cannot be fetched:{}\nCheck the network (and http_proxy)", what, failures);
 }
 
-// Fetches what is not `there` yet. One at a time: another process may just be doing the same.
+// Fetches unless there() is true. Takes a lock, because another process may be fetching the same.
 Result<void> fetch_once(const KernelCache& cache, const Recipe& recipe, const std::string& what,
                         const FetchOptions& options, const std::function<bool()>& there,
                         const std::function<Result<void>(const Workshop&, const PackagePlace&)>& try_it) {
@@ -336,7 +337,7 @@ Result<void> fetch_once(const KernelCache& cache, const Recipe& recipe, const st
                  cache.directory().string(), trouble.message());
   TRY_ASSIGN(const Lock lock, Lock::take(cache.directory() / ".lock"));
   if (there()) return {};
-  // What an interrupted one has left.
+  // Remove the leftovers of interrupted fetches.
   for (const std::filesystem::path& leftover : entries(cache.directory(), ".fetch-"))
     std::filesystem::remove_all(leftover, trouble);
   try {
@@ -357,7 +358,7 @@ const Recipe* find_recipe(const std::string& name) {
 
 Result<Kernel> fetch_kernel(const KernelCache& cache, const std::string& name, const FetchOptions& options) {
   const Recipe* recipe = find_recipe(name);
-  const auto there = [&] { return cache.load(name).ok(); };  // what is damaged is fetched anew
+  const auto there = [&] { return cache.load(name).ok(); };  // a damaged kernel is fetched again
   if (recipe == nullptr || there()) return cache.load(name);
   const Result<void> done = fetch_once(
       cache, *recipe, name, options, there,
@@ -374,7 +375,7 @@ Result<std::filesystem::path> fetch_headers(const KernelCache& cache, const Kern
   if (recipe == nullptr || kernel.packages.empty())
     return error("{} is not one of Debian's kernels: its headers are where it was built", kernel.name);
   const std::filesystem::path into = cache.directory().parent_path() / "headers" / kernel.release;
-  // make cannot, and says so in its own way.
+  // make does not support such paths, and its message is unclear.
   if (into.string().find_first_of(" :\t") != std::string::npos)
     return error("modules cannot be built in {}: set SLALOM_CACHE to a directory without spaces and colons",
                  into.string());

@@ -1,9 +1,9 @@
-// Fetches Debian's unmodified cloud kernels with apt, into the kernel cache; and the headers to
-// build modules for them.
+// Fetches Debian's unmodified cloud kernels with apt into the kernel cache, and the headers to build modules
+// for them.
 //
-// apt works in a root of its own: sources, lists, state and downloads are below a scratch directory in the
-// cache. The system's apt configuration is only read (mirrors, proxies), and no privilege is needed. Packages
-// are those that Debian has signed.
+// apt uses a private root: its sources, lists, state and downloads are in a temporary directory in the cache.
+// The host's apt configuration is only read (mirrors, proxies), and no privilege is needed. Debian has signed
+// all packages, unless Trust::Anyone allows others.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 namespace slalom::vm {
 
 struct FetchOptions {
-  std::string mirror;  // instead of the configured ones; empty: those
+  std::string mirror;  // used instead of the configured mirrors; empty: use these
   enum class Trust {
     Signed,
     Anyone
@@ -24,11 +24,11 @@ struct FetchOptions {
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 
-// At once if it is in the cache. Two at the same time wait for each other.
+// Returns at once if the kernel is in the cache. Concurrent fetches wait for each other.
 Result<Kernel> fetch_kernel(const KernelCache& cache, const std::string& name, const FetchOptions& options);
 
-// The headers of exactly this build, unpacked beside the kernels; answers what `make -C` takes. At once if
-// they are there.
+// Fetches the headers of exactly this build and unpacks them next to the kernels. Returns the directory for
+// `make -C`. Returns at once if they are present.
 Result<std::filesystem::path> fetch_headers(const KernelCache& cache, const Kernel& kernel,
                                             const FetchOptions& options);
 

@@ -12,13 +12,13 @@ namespace {
 
 constexpr uint64_t kMaxModule = uint64_t{256} << 20;
 
-// The kernel takes dashes and underscores for the same.
+// The kernel treats dashes and underscores as equal.
 std::string kernel_name(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-// "kernel/fs/btrfs/btrfs.ko.xz" without the suffix of compression, or nothing if it is no module.
+// Returns "kernel/fs/btrfs/btrfs.ko.xz" without the suffix of the compression; empty if it is no module.
 std::optional<std::string> module_path(const std::filesystem::path& path) {
   std::string text = path.generic_string();
   for (const std::string_view suffix : {".xz", ".zst", ".gz"})
@@ -115,7 +115,8 @@ Result<Module> ModuleTree::read(const std::string& name) const {
 
 void ModuleTree::read_aliases() {
   aliases_.emplace();
-  // "crc32c_generic.alias=crc32c", with zeros between: what is built in has been loaded already.
+  // Entries have the form "crc32c_generic.alias=crc32c", separated by zeros. Built-in modules are loaded
+  // already.
   if (const Result<std::vector<uint8_t>> info = read_file(directory_ / "modules.builtin.modinfo");
       info.ok()) {
     constexpr std::string_view mark = ".alias=";
@@ -128,7 +129,7 @@ void ModuleTree::read_aliases() {
         aliases_->emplace(entry.substr(at + mark.size()), kernel_name(entry.substr(0, at)));
     }
   }
-  // Of several that can do something, the one for any CPU: the guest's has no special instructions.
+  // If several modules have an alias, prefer the generic one: the guest's CPU has no special instructions.
   for (const bool for_one_cpu : {false, true}) {
     for (const auto& [name, path] : files_) {
       if (path.generic_string().starts_with("kernel/arch/") != for_one_cpu) continue;

@@ -1,7 +1,7 @@
-// The modules of a kernel: finds them by name, with all that they need, in the order in which they load.
+// ModuleTree: finds a kernel's modules by name, together with all modules that they need, in load order.
 //
-// What a module needs is read from the module itself, since Debian's packages come without modules.dep (it is
-// made when they are installed).
+// Dependencies are read from the modules themselves, because Debian's packages contain no modules.dep (it is
+// created at installation).
 #pragma once
 
 #include <filesystem>
@@ -17,31 +17,31 @@
 namespace slalom::vm {
 
 struct Module {
-  std::string name;                      // as the kernel calls it: no dashes
-  std::string path;                      // below the directory of modules, without a suffix of compression
-  std::vector<uint8_t> bytes;            // unpacked
+  std::string name;            // as the kernel spells it, without dashes
+  std::string path;            // relative to the directory of modules, without the suffix of the compression
+  std::vector<uint8_t> bytes;  // uncompressed
   std::vector<std::string> depends;      // names
-  std::vector<std::string> loads_first;  // softdep pre: names or aliases; not having one is no error
+  std::vector<std::string> loads_first;  // softdep pre: names or aliases; a missing one is no error
   std::vector<std::string> aliases;
 };
 
-// What the .modinfo section of an unpacked module says.
+// Reads the .modinfo section of an uncompressed module.
 Result<Module> parse_module(std::span<const uint8_t> bytes);
 
 class ModuleTree {
  public:
-  // `directory` is a kernel's, with kernel/ and modules.builtin in it.
+  // `directory` is that of a kernel. It contains kernel/ and modules.builtin.
   static Result<ModuleTree> open(const std::filesystem::path& directory);
 
   bool is_builtin(const std::string& name) const;
-  // Each once, none before what it needs. Those that are built in are left out.
+  // Returns each module once, after the modules that it needs. Built-in modules are left out.
   Result<std::vector<Module>> with_dependencies(const std::vector<std::string>& names);
 
  private:
   explicit ModuleTree(std::filesystem::path directory) : directory_(std::move(directory)) {}
   Result<Module> read(const std::string& name) const;
   void read_aliases();
-  // Which module has this alias, built in or not. Reads all of them when first asked.
+  // The module with this alias, built-in or not. The first call reads all modules.
   std::optional<std::string> by_alias(const std::string& alias);
   Result<void> visit(const std::string& name, const std::string& wanted_by, std::set<std::string>& visited,
                      std::vector<Module>& ordered);

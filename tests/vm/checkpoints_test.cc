@@ -1,5 +1,5 @@
-// Checkpoints, slices and files of a machine that boots debian:6.1 with two CPUs: whichever way one gets to
-// an instruction, the machine there is the same.
+// Checkpoints, slices and snapshot files of a machine that boots debian:6.1 with two CPUs. However an
+// instruction is reached, the machine must be in the same state there.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,14 +24,14 @@ Booted booted() {
   return std::move(*machine);
 }
 
-using Hashes = std::map<uint64_t, uint64_t>;  // by instructions
+using Hashes = std::map<uint64_t, uint64_t>;  // by number of instructions
 
 class Checkpoints : public testing::Test {
  public:
   static void SetUpTestSuite() {
     const Result<KernelCache> cache = KernelCache::open();
     if (!cache.ok() || !cache->has(kDefaultKernel)) return;
-    // The reference: in one go.
+    // The reference: a run in one go.
     Booted machine = booted();
     PcStop stop = PcStop::Budget;
     while (stop == PcStop::Budget) {
@@ -48,7 +48,7 @@ class Checkpoints : public testing::Test {
  protected:
   static uint64_t end() { return expected_.rbegin()->first; }
 
-  // Runs up to there, in slices of these sizes, and compares wherever the reference has a hash.
+  // Runs to `target` in slices of these sizes. Compares the hash wherever the reference has one.
   static PcStop run_to(Pc& pc, uint64_t target, std::span<const uint64_t> slices = {}) {
     PcStop stop = PcStop::Budget;
     for (size_t i = 0; stop == PcStop::Budget && pc.executed() < target; ++i) {
@@ -84,7 +84,7 @@ TEST_F(Checkpoints, SlicesOfPrimeSizesMakeTheSameBoot) {
   EXPECT_NE(said_.find("hello\r\n2\r\n"), std::string::npos) << said_;
 }
 
-// A tree of checkpoints that lie 10 million instructions apart:
+// A tree of checkpoints at distances of 10 million instructions:
 //
 //   a (100) - b (110) - c (120)
 //          \ d (110) - e (120)

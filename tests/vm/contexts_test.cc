@@ -1,6 +1,6 @@
-// Who runs when, on a real kernel: interrupts by which CPUs make each other forget pages (TLB flushes) come
-// through, however long they are held back; contexts that a test does not list are no option, and happen all
-// the same.
+// Interrupts and contexts on a real kernel. Interrupts by which CPUs invalidate each other's TLBs arrive,
+// however long they are held back. Contexts that a test does not list are not offered as options, but still
+// run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,26 +23,27 @@ namespace {
 
 constexpr unsigned kCpus = 2;
 constexpr uint64_t kInstructions = 20'000'000;  // more than any of these executions needs
-constexpr uint8_t kCallFunctionSingle = 0xfb;   // Linux's vector for work of one other CPU, as a TLB flush is
+// Linux's vector for work on one other CPU, such as a TLB flush.
+constexpr uint8_t kCallFunctionSingle = 0xfb;
 
 enum class Sampled : uint8_t { Pct, Random };
 
-// When interrupts that wait may come.
+// When pending interrupts may arrive.
 enum class Interrupts : uint8_t {
   AnyTime,
-  AtLast,  // where nothing else can run
-  NoIpis,  // those that CPUs send each other never do
+  AtLast,  // only if nothing else can run
+  NoIpis,  // interrupts between CPUs never arrive
 };
 
 struct Seen {
-  std::map<uint8_t, uint64_t> came;     // interrupts, by vector
+  std::map<uint8_t, uint64_t> came;     // interrupts that arrived, by vector
   std::set<uint8_t> offered;            // as options
-  bool chose_cpus = false;              // two that could run were options at the same time
-  uint64_t fewest_ipis = ~uint64_t{0};  // that came in one execution
-  uint64_t stuck = 0;                   // executions in which only what must not come was left
+  bool chose_cpus = false;              // two CPUs that could run were options at the same time
+  uint64_t fewest_ipis = ~uint64_t{0};  // the fewest that arrived in one execution
+  uint64_t stuck = 0;                   // executions that stopped because only forbidden options were left
 };
 
-// All that there can be, and their vectors.
+// The agents of all possible interrupts, with their vectors.
 const std::map<AgentId, uint8_t>& interrupt_agents() {
   static const std::map<AgentId, uint8_t> all = [] {
     std::map<AgentId, uint8_t> vectors;
@@ -56,7 +57,7 @@ const std::map<AgentId, uint8_t>& interrupt_agents() {
   return all;
 }
 
-// Writes down what a machine offers and what happens, and leaves options out.
+// Records what a machine offers and what happens, and removes options.
 class Watched final : public Machine, private OptionSource, private EventSink {
  public:
   Watched(std::unique_ptr<KernelMachine> machine, Interrupts interrupts, Seen& seen)
@@ -105,7 +106,7 @@ class Watched final : public Machine, private OptionSource, private EventSink {
       else
         cpus += point->kind != ChoiceKind::Yielded || option.agent != point->current;
     seen_.chose_cpus |= cpus > 1;
-    // Who waits for others does not keep them from anything.
+    // A CPU that waits for others must not block them.
     if (interrupts_ != Interrupts::AnyTime && point->kind == ChoiceKind::Yielded && options_.size() > 1)
       std::erase_if(options_, [&](const Option& option) { return option.agent == point->current; });
     if (interrupts_ == Interrupts::NoIpis)
@@ -128,7 +129,7 @@ class Watched final : public Machine, private OptionSource, private EventSink {
   std::unique_ptr<KernelMachine> machine_;
   Interrupts interrupts_;
   Seen& seen_;
-  uint64_t ipis_ = 0;  // that came in this execution
+  uint64_t ipis_ = 0;  // that arrived in this execution
   std::vector<Option> options_;
   EventSink* sink_ = nullptr;
 };
@@ -136,7 +137,7 @@ class Watched final : public Machine, private OptionSource, private EventSink {
 struct Explored {
   Seen seen;
   ExploreResult result;
-  std::set<uint8_t> decided;  // interrupts to which a schedule switches
+  std::set<uint8_t> decided;  // interrupts that a schedule switches to
   uint64_t deadlocks = 0;
 
   bool all_ended(uint64_t executions) const {
@@ -198,13 +199,13 @@ TEST_F(ContextsTest, TlbFlushesComplete) {
     for (const Sampled by : {Sampled::Pct, Sampled::Random}) {
       const Explored all = explore(kSharedMemory, by, 60, interrupts);
       EXPECT_TRUE(all.all_ended(60));
-      EXPECT_GT(all.result.classes, 1u);  // they are not all the same
+      EXPECT_GT(all.result.classes, 1u);  // the executions are not all the same
       EXPECT_GT(all.seen.fewest_ipis, 0u);
       EXPECT_GT(all.seen.came.at(kCallFunctionSingle), 2 * 60u);
     }
 }
 
-// Nothing else lets them go on: what the test above sees end, ends by interrupts that came.
+// The executions of the test above can only end because interrupts arrive.
 TEST_F(ContextsTest, WithoutInterruptsNoTlbFlushCompletes) {
   for (const Sampled by : {Sampled::Pct, Sampled::Random}) {
     const Explored all = explore(kSharedMemory, by, 20, Interrupts::NoIpis);
@@ -241,12 +242,12 @@ calls = "nanosleep({u64 0, u64 30000000}, 0)"
   EXPECT_TRUE(unlisted.all_ended(10));
   EXPECT_FALSE(unlisted.seen.offered.contains(linux_traits().timer_vector));
   EXPECT_FALSE(unlisted.decided.contains(linux_traits().timer_vector));
-  EXPECT_GE(unlisted.seen.came.at(linux_traits().timer_vector), 2 * 10u);  // one for each sleeper
+  EXPECT_GE(unlisted.seen.came.at(linux_traits().timer_vector), 2 * 10u);  // at least one for each sleeper
 }
 
 TEST_F(ContextsTest, CpusThatAreNotListedRunWhereNobodyElseCan) {
   const Explored all = explore(kSharedMemory, Sampled::Random, 20, Interrupts::AnyTime, {.cpus = 1});
-  EXPECT_TRUE(all.all_ended(20));  // so the flow of the other CPU came to its end, too
+  EXPECT_TRUE(all.all_ended(20));  // so the flow of the other CPU ended, too
   EXPECT_FALSE(all.seen.chose_cpus);
 }
 

@@ -1,4 +1,4 @@
-"""What the tests with real kernels share: booting one with the command, and what it said.
+"""Shared by the tests with real kernels: boots a kernel with the command, and returns its output.
 
 The command is named by the environment variable SLALOM.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SLALOM = os.path.abspath(os.environ.get("SLALOM", ROOT / "build/slalom"))
-DEADLINE = 500  # seconds after which a guest hangs, whatever the machine does besides
+DEADLINE = 500  # seconds after which a guest counts as hanging
 NOTHING_TO_DO = 77  # CMakeLists.txt
 KERNEL = "debian:6.1"
 
@@ -32,14 +32,14 @@ class Guest(unittest.TestCase):
         self.directory = Path(scratch.name)
 
     def boot(self, *arguments, command=SLALOM, code=0):
-        """What `slalom boot --json` says of a guest that ends by itself or at its --limit."""
+        """The output of `slalom boot --json` for a guest that ends by itself or at its --limit."""
         done = subprocess.run([command, "boot", *map(str, arguments), "--json"], cwd=self.directory, capture_output=True,
                               stdin=subprocess.DEVNULL, text=True, timeout=DEADLINE, check=False)
         self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout[-2000:])
         return json.loads(done.stdout)
 
     def lines(self, result):
-        """What programs printed: the console without the kernel's own lines."""
+        """The output of programs: the console without the kernel's own lines."""
         self.assertEqual(result["stop"], "power-off", result["console"])
         return [line for line in result["console"].replace("\r", "").split("\n") if line and not line.startswith("[")]
 

@@ -1,5 +1,5 @@
-// Hangs: a flow that sleeps for ever is a deadlock, also when all others are done; one that somebody wakes,
-// or that sleeps for a time, is none.
+// Hangs: a flow that sleeps forever is a deadlock, even if all other flows are done. A flow that will be
+// woken, or sleeps until a timeout, is not.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -30,7 +30,7 @@ class Hangs : public testing::Test {
     if (!cache.ok() || !cache->has(kKernel))
       GTEST_SKIP() << kKernel << " is not in the cache: scripts/fetch-kernel fetches it";
   }
-  // A flow of these calls, and one of those.
+  // One flow makes `calls`, another one makes `others`.
   static std::unique_ptr<KernelMachine> machine_of(const std::string& calls, const std::string& others) {
     const Result<KernelTest> test = parse_kernel_test(
         fmt::format(
@@ -90,7 +90,7 @@ TEST_F(Hangs, OneSleepsUntilTheOtherWakesIt) {
 
 TEST_F(Hangs, OneSleepsForATimeAndTheOtherIsDone) {
   expect(*machine_of("nanosleep({u64 5, u64 0}, 0)\n", "getppid()\n"), "ends");
-  // Of sockets, which have timers of another kind.
+  // Sockets have another kind of timer.
   const std::string socket = "s = socket(AF_UNIX, SOCK_DGRAM, 0)\n";
   const std::string limit = "setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, {u64 4, u64 0}, 16)\n";
   const std::string read = "read(s, &b(4), 1)\n";

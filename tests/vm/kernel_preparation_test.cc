@@ -1,4 +1,4 @@
-// Kernel tests on real kernels: preparing one, running its flows by natural turns, and what goes wrong.
+// Kernel tests on real kernels: preparing a test, running its flows with natural turns, and failures.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kMillion = 1'000'000;
 
-// Gives flows their programs and takes their results.
+// Gives the flows their programs and receives their results.
 class Flows final : public Hypercalls {
  public:
   Flows(PreparedTest& test, bool has_check) : test_(test), has_check_(has_check) {
@@ -125,7 +125,8 @@ close(fd)
   EXPECT_EQ(std::vector(first->values.begin() + 1, first->values.end()),
             (std::vector<int64_t>{0, 3, 3, -EAGAIN, -EBADF}));
   EXPECT_EQ(second->values, (std::vector<int64_t>{3, 4, -ENOENT, 4, 0, 0, 5, 0, 0, -EBADF}));
-  // What the calls wrote: the pipe's descriptors, the text that went through it, the file's, the address.
+  // The data that the calls wrote: the pipe's descriptors, the text that went through it, the file's text,
+  // the address.
   const auto text_of = [](const CallProgram& program, const CallResults& results, size_t object,
                           size_t size) {
     const DataObject& place = program.objects.at(object);
@@ -167,7 +168,7 @@ TEST_P(KernelTests, TheThreadsOfTheKernelAreListed) {
   EXPECT_EQ(*find("kswapd0"), (KernelThread{"kswapd0", 2, KernelThread::Where::Pinned}));
 }
 
-// What goes wrong, on one kernel.
+// Failures, on one kernel.
 class Preparation : public KernelTests {
  protected:
   void SetUp() override {
@@ -189,7 +190,7 @@ class Preparation : public KernelTests {
     test.limits.preparation = 600 * kMillion;
     return prepare(test, options);
   }
-  // The message of a test that cannot begin, without the directory, and without what the console shows.
+  // Returns the message of a test that cannot start, without the directory and the console output.
   std::string refused(const std::string& text) {
     const Result<PreparedTest> result = prepare_text(text);
     if (result.ok()) return "nothing";
@@ -261,7 +262,7 @@ TEST_P(Preparation, ProgramsAreFlows) {
 }
 
 TEST_P(Preparation, MachinesAreKeptAndMadeAgainWhenDamaged) {
-  // A cache of its own, with the kernels of the usual one.
+  // A private cache that contains the kernels of the usual one.
   const char* before = std::getenv("SLALOM_CACHE");
   const std::string own = before != nullptr ? before : "";
   const Result<std::filesystem::path> usual = cache_directory();
@@ -277,7 +278,7 @@ TEST_P(Preparation, MachinesAreKeptAndMadeAgainWhenDamaged) {
   };
   const auto first = at_start(kTwo, false);
   EXPECT_EQ(at_start(kTwo, true), first);
-  // Other calls, the same machine.
+  // Other calls use the same machine.
   EXPECT_EQ(at_start("[[flow]]\ncalls = 'getppid()'\n[[flow]]\ncalls = 'sync()'\n", true), first);
   const std::filesystem::path file = directory_ / "snapshots" / (first.second + ".machine");
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);

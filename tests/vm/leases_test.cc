@@ -1,5 +1,5 @@
-// Leases until a conflict, on a real kernel: a strategy that is asked at few choice points decides as if it
-// were asked at all of them.
+// Leases until a conflict, on a real kernel: a strategy that is asked at few choice points must decide as if
+// it were asked at all of them.
 #include "support/leases.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ PosSearch search(const KernelTest& test, Leases leases) {
   return search_with_pos(make, inputs, kSchedules, leases);
 }
 
-// Between them: locks that are waited for, timers, interrupts to other CPUs, flows that sleep and are woken.
+// Together these programs wait for locks, use timers, interrupt other CPUs, and sleep and wake each other.
 class LeasesOnAKernel : public testing::TestWithParam<const char*> {};
 
 TEST_P(LeasesOnAKernel, UntilAConflictChangeNothing) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
-// Two flags without a lock: both sides of one are marked, of the other only the reader. For test_marked.py.
+// Two flags without a lock. Both sides of one are marked, only the reader of the other. For test_marked.py.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 
-static unsigned int known __aligned(64), forgotten __aligned(64);  // neighbours would be one report
+// On separate cache lines, since neighbours would be one report.
+static unsigned int known __aligned(64), forgotten __aligned(64);
 
 static noinline void set_known(unsigned int value) {
   WRITE_ONCE(known, value);

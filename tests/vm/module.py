@@ -1,6 +1,6 @@
-"""One of examples/kernel-modules: its bug is found, with the title that its test file expects, and comes back in other processes;
-its fixed twin survives more schedules. Races of the module's own functions are those that are expected, and none in the twin.
-Called with the name of the module's directory."""
+"""Tests one of examples/kernel-modules. Its bug is found with the title that its test file expects, and other processes reproduce
+it; its fixed twin survives more schedules. The module's own functions have the expected races, those of the twin have none. The
+argument is the name of the module's directory."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def explore(test, schedules, out, *more, detectors=FAILURES):
                   "--detectors", detectors, *more)
     if done.returncode == 2 and ("slalom kernel get" in done.stderr or "scripts/build-modules" in done.stderr):
         print(done.stderr)
-        sys.exit(77)  # skipped: the kernel or the modules are not there
+        sys.exit(77)  # skipped: the kernel or the modules are missing
     return done
 
 

@@ -1,5 +1,5 @@
-// Observing a machine that boots debian:6.1 with two CPUs: the stream is complete and always the same, and
-// nothing of the machine depends on whether somebody looks.
+// Observes a machine that boots debian:6.1 with two CPUs. The stream is complete and always the same, and
+// observation does not change the machine.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,7 +15,7 @@ constexpr uint64_t kMillion = 1'000'000;
 constexpr const char* kCommands =
     "echo go; ls /proc >/dev/null; ls -R /sys >/dev/null; cat /proc/cpuinfo >/dev/null";
 
-// Everything that was told, folded, and how often.
+// A hash and counts of everything that was reported.
 class Fold : public TapSink {
  public:
   void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) override {
@@ -48,8 +48,7 @@ class Observe : public testing::Test {
     Result<Booted> machine = boot({.run = kCommands, .pc = {.cpus = 2}});
     CHECK(machine.ok(), "{}", machine.ok() ? "" : machine.error().message);
     pc_ = std::move(machine->pc);
-    // Programs are started from here on: system calls, page faults, both rings, timers, several address
-    // spaces.
+    // From here on programs start: system calls, page faults, both rings, timers, several address spaces.
     std::string said;
     while (said.find("go") == std::string::npos) {
       ASSERT_EQ(pc_->run(kMillion / 10), PcStop::Budget) << said;
@@ -96,7 +95,7 @@ TEST_F(Observe, TheStreamDoesNotDependOnSlices) {
   const Seen sliced = observe(4 * kMillion, kAll, odd);
   EXPECT_EQ(whole.fold.hash, sliced.fold.hash);
   EXPECT_EQ(whole.state, sliced.state);
-  // It was a stretch worth looking at.
+  // The observed stretch contains enough of everything.
   EXPECT_GT(whole.fold.of(OpKind::Load), kMillion / 2);
   EXPECT_GT(whole.fold.of(OpKind::Store), kMillion / 4);
   EXPECT_GT(whole.fold.of(OpKind::ReadModifyWrite), 1000u);
@@ -118,9 +117,9 @@ TEST_F(Observe, LookingChangesNothing) {
 TEST_F(Observe, TheStreamIsThatOfDecodingEveryInstructionAnew) {
   const uint64_t length = kMillion / 2;
   const Seen quick = observe(length, kAll);
-  pc_->set_remembers(false);
+  pc_->set_caching(false);
   const Seen slow = observe(length, kAll);
-  pc_->set_remembers(true);
+  pc_->set_caching(true);
   EXPECT_EQ(quick.fold.count, slow.fold.count);
   EXPECT_EQ(quick.fold.events, slow.fold.events);
   EXPECT_EQ(quick.fold.hash, slow.fold.hash);
@@ -162,7 +161,7 @@ TEST_F(Observe, FiltersLeaveOutWhatTheyAreToldTo) {
   EXPECT_EQ(look({.rings = 1}).rings & ~1u, 0u);
   const Check no_stack = look({.own_stack = false});
   EXPECT_LT(no_stack.count, all.count);
-  // What the instruction's own change of the stack pointer hides is little.
+  // Few accesses are left out because their instruction itself changes the stack pointer.
   EXPECT_LT(no_stack.stack, all.stack / 50);
   const Check high = look({.first = 0xffff800000000000, .last = ~uint64_t{0}});
   EXPECT_GT(high.count, 0u);

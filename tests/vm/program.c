@@ -1,5 +1,5 @@
-// Prints what should be the same on every CPU: floating point of all kinds, the C library's mathematics, and
-// threads that share a mutex and a condition.
+// Prints results that are the same on every CPU: floating point of all kinds, the C library's math functions,
+// and threads that share a mutex and a condition variable.
 #include <fenv.h>
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,8 @@
-// Two flows that are threads of one process: each takes rights away from pages, so the other one's CPU has to
-// forget them, and is told so by an interrupt that the first one waits for (a TLB flush).
+// Two flows that are threads of one process. Each removes access rights from pages. Then the other flow's CPU
+// must flush its TLB, and an interrupt tells it so. The first flow waits for that interrupt.
 //
-// The first flow's program makes both; the second flow's, the same file, only keeps the place of its CPU.
+// The program of the first flow creates both threads. The second flow runs the same program, but only to
+// occupy its CPU.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

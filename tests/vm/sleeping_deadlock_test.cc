@@ -1,5 +1,5 @@
-// Where a debugger stands at a deadlock in which all CPUs sleep: not where they halt, but where the last flow
-// began to wait.
+// Where a debugger stops at a deadlock in which all CPUs sleep: where the last flow began to wait, not where
+// the CPUs halt.
 #include <gtest/gtest.h>
 
 #include "kernel_store/kernel_cache.h"
@@ -14,9 +14,9 @@ namespace slalom::vm {
 namespace {
 
 constexpr const char* kKernel = "debian:6.1";
-constexpr size_t kCallsBefore = 3;  // of a flow, before it wants the lock that the other one has
+constexpr size_t kCallsBefore = 3;  // of a flow, before it requests the lock that the other flow holds
 
-// File locks put whoever waits for them to sleep.
+// A thread that waits for a file lock sleeps.
 constexpr const char* kFlows = R"toml(
 setup = ["touch /tmp/f /tmp/g"]
 [[flow]]
@@ -41,7 +41,7 @@ close(f)
 '''
 )toml";
 
-// Of each CPU, the instructions before each of its system calls, where nobody else ran before.
+// For each CPU, the instruction counts before each of its system calls, if no other CPU ran before.
 class Calls : public EventSink {
  public:
   void on_accesses(std::span<const Access>, const BatchHeader&) override {}
@@ -61,8 +61,8 @@ class SleepingDeadlock : public testing::TestWithParam<unsigned> {
   }
 };
 
-// One CPU as far as it can, then the other one; interrupts where nothing else is left. After `stop`, if it is
-// given, the second one's turn begins.
+// Runs one CPU as long as possible, then the other one. Interrupts arrive only if nothing else can run.
+// `stop`: if set, the second CPU's turn begins there.
 Outcome run(KernelMachine& machine, unsigned first, std::optional<uint64_t> stop, EventSink& sink) {
   Inputs inputs{.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = 50'000'000};
   const AgentId one = KernelMachine::cpu_agent(first), other = KernelMachine::cpu_agent(1 - first);
@@ -97,7 +97,8 @@ TEST_P(SleepingDeadlock, TheDebuggerStandsWhereTheLastFlowBeginsToWait) {
   KernelMachine machine(std::move(prepared->machine),
                         {.flows = 2, .programs = prepared->images, .early_timers = 0}, names);
 
-  // Whoever runs alone gets through; then the other one comes just before it wants its second lock.
+  // A CPU that runs alone finishes. In the second run, it is interrupted just before it requests its second
+  // lock.
   Calls alone;
   EXPECT_TRUE(std::holds_alternative<Exited>(run(machine, last, std::nullopt, alone)));
   ASSERT_GT(alone.steps.size(), kCallsBefore);
@@ -127,7 +128,7 @@ TEST_P(SleepingDeadlock, TheDebuggerStandsWhereTheLastFlowBeginsToWait) {
   EXPECT_TRUE(debugger.breakpoints.empty());
   debugger.step(last);
   EXPECT_EQ(names->place(Place{debugger.address_of(last)}), "schedule");
-  // It never comes back from there: that is the last time.
+  // The flow never returns from there, so that must be the last time.
   debugger.breakpoints = {deadlock->waiting[last].pc.raw};
   EXPECT_EQ(debugger.go().kind, DebugStop::Kind::End);
   for (unsigned cpu = 0; cpu < 2; ++cpu) EXPECT_EQ(debugger.pc().cpu(cpu).regs.activity, Activity::Halted);

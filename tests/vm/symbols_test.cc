@@ -1,4 +1,4 @@
-// Symbols and types of every kernel in the cache against those who must know: the guest's own /proc/kallsyms,
+// Compares the symbols and types of every cached kernel with other sources: the guest's own /proc/kallsyms,
 // read while it runs, for functions and variables of the kernel and of loaded modules; libbpf for all types.
 #include <bpf/btf.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::string line(const Symbol& symbol) {
   return text;
 }
 
-// A guest that has loaded modules, told its symbols by way of tell.c, and sleeps.
+// A guest that has loaded modules, reported its symbols with tell.c, and now sleeps.
 struct Guest {
   Booted machine;
   std::string symbols;
@@ -105,7 +105,8 @@ TEST_P(Symbols, AreThoseThatTheGuestItselfKnows) {
     if (module == std::string::npos) {
       of_kernel += line + "\n";
     } else if (!line.ends_with("[bpf]") && line.find("[__builtin") == std::string::npos) {
-      line[17] = static_cast<char>(std::tolower(line[17]));  // large: exported, which symbols do not tell
+      // Upper case means exported, which the symbols do not show.
+      line[17] = static_cast<char>(std::tolower(line[17]));
       of_modules.insert(line);
     }
   }
@@ -121,7 +122,7 @@ TEST_P(Symbols, AreThoseThatTheGuestItselfKnows) {
       const auto holds = [&](const LinuxModule::Region& region) {
         return symbol.address - region.start < region.size;
       };
-      // Per-CPU variables lie elsewhere, and numbers nowhere.
+      // Per-CPU variables are elsewhere, and absolute symbols nowhere.
       if (symbol.is_code()) {
         EXPECT_TRUE(std::ranges::any_of(module.regions, holds)) << line(symbol);
       }
@@ -140,7 +141,7 @@ TEST_P(Symbols, TypesAreAsLibbpfReadsThem) {
   btf* other = btf__new(section_.data(), static_cast<uint32_t>(section_.size()));
   ASSERT_NE(other, nullptr);
   ASSERT_EQ(btf_->type_count(), btf__type_cnt(other) - 1);
-  std::map<std::string, int> times;  // by name: what several types share is not compared
+  std::map<std::string, int> times;  // by name; names that several types share are not compared
   for (uint32_t id = 1; id < btf__type_cnt(other); ++id) {
     const btf_type* type = btf__type_by_id(other, id);
     if (btf_is_composite(type) || btf_is_typedef(type) || btf_is_any_enum(type))
@@ -165,7 +166,7 @@ TEST_P(Symbols, TypesAreAsLibbpfReadsThem) {
       const int64_t size = btf__resolve_size(other, member.type);
       if (field->bit_size != 0) continue;
       ASSERT_TRUE(size < 0 || static_cast<int64_t>(field->size) == size) << path;
-      // The first byte of a struct's own member is described by it, or by what lies inside.
+      // The first byte of a member is described as the member, or as a member inside it.
       if (field->size == 0 || btf_is_union(type)) continue;
       ASSERT_TRUE(btf_->describe(name, field->offset).starts_with(path)) << path;
     }

@@ -1,5 +1,5 @@
-// Runs in the guest: hands what it reads to slalom, a buffer at a time, and an empty one at the end. A serial
-// line takes thousands of instructions for every byte, and can carry text only.
+// Runs in the guest: passes its input to slalom, one buffer at a time, and an empty buffer at the end. A
+// serial port needs thousands of instructions for each byte, and carries only text.
 #include <unistd.h>
 
 #include "guest/slalom.h"

@@ -1,4 +1,4 @@
-"""The same inputs give the same machine: in two processes, from a file, and in another build of slalom."""
+"""The same inputs give the same machine: in two processes, from a snapshot file, and in another build of slalom."""
 
 import os
 import unittest

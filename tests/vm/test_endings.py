@@ -1,4 +1,4 @@
-"""Kernel tests that do not end, or cannot begin: what is said of them, and when. Searches of them can be interrupted."""
+"""Kernel tests that do not end or cannot start: the messages, and when they appear. Searches of them can be interrupted."""
 
 import json
 import os
@@ -33,7 +33,7 @@ BUSY = "while true; do :; done"
 class Endings(Guest):
     def setUp(self):
         super().setUp()
-        # Reports must name a place in the test's file even where its folder does not fit into a line.
+        # Reports must name a place in the test's file even if its folder does not fit into a line.
         self.directory /= "-".join(["a-folder-with-a-long-name"] * 6)
         self.directory.mkdir()
 
@@ -49,14 +49,14 @@ class Endings(Guest):
                               cwd=self.directory, capture_output=True, text=True, timeout=DEADLINE, check=False)
 
     def refused(self, text, words, body=None):
-        """With a message that begins so, after the file's name."""
+        """Expects a message that starts with this text after the file's name."""
         done = self.explore(text, body=body)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         self.assertIn(f"{self.directory}/x.toml{words}", done.stderr)
         return done.stderr
 
     def finds(self, text, body=None, schedules=8):
-        """The exit code, and the report."""
+        """Returns the exit code and the report."""
         done = self.explore(text, "--detectors", "failure,kernel-livelock", body=body, schedules=schedules)
         return done.returncode, done.stdout + done.stderr
 
@@ -80,7 +80,7 @@ class Endings(Guest):
         said = self.refused(f'\ncheck = "{BUSY}"' + TWO + "[limits]\ncheck = 3_000_000\n", f":2: the check `{BUSY}` does not end: not within 3,000,000")
         self.assertIn("[limits]", said)
         self.refused('check = "sleep 1000000"' + TWO + "[limits]\ncheck = 50_000_000\n", ":1: the check `sleep 1000000` does not end")
-        # Within three seconds of waiting, one.
+        # The limit allows three seconds of waiting. The check waits for one.
         code, said = self.finds('check = "sleep 1"' + TWO + "[limits]\ncheck = 50_000_000\n", schedules=1)
         self.assertEqual(code, 0, said)
 
@@ -124,7 +124,7 @@ class Endings(Guest):
         for number in (signal.SIGINT, signal.SIGTERM):
             state.unlink(missing_ok=True)
             with subprocess.Popen([SLALOM, "explore", test, "--out", "", "--json", "--state", state], stdout=subprocess.PIPE, text=True) as search:
-                while not state.exists():  # it is there when the search begins
+                while not state.exists():  # it exists when the search begins
                     self.assertIsNone(search.poll())
                     time.sleep(0.05)
                 search.send_signal(number)
@@ -132,7 +132,7 @@ class Endings(Guest):
             self.assertEqual((search.returncode, result["end"], result["executions"], result["truncated"]), (2, "interrupted", 0, 0))
 
     def interrupted_at_once(self, test):
-        """Ctrl-C as soon as the command wants to hear of it: before there is a search."""
+        """Ctrl-C as soon as the command handles it: before the search starts."""
         return self.interrupted(self.catches_interrupts, "explore", test, "--out", "", code=2)
 
     def interrupted(self, when, *arguments, code):
@@ -151,7 +151,7 @@ class Endings(Guest):
         return int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1 == 1
 
     def has_worked(self, process):
-        """For much longer than it takes to begin."""
+        """Whether it has run for much longer than it needs to start."""
         with open(f"/proc/{process}/stat", encoding="ascii") as status:
             ticks = int(status.read().rsplit(")", 1)[1].split()[11])  # in user mode
         return ticks >= 3 * os.sysconf("SC_CLK_TCK")
@@ -163,9 +163,11 @@ class Endings(Guest):
         self.assertRegex(complained, r"^(slalom: stopping; [^\n]*\n)?slalom: interrupted (while debian:6.1 was booting|at .*x.toml:1: .*); nothing was explored\n$")
 
     def test_serial_orders_can_be_interrupted(self):
-        calls = "calls = '''\n" + "socket(AF_INET, SOCK_STREAM, 0)\n" * 6 + "'''\n"  # 924 orders: a second or two
+        # 924 orders: one or two seconds.
+        calls = "calls = '''\n" + "socket(AF_INET, SOCK_STREAM, 0)\n" * 6 + "'''\n"
         test = self.write("".join(f'[[flow]]\nname = "{name}"\n{calls}' for name in ("one", "other")))
-        whole = self.explore(test.read_text(), "--json", schedules=1)  # the machine is in the cache from now on
+        # From now on the machine is in the cache.
+        whole = self.explore(test.read_text(), "--json", schedules=1)
         self.assertNotIn("not_compared", json.loads(whole.stdout))
         result = json.loads(self.interrupted_at_once(test)[0])
         self.assertEqual((result["end"], result["executions"]), ("interrupted", 0))
@@ -186,7 +188,8 @@ class Endings(Guest):
         self.assertIn(tried, range(1, 1000000))
 
     def test_time_ends_executions_that_take_for_ever(self):
-        for scope in ("", 'scope = ["function:vfs_read"]\n'):  # without one, some executions look around before the search
+        # Without a scope, some executions precede the search.
+        for scope in ("", 'scope = ["function:vfs_read"]\n'):
             done = self.explore(f'{scope}check = "{BUSY}"' + TWO + "[limits]\ncheck = 1_000_000_000_000\n", "--time", "1s", "--json")
             self.assertEqual((done.returncode, json.loads(done.stdout)["end"]), (2, "time limit"), done.stderr)
 

@@ -1,4 +1,4 @@
-"""Exploring an unmodified kernel: the same on any number of workers, bit for bit the same twice, with every strategy."""
+"""Exploring an unmodified kernel gives the same result with any number of workers, bit for bit, for every strategy."""
 
 import json
 import pathlib
@@ -39,7 +39,7 @@ class Explore(unittest.TestCase):
         self.assertEqual((result["executions"], result["diverged"], result["trouble"]), (60, 0, []))
 
     def test_it_is_the_same_twice_wherever_it_is_asked(self):
-        # pct is asked rarely, its schedules are asked about everywhere. Interrupts nest here, spin, and are held.
+        # pct is asked rarely, but its schedules are checked everywhere. Interrupts nest here, spin, and are held back.
         for pair in ("mount-umount", "tty-set-read"):
             with self.subTest(pair=pair):
                 code, result = explore("--schedules", 150, "--run-twice", "--strategy", "pct", test=PAIRS / f"{pair}.toml")

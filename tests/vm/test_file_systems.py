@@ -1,4 +1,4 @@
-"""slalom new fs-test: generated calls leave a file system that its checker finds nothing wrong with, and damage is reported."""
+"""slalom new fs-test: after generated calls the file system's checker finds no errors, and damage is reported."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SLALOM = os.environ.get("SLALOM", str(ROOT / "build" / "slalom"))
-# Where each keeps what its checker cannot do without, in blocks of 1,024 bytes.
+# Where each file system keeps data that its checker needs, in blocks of 1,024 bytes.
 DAMAGE = {"ext4": "seek=2 count=2", "btrfs": "seek=64 count=64", "xfs": "count=4", "vfat": "count=64"}
 
 
@@ -39,7 +39,7 @@ class FileSystems(unittest.TestCase):
             print(done.stderr)
             sys.exit(77)
         self.assertEqual(done.returncode, 0, done.stderr)
-        # Nothing is wrong after generated calls.
+        # The checker finds nothing after generated calls.
         done = explore(self.test, 4, *how)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         result = json.loads(done.stdout)
@@ -53,14 +53,14 @@ class FileSystems(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         found = json.loads(done.stdout)["findings"][0]
         self.assertIn("the check failed with status", found["title"])
-        # Another process comes to the same state.
+        # Another process reaches the same state.
         again = slalom("replay", found["capsule"])
         self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
         self.assertIn("the same again; same state hash 0x", again.stdout)
         return found["capsule"]
 
     def check_on_loop(self, name):
-        # So many calls that orders of them are not tried.
+        # So many calls that their serial orders are not tried.
         return self.check(name, "--disk", "loop", "--calls", 9, disk="/dev/loop0", how=["--run-twice"])
 
     def test_ext4(self):
@@ -77,7 +77,7 @@ class FileSystems(unittest.TestCase):
 
     def test_ext4_on_a_loop_device(self):
         capsule = self.check_on_loop("ext4")
-        # The disk's work is done where no flow is: by a context of its own, which a search decides about.
+        # The disk's work is done on a CPU without a flow, by a context that the search decides about.
         with subprocess.Popen([SLALOM, "replay", capsule, "--trace"], stdout=subprocess.PIPE, text=True) as replay:
             works = {line.split()[1] for line in replay.stdout if " call " in line and " loop:loop_rootcg_workfn" in line}
         self.assertEqual(works, {"cpu2"})

@@ -1,4 +1,4 @@
-"""Modules load, and a file system made by the host's mkfs keeps what is written to it."""
+"""Modules load, and a file system created by the host's mkfs keeps its files."""
 
 import hashlib
 import shutil

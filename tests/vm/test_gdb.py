@@ -1,4 +1,4 @@
-"""A stock gdb at a real kernel: breakpoints, steps and watchpoints, forward and backward, with the states of a plain run."""
+"""A stock gdb debugs a real kernel: breakpoints, steps and watchpoints, forward and backward, with the states of a plain run."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ import unittest
 
 from guest import DEADLINE, KERNEL, NOTHING_TO_DO, SLALOM, Guest, main
 
-# Where functions and variables lie is not random: the test looks them up in one boot and uses them in others.
+# Functions and variables are at fixed addresses: the test looks them up in one boot and uses them in others.
 GUEST = ("--kernel", KERNEL, "--cpus", "2", "--append", "nokaslr")
 NAMES = ("kernel_clone", "total_forks", "asm_sysvec_apic_timer_interrupt", "asm_sysvec_reschedule_ipi", "default_idle")
 STATE = "monitor position\nmonitor hash\n"
@@ -40,13 +40,13 @@ class Debugged(Guest):
         guest.communicate()
 
     def gdb(self, port, script):
-        """What gdb says to each part of a script: parts begin with `@name`."""
+        """gdb's output for each part of a script. A part begins with `@name`."""
         lines = ["set pagination off", "set confirm off", "set architecture i386:x86-64", f"target remote 127.0.0.1:{port}"]
         for line in script.format(**{name: hex(address) for name, address in self.symbols.items()}).split("\n"):
             lines.append(f"echo \\n{line}\\n" if line.startswith("@") else line.strip())
         path = self.directory / "script.gdb"
         path.write_text("\n".join(lines) + "\n")
-        # What `monitor` says comes on standard error.
+        # gdb prints the output of `monitor` on standard error.
         done = subprocess.run(["gdb", "-nx", "-batch", "-x", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               stdin=subprocess.DEVNULL, text=True, timeout=DEADLINE, check=False)
         parts = re.split(r"^@(\w+)\n", done.stdout, flags=re.MULTILINE)
@@ -144,7 +144,7 @@ detach
         self.assertIn("No more reverse-execution history", said["changed"])
         self.assertIn(f"{broken + 1} (history begins at {broken + 1})", said["changed"])
 
-        # Nobody has noticed the debugger: not the guest, which ends as ever, and not the states it went through.
+        # The debugger had no effect: the guest ends as usual, and passed through the same states.
         output, messages = guest.communicate(timeout=DEADLINE)
         self.assertEqual(guest.returncode, 0, messages)
         self.assertEqual(output.count("hello"), 1)
@@ -152,7 +152,7 @@ detach
         self.assertEqual(plain["hashes"], [{"instructions": three[0], "hash": three[1]}])
 
     def test_interrupts_of_two_cpus_come_again(self):
-        """Breakpoints at the first instructions of interrupt handlers: between two instructions, so to say."""
+        """Breakpoints at the first instructions of interrupt handlers, that is, between two instructions of the interrupted code."""
         _, port = self.start()
         count = 12
         forward = "".join(f"@forward_{i}\ncontinue\n{STATE}" for i in range(count))
@@ -204,7 +204,7 @@ kill
         self.assertEqual(output.count("hello"), 1)
 
     def test_the_line(self):
-        """Without gdb: Ctrl-C while the guest runs, noise, and a client that comes back."""
+        """Without gdb: Ctrl-C while the guest runs, invalid input, and a client that connects again."""
         guest, port = self.start()
         with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as line:
             line.sendall(b"$vCont;c#a8\x03")

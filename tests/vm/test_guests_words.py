@@ -1,4 +1,4 @@
-"""What a guest says, and what a kernel's capsule has the host do."""
+"""The output of guests, and what a kernel's capsule makes the host do."""
 
 import json
 import os
@@ -56,7 +56,7 @@ class Words(unittest.TestCase):
                               env={**os.environ, "XDG_CONFIG_HOME": str(self.config), **changes})
 
     def peak(self, *arguments):
-        """Megabytes that slalom needed, its exit code, and what it said."""
+        """The megabytes that slalom needed, its exit code and its output."""
         done = self.run_command("python3", "-c", PEAK, SLALOM, *arguments)
         megabytes, code, text = done.stdout.split("\n", 2)
         return int(megabytes), int(code), text
@@ -67,7 +67,7 @@ class Words(unittest.TestCase):
         self.assertEqual(code, 2, text)
         self.assertIn("test.toml: an execution may note 16,777,216 bytes (slalom_note), and this one notes more", text)
         self.assertLess(megabytes, 700)
-        # One that does so in some executions only is cut off there, and is no livelock.
+        # If only some executions flood, they are cut off, but count as no livelock.
         (self.folder / "speaker.c").write_text(FLOOD.replace("CONDITION", "slalom_choose(2)"))
         megabytes, code, text = self.peak("explore", "test.toml", "--json", "--strategy", "dfs", "--schedules", 20, "--workers", 1)
         self.assertEqual(code, 0, text)
@@ -89,7 +89,8 @@ class Words(unittest.TestCase):
         shown.append(self.run_command(SLALOM, "trace", "saved", "--kernel", KERNEL))
         for one in shown:
             text = one.stdout + one.stderr
-            self.assertIn("H\\u001b]0;title" if "--json" in one.args else "31mB", text)  # JSON has the finding, not the note
+            # JSON has the finding, not the note.
+            self.assertIn("H\\u001b]0;title" if "--json" in one.args else "31mB", text)
             self.assertEqual([c for c in text if (c < " " and c != "\n") or "\x7f" <= c <= "\x9f" or c == "\u202e"], [], one.args)
 
     def test_a_kernels_capsule_runs_a_compiler_and_gdb_by_consent_only(self):
@@ -103,7 +104,7 @@ class Words(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn(says, done.stderr)
         self.assertEqual(self.run_command(SLALOM, "replay", capsule, "--trust", **others).returncode, 1)
-        # With calls alone, all of it is done by the virtual machine.
+        # With lists of calls only, the virtual machine does everything.
         (self.folder / "test.toml").write_text('check = "false"\n[[flow]]\ncalls = "getpid()"\n[[flow]]\ncalls = "getppid()"\n')
         self.run_command(SLALOM, "explore", "test.toml", "--schedules", 1, "--out", "calls")
         [capsule] = self.folder.glob("calls/*/capsule.slalom")

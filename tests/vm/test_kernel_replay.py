@@ -1,5 +1,5 @@
-"""Findings of kernel tests, looked into: a stock gdb where they show, backward and forward along their schedule; and the trace of
-every instruction, against what the search itself had recorded."""
+"""Examining findings of kernel tests: a stock gdb at the failure, backward and forward along the schedule; and the trace of every
+instruction, compared with the records of the search."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def slalom(*arguments):
 
 class KernelReplay(Guest):
     def find(self, name, *arguments, test=MODULE / "test.toml", of=""):
-        """The first finding with that in its title, as its JSON."""
+        """The JSON of the first finding whose title contains the text."""
         done = slalom("explore", test, *([] if of else ["--first"]), "--workers", 1, "--out", self.directory / name, "--json", *arguments)
         if "scripts/build-modules" in done.stderr:
             self.skipTest(done.stderr)
@@ -39,7 +39,7 @@ class KernelReplay(Guest):
         return self.find("race", "--detectors", "kernel-race", "--fail-on", "race", "--no-shrink", "--schedules", 200, of="card_")
 
     def gdb(self, capsule, *commands, start=False):
-        """What gdb says, cut at the echoes: commands that begin with @ name the part that follows."""
+        """gdb's output in parts. A command that begins with @ names the part that follows."""
         arguments = []
         for command in commands:
             arguments += ["--gdb-command", f"echo \\n{command}\\n" if command.startswith("@") else command]
@@ -68,7 +68,7 @@ class KernelReplay(Guest):
                         "@end_again", "continue", *STATE)
         self.assertIn("before the second access of the race", said["first"])
         self.assertIn(f"= {second['pc']}\n", said["here"])
-        cpu = int(second["agent"].split(".")[0])  # of the CPUs, counted from 1
+        cpu = int(second["agent"].split(".")[0])  # number of the CPU, counted from 1
         self.assertRegex(said["here"], rf"\* {cpu} +Thread {cpu} \(CPU {cpu - 1} \[running\]\)")
         self.assertRegex(said["here"], r"Thread 2 \(CPU 1 ")
         # The module's own functions, and those of a kernel without its vmlinux, up to the system call.
@@ -76,7 +76,7 @@ class KernelReplay(Guest):
         self.assertRegex(said["here"], r"#\d+ .* in vfs_(read|write) \(")
         self.assertRegex(said["here"], r"#\d+ .* in entry_SYSCALL_64")
         here = self.state(said["here"])
-        # Back by one instruction of that CPU; before a switch, where others ran in between.
+        # Back by one instruction of this CPU: before a switch, if others ran in between.
         self.assertLess(self.state(said["back"])[0], here[0])
         self.assertNotIn(f"= {second['pc']}\n", said["back"])
         self.assertEqual(self.state(said["again"]), here)
@@ -96,7 +96,7 @@ class KernelReplay(Guest):
         functions = {hit[2]: hit[1] for hit in hits}
         self.assertEqual(functions, {"card_write": "1", "card_read": "2"})  # flow i runs on CPU i
         self.assertEqual(hits[0].group(0), hits[2].group(0))
-        # The same end as that of another session, which began at the failure.
+        # The same end as in another session, which began at the failure.
         other = self.gdb(found["capsule"], "@end", "reverse-stepi", "continue", *STATE)
         self.assertIn("at the end of the schedule", other["first"])
         self.assertEqual(self.state(other["end"]), self.state(said["end"]))

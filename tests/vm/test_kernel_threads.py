@@ -1,5 +1,5 @@
-"""A thread of the kernel on a CPU of its own is a context like any other: a bug that needs it to run between two instructions of a
-flow is found, but not where the search leaves that CPU alone. What it does is no wrong result."""
+"""A kernel thread on a CPU of its own is a context like any other. A bug that needs it to run between two instructions of a flow is
+found, but not if the search does not decide about that CPU. The thread's work is no wrong result."""
 
 import json
 import subprocess
@@ -31,14 +31,14 @@ class KernelThreads(Guest):
                                timeout=DEADLINE, check=False)
         self.assertEqual(shown.returncode, 1, shown.stdout + shown.stderr)
         self.assertIn("same state hash", shown.stdout)
-        self.assertIn(" -> client", shown.stdout)  # back from the CPU that has the thread
+        self.assertIn(" -> client", shown.stdout)  # back from the CPU with the thread
 
     def test_it_does_not_where_its_cpu_is_no_context(self):
         only = 'contexts = ["cpu0", "timer"]\n'
         self.assertEqual(self.explore("test.toml", "--schedules", 2000, "--out", "", first_lines=only)["findings"], [])
 
     def test_what_calls_give_before_and_after_its_work_is_right(self):
-        """Cancelling finds the request, or nothing: both are compared with orders of whole calls."""
+        """Cancelling finds the request or does not: serial orders give both results."""
         result = self.explore("fixed.toml", "--schedules", 300, "--out", "")
         self.assertEqual((result["findings"], result.get("not_compared", [])), ([], []))
 

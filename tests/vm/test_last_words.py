@@ -1,5 +1,5 @@
-"""A kernel that keeps back what it has to say of its end (Linux 6.12's printk, where it must not wait for the console, until an
-interrupt that does not come while the kernel has lost count of what disables these): its report is complete nevertheless."""
+"""A kernel that postpones its last messages (Linux 6.12's printk, if it must not wait for the console) to an interrupt that does not
+arrive because the kernel's preemption count is wrong. The report is complete nevertheless."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ TITLE = "scheduling while atomic in sleep_atomic:set_filter"
 
 class LastWords(Guest):
     def explore(self, name, *more):
-        """What is found by the example's test, on the newer kernel."""
+        """The findings of the example's test on the newer kernel."""
         test = self.directory / name
         test.write_text((FOLDER / name).read_text().replace('"debian:6.1"', f'"{KERNEL}"'))
         done = subprocess.run([SLALOM, "explore", test, "--json", "--detectors", "console,deadlock,failure", *map(str, more)],

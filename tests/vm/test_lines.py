@@ -1,4 +1,4 @@
-"""Source lines of kernels and modules in reports and traces, against the sources themselves."""
+"""Source lines of kernels and modules in reports and traces, compared with the sources."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 from guest import DEADLINE, KERNEL, ROOT, SLALOM, Guest, main
 
 MODULE = ROOT / "examples/kernel-modules/torn_read"
-# All of the kernel's code, as if it were one line.
+# All of the kernel's code as a single line.
 ONE_LINE = '__asm__(".text\\n");\nvoid everything(void) {\n  __asm__(".skip 0x1800000, 0x90");\n}\n'
 TRACE = ("--kernel", KERNEL, "--append", "nokaslr", "--run", "cat /proc/loadavg", "--trace", "calls:loadavg_proc_show")
 
@@ -19,7 +19,7 @@ class Lines(Guest):
                               stdin=subprocess.DEVNULL, timeout=DEADLINE, check=False)
 
     def vmlinux(self, build_id):
-        """A file that claims to be the kernel with that build id, and knows a line for all of its code."""
+        """A file with the kernel's build id that has one line for all of its code."""
         Path(self.directory, "one_line.c").write_text(ONE_LINE)
         subprocess.run(["gcc", "-g", "-O1", "-ffreestanding", "-fno-pic", "-mcmodel=kernel", "-nostdlib", "-static", "-no-pie",
                         f"-Wl,--build-id=0x{build_id}", "-Wl,-Ttext=0xffffffff81000000", "-Wl,-e,everything", "one_line.c",
@@ -44,7 +44,7 @@ class Lines(Guest):
         self.assertRegex(" ".join(found.stdout.split()), r"torn_read:card_read\+0x\w+ \(load of \d bytes, plain, value")
 
     def test_no_module_has_a_name_of_this_machine_in_it(self):
-        """So that it is the same, and is searched in the same way, wherever it is built."""
+        """So that the module, and the search for its bugs, is the same wherever it is built."""
         built = subprocess.run([ROOT / "scripts/build-modules", KERNEL], capture_output=True, text=True, check=False,
                                env=dict(os.environ, SLALOM=SLALOM))
         if built.returncode != 0:

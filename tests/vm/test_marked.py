@@ -1,4 +1,4 @@
-"""Races of a module that was built with its source: which sides are marked (READ_ONCE and the like), and which are plain."""
+"""Races of a module whose source is available: which sides are marked (READ_ONCE and so on), and which are plain."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ class Marked(Guest):
         done = subprocess.run([SLALOM, "explore", "test.toml", "--schedules", "60", "--workers", "1", "--out", "", "--no-shrink",
                                "--detectors", "kernel-race", "--json"], cwd=self.directory, capture_output=True, text=True,
                               timeout=DEADLINE, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)  # races of kernels do not count
+        self.assertEqual(done.returncode, 0, done.stderr)  # races of kernels do not fail the command
         return {found["title"]: found for found in json.loads(done.stdout)["findings"] if "marked:" in found["title"]}
 
     def test_the_source_tells(self):
@@ -57,7 +57,7 @@ class Marked(Guest):
         self.assertRegex(half["detail"], r"marked:get_forgotten\S* \(load of 4 bytes, marked, ")
         self.assertRegex(both["detail"], r"\(store of 4 bytes, marked, .*\(load of 4 bytes, marked, |"
                                          r"\(load of 4 bytes, marked, .*\(store of 4 bytes, marked, ")
-        # The same module, whose source nobody has.
+        # The same module without its source.
         (self.directory / "marked.c").unlink()
         races = self.races()
         self.assertEqual({found["severity"] for found in races.values()}, {"race"})

@@ -1,4 +1,4 @@
-"""Results of calls: what is compared with serial orders, what is not and said to be not, and what programs say by hypercalls."""
+"""Results of calls: which are compared with serial orders, which are reported as not compared, and the hypercalls of programs."""
 
 import json
 import math
@@ -79,14 +79,14 @@ class Results(unittest.TestCase):
         self.assertEqual(orders(ids, ids), 2)
         self.assertEqual(orders(3 * ids, 3 * ids), math.comb(6, 3))
         self.assertEqual(orders(2 * ids, ids, ids), math.factorial(4) // math.factorial(2))
-        # A call that waits is left there until the other flow has ended: there are no orders more and none less.
+        # A call that waits is left until the other flow has ended: no more and no fewer orders.
         _, result = self.explore_json(POLL.replace("TIMEOUT", "-1"), schedules=2)
         self.assertEqual(result["serial_orders"], math.comb(4, 2))
         self.assertIn("\ncompared: results with those of 6 serial orders of whole system calls\n",
                       self.explore(POLL.replace("TIMEOUT", "-1"), schedules=2).stdout)
 
     def test_what_a_serial_order_gives_is_no_failure(self):
-        """Whichever flow is first, its rename succeeds: also where the one that was taken to begin waits for the other at once."""
+        """The first flow's rename succeeds, whichever it is: also if the flow that was chosen to start at once waits for the other."""
         test = (ROOT / "examples/kernel/pairs/rename-rename.toml").read_text()
         _, result = self.explore_json(test, "--no-shrink", schedules=64)
         titles = [finding["title"] for finding in result["findings"]]
@@ -109,7 +109,7 @@ class Results(unittest.TestCase):
         for name, said in zip(("h_share", "h1_share", "h2_share", "h3_share", "h4_share"), shares.groups()):
             share = figures[name]
             self.assertEqual(said, "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %", name)
-        self.assertGreater(figures["h1_share"], 0)  # the poller sleeps until the writer comes
+        self.assertGreater(figures["h1_share"], 0)  # the poller sleeps until the writer writes
 
     def test_programs_choose_note_and_fail(self):
         (self.folder / "chooser.c").write_text(CHOOSER)
@@ -120,14 +120,14 @@ class Results(unittest.TestCase):
         self.assertRegex(finding["title"], "^assertion failed at .*: two and four$")
         self.assertEqual([choice["value"] for choice in finding["schedule"]["data"]], [2, 4])
         self.assertEqual(finding["replayed"], "10/10")
-        # All values, each with both orders of the flows or more: of 15 combinations one fails.
+        # All values, each with both orders of the flows or more: one of 15 combinations fails.
         self.assertEqual((result["end"], result["truncated"]), ("done", 0), result)
         self.assertEqual(finding["occurrences"] * 15, result["executions"], result)
         again = self.slalom("replay", finding["capsule"])
         self.assertEqual(again.returncode, 1)
         self.assertIn("it has chosen", again.stdout)
         self.assertIn("two and four", again.stdout)
-        # All of the machine is as it was, in another process and wherever it is asked.
+        # The whole machine is in the same state, in another process and wherever choices are made.
         for choices in ("as found", "everywhere"):
             again = self.slalom("replay", finding["capsule"], "--choices", choices)
             self.assertTrue(again.stdout.endswith(f"the same again; same state hash {int(finding['state_hash'], 16):#018x}\n"), again.stdout)

@@ -1,5 +1,5 @@
 """A scope of a kernel: partial-order reduction makes as many executions as depth-first search finds classes, finds the bug, and exhausts
-the twin; contexts restrict who is explored."""
+the fixed twin. `contexts` restricts which contexts are explored."""
 
 import json
 import os
@@ -18,7 +18,7 @@ def slalom(*arguments):
     done = subprocess.run([SLALOM, *map(str, arguments)], capture_output=True, text=True, timeout=600)
     if done.returncode == 2 and ("slalom kernel get" in done.stderr or "scripts/build-modules" in done.stderr):
         print(done.stderr)
-        sys.exit(77)  # skipped: the kernel or the modules are not there
+        sys.exit(77)  # skipped: the kernel or the modules are missing
     return done
 
 
@@ -47,7 +47,7 @@ class Scope(unittest.TestCase):
             self.assertTrue(reduced["exhausted"])
             self.assertEqual((reduced["diverged"], reduced["truncated"]), (0, 0))
             self.assertEqual(reduced["executions"], reduced["classes"])
-            # Without the lock there is nothing to wait for, and all interleavings can be tried: 16 over 6.
+            # Without the lock no flow waits, so all interleavings can be tried: 16 over 6.
             every = self.scoped("torn_read", which, *(("dfs",) if which == "test" else ("pos", "--schedules", 2000)))
             self.assertEqual(every["exhausted"], which == "test")
             self.assertEqual(every["executions"], 8008 if which == "test" else 2000)
@@ -93,7 +93,7 @@ class Scope(unittest.TestCase):
                 self.assertIn(words, " ".join(written.stderr.split()))
 
     def test_lines_of_the_file_are_its_own(self):
-        """Also where something is said on the command line that could stand there."""
+        """Also if the command line sets something that could be in the file."""
         with tempfile.TemporaryDirectory() as folder:
             test = pathlib.Path(folder) / "test.toml"
             test.write_text((MODULES / "torn_read" / "test.toml").read_text() + "\nsurprise = 1\n")
@@ -104,7 +104,7 @@ class Scope(unittest.TestCase):
 
 class Contexts(unittest.TestCase):
     def test_only_those_listed_are_explored(self):
-        """A CPU that is not listed runs where no other one can, so one order is left."""
+        """A CPU that is not listed runs only if no other one can, so one order is left."""
         text = (MODULES / "torn_read" / "test.toml").read_text()
         for contexts, executions in (('["cpu0", "cpu1"]', 8008), ('["cpu0"]', 1), ('["cpu1"]', 1)):
             with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +115,7 @@ class Contexts(unittest.TestCase):
                 self.assertEqual(len(failures(result)) > 0, executions > 1)
 
     def test_what_is_not_listed_is_in_no_schedule(self):
-        """A bug that needs an interrupt: decided about, or coming by itself."""
+        """A bug that needs an interrupt, which the search decides about or which arrives by itself."""
         text = (MODULES / "irq_context" / "test.toml").read_text()
         ipi, timer = "irq43", "irq28"  # vectors 0xfb and 0xec, counted from 0xd0
         for contexts, may, must in (('["cpu0", "cpu1", "ipi"]', {ipi}, {ipi}), ('["cpu0", "cpu1", "timer"]', {timer}, set()),
@@ -134,7 +134,7 @@ class Contexts(unittest.TestCase):
                 self.assertEqual(slalom("replay", result["findings"][0]["capsule"]).returncode, 1)
 
     def test_threads_that_cannot_be_pinned_are_named(self):
-        """Rescuers of work queues are such; what can be pinned is not among them, nor what the kernel has bound."""
+        """Rescuers of work queues are unpinned threads. Threads that slalom has pinned or the kernel has bound are not listed."""
         test = MODULES / "torn_read" / "fixed.toml"
         result = json.loads(slalom("explore", test, "--schedules", 1, "--out", "", "--json").stdout)
         threads = result["unpinned_threads"]

@@ -1,4 +1,4 @@
-"""Plain runs without control, for comparing with; and what only detectors that are asked for see."""
+"""Runs without control, for comparison; and findings of detectors that are off by default."""
 
 import json
 import os
@@ -18,7 +18,7 @@ def explore(test, *more):
     done = subprocess.run([SLALOM, "explore", str(test), "--json", *map(str, more)], capture_output=True, text=True, timeout=600)
     if done.returncode == 2 and ("slalom kernel get" in done.stderr or "scripts/build-modules" in done.stderr):
         print(done.stderr)
-        sys.exit(77)  # skipped: the kernel or the modules are not there
+        sys.exit(77)  # skipped: the kernel or the modules are missing
     return done
 
 
@@ -29,7 +29,7 @@ class Stress(unittest.TestCase):
         self.assertEqual(first, second)
         told = json.loads(first)
         self.assertEqual(told["runs"], 1000)
-        self.assertLess(told["failures"], 20)  # how many depends on the kernel's revision: none, with some
+        self.assertLess(told["failures"], 20)  # depends on the kernel's revision; some have none
         self.assertLessEqual(set(told["titles"]), {"double free: in double_reset:reset, freed before in double_reset:reset"})
 
     def test_failures_are_counted_by_title(self):

@@ -1,4 +1,4 @@
-"""slalom boot --trace: what it shows of a program is what the program did, and looking changes nothing."""
+"""slalom boot --trace shows what a program really did, and tracing changes nothing."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ class Trace(Guest):
                         "-o", "traced", SOURCE], cwd=self.directory, check=True)
 
     def trace(self, filters, *arguments, run="echo begin; traced"):
-        """The console's lines, and those of the trace as (step, cpu, task, kind, rest)."""
+        """The lines of the console, and those of the trace as (step, cpu, task, kind, rest)."""
         result = self.boot("--file", "traced:/bin/traced", "--run", run, "--trace", filters, "--trace-after", "begin",
                            "--trace-to", "trace.txt", *arguments)
         text = (self.directory / "trace.txt").read_text()
@@ -35,7 +35,7 @@ class Trace(Guest):
             if task.split("/")[0] in ("traced", "renamed") and ended:
                 name, value = ended.groups()
                 seen.append((name, str(-getattr(errno, value[1:])) if value.startswith("-E") else value))
-        # Before its first call comes the end of the execve that started it, after its last one the printing.
+        # Before its first call the trace has the end of the execve that started it, and after the last one the printing.
         self.assertEqual(seen[0][0], "execve")
         self.assertEqual(seen[1:14], did)
         self.assertEqual([name for name, _ in seen[14:]], ["write"])
@@ -43,7 +43,7 @@ class Trace(Guest):
         self.assertIn('open("/tmp/traced", 0x42, 0o644)'.replace("0o", "0"), begun)
         self.assertIn('write(3, "twelve bytes", 12)', begun)
         self.assertIn("exit_group(0)", begun)
-        # Its pid in the trace is what getpid told it, and its name changed when it said so.
+        # Its pid in the trace is the result of getpid, and its name changes when it sets the name.
         tasks = [task for _, _, task, _, rest in lines if rest.startswith("get")]
         self.assertIn(f"traced/{did[0][1]}", tasks)
         self.assertIn(f"renamed/{did[0][1]}", tasks)
@@ -78,7 +78,7 @@ class Trace(Guest):
         written = [int(re.search(r"<- (0x[0-9a-f]+)", rest)[1], 16) for rest in jiffies if rest.startswith("write")]
         self.assertEqual(written, list(range(written[0], written[0] + len(written))))
         self.assertTrue(all("jiffies" in rest for rest in jiffies))
-        # The clock ticks in an interrupt: its callers are known up to there.
+        # The clock ticks in an interrupt. Its callers are known up to there.
         text = (self.directory / "trace.txt").read_text()
         ticks = re.findall(r"write 8 bytes of jiffies.*\n((?: +<- .*\n)+)", text)
         self.assertEqual(len(ticks), len(written))
@@ -90,7 +90,7 @@ class Trace(Guest):
         _, lines = self.trace("calls:loop:lo_ioctl", "--module", "loop", run="echo begin; losetup /dev/loop0 || true")
         calls = [rest for _, _, task, kind, rest in lines if kind == "call" and task.startswith("losetup/")]
         self.assertRegex(calls[0], r"loop:lo_ioctl\(0x[0-9a-f]+, 0x[0-9a-f]+, 0x4c")
-        self.assertEqual(calls[1], "loop:lo_ioctl = -ENXIO")  # there is no file behind it
+        self.assertEqual(calls[1], "loop:lo_ioctl = -ENXIO")  # no file is attached
 
     def test_a_saved_machine_can_be_traced(self):
         arguments = ["--file", "traced:/bin/traced", "--run", "traced", "--save", "machine.slalom"]
@@ -102,7 +102,7 @@ class Trace(Guest):
     def test_a_panic_is_shown_with_who_called(self):
         result = self.boot("--run", "echo begin; echo c > /proc/sysrq-trigger", "--append", "panic=-1", "--trace",
                            "panic,stacks", "--trace-after", "begin", "--trace-to", "trace.txt", code=1)
-        self.assertEqual(result["stop"], "triple fault")  # so the kernel restarts the machine
+        self.assertEqual(result["stop"], "triple fault")  # because the kernel restarts the machine
         text = (self.directory / "trace.txt").read_text()
         self.assertIn("sysrq triggered crash", text)
         self.assertRegex(text, r"<- \S*(sysrq_handle_crash|__handle_sysrq)\+0x")

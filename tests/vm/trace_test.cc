@@ -1,6 +1,6 @@
-// LinuxModel on real kernels: locks alternate, read sections nest, memory is allocated before it is freed,
-// and what it says it cannot see is what the kernel has inlined. Programs start and end in the stretch it
-// watches.
+// LinuxModel on real kernels: locks alternate, read sections nest, and memory is allocated before it is
+// freed. The functions that it reports as missing are those that the kernel has inlined. Programs start and
+// end in the watched stretch.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kMillion = 1'000'000;
 
-// Everything is told in words and counted.
+// Formats and counts all events.
 class Judge : public GuestSink {
  public:
   void on_guest_accesses(const Cpu&, std::span<const Access>, uint64_t, const GuestTask&) override {}
@@ -35,7 +35,7 @@ class Judge : public GuestSink {
         break;
       case OpKind::Unlock:
       case OpKind::WriteUnlock:
-        // What was locked before it watched is unlocked once.
+        // A lock that was taken before the watch began is unlocked once.
         if (known.contains(object) && held[object] <= 0) wrong("unlocked twice", guest);
         held[object] = 0;
         break;
@@ -65,7 +65,7 @@ class Judge : public GuestSink {
         }
         break;
       case OpKind::ThreadSwitch:
-        // What the kernel says of itself: its idle tasks.
+        // Compare with the kernel's own names of its idle tasks.
         if (event.value == 0 && guest.task.comm != fmt::format("swapper/{}", cpu.id) &&
             guest.task.comm != "swapper")
           wrong("idle", guest);
@@ -113,12 +113,12 @@ bool fetched(std::string_view kernel) {
   return cache.ok() && cache->has(kernel);
 }
 
-// Programs that start, allocate, and end; then the machine switches off.
+// Programs start, allocate and end. Then the machine switches off.
 constexpr const char* kWork =
     "echo begin; for i in 1 2 3; do ls /proc > /tmp/list; cat /tmp/list | wc -l; done; mkdir /tmp/d; rm -r "
     "/tmp/d";
 
-// Counts the calls of functions by another way than the model: the records of calls in the batches.
+// Counts the calls of functions independently of the model: from the call records in the batches.
 class CallCounter : public TapSink {
  public:
   explicit CallCounter(TapSink& next) : next_(next) {}
@@ -142,7 +142,7 @@ struct Watched {
   std::map<std::string, uint64_t> calls;
 };
 
-// From the first line that a program prints up to the end of the machine.
+// Watches from the first line that a program prints to the end of the machine.
 void watch(const std::string& name, Watched& watched) {
   Result<Booted> machine = boot({.kernel = name, .run = kWork, .pc = {.cpus = 2}});
   ASSERT_TRUE(machine.ok()) << machine.error().message;
@@ -185,7 +185,7 @@ bool has(const std::vector<std::string>& list, std::string_view name) {
 void check_memory(const Judge& judge) {
   EXPECT_GT(judge.of(OpKind::Alloc), 1000u);
   EXPECT_GT(judge.paired, judge.of(OpKind::Alloc) / 2);
-  // Caches have objects of one size, as the kernel's own names say.
+  // Objects of one cache have the same size.
   for (const char* cache : {"filp", "dentry", "task_struct"}) {
     ASSERT_TRUE(judge.sizes.contains(cache)) << cache;
     EXPECT_EQ(judge.sizes.at(cache).size(), 1u) << cache;
@@ -210,7 +210,7 @@ TEST_P(Kernels, LocksAlternateAndMemoryPairsUp) {
   EXPECT_TRUE(has(watched.missing, "seqlock"));
   EXPECT_GT(judge.of(OpKind::Lock), 5'000u);
   EXPECT_GT(judge.of(OpKind::ReadLock), 1000u);
-  // Every call is seen, and besides them a few jumps.
+  // Every call is seen, and in addition a few jumps.
   for (const char* function :
        {"_raw_spin_lock", "_raw_spin_unlock", "mutex_lock", "mutex_unlock", "down_read", "up_read",
         "__rcu_read_lock", "__rcu_read_unlock", "kmem_cache_free"}) {
@@ -226,7 +226,8 @@ TEST_P(Kernels, LocksAlternateAndMemoryPairsUp) {
 
 INSTANTIATE_TEST_SUITE_P(Linux, Kernels, testing::Values("debian:6.1", "debian:6.12"));
 
-// It has inlined half of its locks: the model says so, and the rest is right.
+// It has inlined half of its lock functions. The model reports them as missing, and reports the other locks
+// correctly.
 TEST(OldKernel, SaysWhatItCannotSee) {
   if (!fetched("debian:5.10"))
     GTEST_SKIP() << "debian:5.10 is not in the cache: scripts/fetch-kernel fetches it";

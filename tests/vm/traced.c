@@ -1,5 +1,5 @@
 // Makes system calls without a library and prints each with its result, so that a trace can be compared with
-// what the program itself saw. The printing is one write at the end.
+// what the program saw. It prints everything with one write at the end.
 static char said[4096];
 static unsigned long size;
 
@@ -51,7 +51,7 @@ void _start(void) {
   told("lseek", 8, file, 4, 0, 0);
   told("read", 0, file, (long)buffer, sizeof(buffer), 0);
   told("close", 3, file, 0, 0, 0);
-  told("close", 3, file, 0, 0, 0);  // once too often
+  told("close", 3, file, 0, 0, 0);  // already closed
   told("open", 2, (long)"/no/such/file", 0, 0, 0);
   told("pipe", 22, (long)ends, 0, 0, 0);
   told("sched_yield", 24, 0, 0, 0, 0);

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMaxPath = 4095;  // the kernel's PATH_MAX without the terminating zero
 constexpr size_t kBlock = 512;
 
-// Removes slashes at both ends. Returns "" if the path is empty or contains "." or "..".
+// Returns the path without needless slashes and "." parts; "" if it is empty, too long, or contains "..".
 std::string normal_path(std::string_view path) {
   std::string result;
   while (!path.empty()) {

@@ -38,7 +38,7 @@ Result<void> Placement::reserve(const std::string& what, Physical address, uint6
     return error("{} wants to be at {:#x}, {} bytes long, where the machine has no memory", what, address,
                  size);
   }
-  if (const Taken* other = overlapping(address, end))
+  if (const TakenRange* other = overlapping(address, end))
     return error("{} at {:#x} would lie over {} at {:#x}: give more --memory, or another kernel", what,
                  address, other->what, other->begin);
   taken_.push_back({what, address, end});
@@ -71,7 +71,7 @@ Result<Physical> Placement::find_high(const std::string& what, uint64_t size, Ph
   while (end >= size && end - size >= floor) {
     const Physical begin = (end - size) & ~(kPageSize - 1);
     if (begin < floor) break;
-    const Taken* other = overlapping(begin, begin + size);
+    const TakenRange* other = overlapping(begin, begin + size);
     if (other == nullptr) return begin;
     end = other->begin & ~(kPageSize - 1);
   }
@@ -79,9 +79,10 @@ Result<Physical> Placement::find_high(const std::string& what, uint64_t size, Ph
                what, megabytes(size), ram_.size() >> 20);
 }
 
-const Placement::Taken* Placement::overlapping(Physical begin, Physical end) const {
-  const auto found = std::find_if(taken_.begin(), taken_.end(),
-                                  [&](const Taken& taken) { return begin < taken.end && taken.begin < end; });
+const Placement::TakenRange* Placement::overlapping(Physical begin, Physical end) const {
+  const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const TakenRange& taken) {
+    return begin < taken.end && taken.begin < end;
+  });
   return found == taken_.end() ? nullptr : &*found;
 }
 

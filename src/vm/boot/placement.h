@@ -43,15 +43,15 @@ class Placement {
   Result<Physical> find_high(const std::string& what, uint64_t size, Physical floor, Physical limit) const;
 
  private:
-  struct Taken {
+  struct TakenRange {
     std::string what;
     Physical begin;
     Physical end;
   };
-  const Taken* overlapping(Physical begin, Physical end) const;
+  const TakenRange* overlapping(Physical begin, Physical end) const;
 
   Ram& ram_;
-  std::vector<Taken> taken_;
+  std::vector<TakenRange> taken_;
 };
 
 }  // namespace slalom::vm

@@ -10,7 +10,7 @@
 
 namespace slalom::vm {
 
-// Ops on their way into a block, with hooks where they are wanted.
+// A block in the making: its ops, with hooks if they are needed.
 struct Draft {
   Op ops[Block::kRoom];
   uint8_t modifies[Block::kMaxOps];
@@ -82,13 +82,13 @@ Blocks::Blocks(uint64_t pages) : pages_(pages) {}
 
 Blocks::~Blocks() = default;
 
-void Blocks::free_dead() {
-  for (Block* block : dead_) arena_.give_back(block, size_of(*block));
-  dead_.clear();
+void Blocks::give_back_dropped() {
+  for (Block* block : dropped_) arena_.give_back(block, size_of(*block));
+  dropped_.clear();
 }
 
-void System::bury() {
-  if (!blocks->bury()) return;
+void System::free_dropped_blocks() {
+  if (!blocks->free_dropped()) return;
   for (const auto& cpu : cpus) cpu->returns.fill(nullptr);
 }
 
@@ -110,7 +110,7 @@ Block* Blocks::decode(System& system, uint64_t ram_page, const uint8_t* code, un
                       CodeMode mode) {
   Draft draft;
   const Physical address = system.ram.address_of(ram_page) + offset;
-  // The hook of the next block looks where the stack pointer is, before it is far away.
+  // The next block's hook checks the stack pointer, so end this block before the stack pointer can move far.
   while (draft.count < Block::kMaxOps && offset + draft.bytes < kPageSize && !draft.ended &&
          draft.stack_motion <= kStackMargin / 2) {
     const unsigned at = offset + draft.bytes;
@@ -150,7 +150,7 @@ Block* Blocks::straddling(const System& system, Physical address, const uint8_t*
   Straddler& slot = straddlers_[(address >> 12) % straddlers_.size()];
   if (slot.block != nullptr && slot.address == address && slot.block->mode == mode &&
       slot.length == available && std::memcmp(slot.bytes.data(), bytes, available) == 0) {
-    // What follows it lies in another page, which comes and goes by itself.
+    // Its successor lies in another page, which is dropped independently.
     slot.block->forget_links();
     return slot.block;
   }
@@ -159,10 +159,10 @@ Block* Blocks::straddling(const System& system, Physical address, const uint8_t*
   Draft draft;
   draft.add(system, mode, address, one);
   draft.end(false);
-  if (slot.block != nullptr) dead_.push_back(slot.block);
+  if (slot.block != nullptr) dropped_.push_back(slot.block);
   slot.block = make(address, mode, draft);
   slot.address = address;
-  // All of them: that bytes are no instruction may depend on the last.
+  // Keep all bytes: whether they are an instruction may depend on the last one.
   slot.length = available;
   std::copy_n(bytes, available, slot.bytes.begin());
   return slot.block;
@@ -193,7 +193,7 @@ void Blocks::drop_observed_in(Page& page) {
       Block* block = *at;
       if (block->mode.observed()) {
         *at = block->next_in_page;
-        dead_.push_back(block);
+        dropped_.push_back(block);
       } else {
         at = &block->next_in_page;
       }
@@ -206,7 +206,7 @@ void Blocks::drop_observed(System& system) {
     if (page != nullptr) drop_observed_in(*page);
   for (Straddler& one : straddlers_)
     if (one.block != nullptr && one.block->mode.observed()) {
-      dead_.push_back(one.block);
+      dropped_.push_back(one.block);
       one = Straddler{};
     }
   system.forget_jumps();
@@ -217,7 +217,7 @@ void Blocks::drop_observed_at(System& system, Physical address) {
   if (ram_page != Ram::kNoPage && pages_[ram_page] != nullptr) drop_observed_in(*pages_[ram_page]);
   Straddler& one = straddlers_[(address >> 12) % straddlers_.size()];
   if (one.block != nullptr && one.block->mode.observed()) {
-    dead_.push_back(one.block);
+    dropped_.push_back(one.block);
     one = Straddler{};
   }
   system.forget_jumps();
@@ -226,7 +226,7 @@ void Blocks::drop_observed_at(System& system, Physical address) {
 void Blocks::drop_page(System& system, uint64_t ram_page) {
   if (pages_[ram_page] == nullptr) return;
   for (Block* block : pages_[ram_page]->buckets)
-    for (; block != nullptr; block = block->next_in_page) dead_.push_back(block);
+    for (; block != nullptr; block = block->next_in_page) dropped_.push_back(block);
   pages_[ram_page].reset();
   system.ram.clear_flag(ram_page, Ram::kCode);
   system.forget_jumps();

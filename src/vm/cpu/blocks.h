@@ -1,7 +1,7 @@
 // Blocks: the decoded code of the whole machine, by physical address.
 //
-// Blocks of a page live and die together: when a decoded byte of it is written, or its contents are restored
-// to something else. What is dropped stays in memory until nobody can be running it.
+// All blocks of a page are dropped together, when a decoded byte of the page is written or a restore changes
+// its contents. A dropped block stays in memory until no CPU can be running it.
 #pragma once
 
 #include <array>
@@ -24,28 +24,30 @@ class Blocks {
   ~Blocks();
 
   Block* find(uint64_t ram_page, unsigned offset, CodeMode mode) const;
-  // Decodes from `code`, the contents of the page. Null: the first instruction reaches into the next page.
+  // Decodes from `code`, the contents of the page. Returns nullptr if the first instruction reaches into the
+  // next page.
   Block* decode(System& system, uint64_t ram_page, const uint8_t* code, unsigned offset, CodeMode mode);
-  // Is it known that the instruction there lies in two pages? Then there is nothing to decode in the first.
+  // Returns true if the instruction there is known to lie in two pages. Then there is nothing to decode in
+  // the first.
   bool straddles(Physical address, CodeMode mode) const;
-  // One instruction that lies in two pages. Kept as long as its bytes are the same.
+  // Returns a block with one instruction that lies in two pages. It is kept while its bytes are the same.
   Block* straddling(const System& system, Physical address, const uint8_t* bytes, unsigned available,
                     CodeMode mode);
 
-  // Observed code is decoded anew: who observes, or the places to stop at, have changed.
+  // Observed code must be decoded anew, because the observer or the places to stop at have changed.
   void drop_observed(System& system);
   void drop_observed_at(System& system, Physical address);
 
-  // The same in memory of the caller's (as much as Cpu::scratch has), remembering nothing.
+  // The same, in memory of the caller (as much as Cpu::scratch has), and without keeping the block.
   static Block* decode_one(const System& system, std::byte* memory, Physical address, const uint8_t* bytes,
                            unsigned available, CodeMode mode);
 
   bool overlaps(uint64_t ram_page, unsigned offset, unsigned size) const;
   void drop_page(System& system, uint64_t ram_page);
-  // When no block runs: frees what was dropped. False: that was nothing.
-  bool bury() {
-    if (dead_.empty()) return false;
-    free_dead();
+  // Frees dropped blocks. Call it only while no block runs. Returns false if there were none.
+  bool free_dropped() {
+    if (dropped_.empty()) return false;
+    give_back_dropped();
     return true;
   }
 
@@ -55,7 +57,7 @@ class Blocks {
   static unsigned bucket_of(unsigned offset) { return (offset ^ offset >> 6) % kBuckets; }
   struct Page {
     std::array<Block*, kBuckets> buckets{};
-    uint64_t decoded = 0;  // a bit for each chunk of the page that holds decoded bytes
+    uint64_t decoded = 0;  // one bit for each chunk of the page that contains decoded bytes
   };
   struct Straddler {
     Physical address = ~Physical{0};
@@ -64,16 +66,16 @@ class Blocks {
     Block* block = nullptr;
   };
   Block* make(Physical address, CodeMode mode, const Draft& draft);
-  void free_dead();
+  void give_back_dropped();
   void drop_observed_in(Page& page);
 
   Arena arena_;
   std::vector<std::unique_ptr<Page>> pages_;
-  std::vector<Block*> dead_;
+  std::vector<Block*> dropped_;
   std::array<Straddler, 256> straddlers_;
 };
 
-// Decodes one instruction; `length` 0: more than `available` bytes are needed.
+// Decodes one instruction. `length` is 0 if it needs more than `available` bytes.
 struct Decoded {
   enum class Flow : uint8_t { Other, Call, Return };
   Op op;
@@ -83,16 +85,16 @@ struct Decoded {
   // For hooks.
   Flow flow = Flow::Other;
   uint8_t modifies = 0;        // as in Block::modifies
-  bool shares_memory = false;  // an operand lies in memory, and the stack pointer does not say where
-  unsigned stack_motion = 0;   // by how much it moves the stack pointer, at most
-  // What it does to its first operand in memory, whose address `operand` has, as ops have it.
+  bool shares_memory = false;  // an operand lies in memory, not at an address made from the stack pointer
+  unsigned stack_motion = 0;   // the most by which it moves the stack pointer
+  // What it does to its first memory operand. `operand` holds the operand's address in the form of an op.
   Touch touch = Touch::Nothing;
   Op operand{.handler = nullptr, .base = kZero, .index = kZero};
 };
-// block_in_page: where in its page the block starts; offset: of the instruction within the block.
+// block_in_page: offset of the block in its page; offset: of the instruction in its block.
 Decoded decode_instruction(const uint8_t* bytes, unsigned available, CodeMode mode, unsigned block_in_page,
                            unsigned offset);
-// The op that ends a block which no jump ends.
+// The op that ends a block without a jump at its end.
 Op end_of_block(unsigned offset, unsigned number, bool within_page);
 
 }  // namespace slalom::vm

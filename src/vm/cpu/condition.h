@@ -10,7 +10,7 @@
 
 namespace slalom::vm {
 
-// -1: no such instruction.
+// These return -1 if the mnemonic is no such instruction.
 int jump_condition(ZydisMnemonic mnemonic);
 int cmov_condition(ZydisMnemonic mnemonic);
 int set_condition(ZydisMnemonic mnemonic);

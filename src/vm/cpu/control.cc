@@ -162,7 +162,7 @@ bool read_msr(Cpu& cpu, uint32_t number, uint64_t& value) {
       value = r.tsc_aux;
       return true;
     default:
-      return cpu.raise(kProtection, 0);  // what CPUID does not promise is not there
+      return cpu.raise(kProtection, 0);  // CPUID does not advertise it
   }
 }
 
@@ -211,10 +211,10 @@ bool write_msr(Cpu& cpu, uint32_t number, uint64_t value) {
   }
 }
 
-// Advertises what is implemented, and nothing else: fpu de pse tsc msr pae cx8 apic pge cmov pat mmx fxsr sse
-// sse2; syscall nx lm. The vendor is one for which kernels neither probe registers nor work around mistakes,
-// but which the GNU C library knows: of vendors it does not know it takes the CPU to lack what it was built
-// for.
+// Advertises exactly what is implemented: fpu de pse tsc msr pae cx8 apic pge cmov pat mmx fxsr sse sse2;
+// syscall nx lm. The vendor is one for which kernels neither probe registers nor work around CPU bugs, but
+// which the GNU C library knows. For an unknown vendor the library assumes that the CPU lacks the features it
+// was built for.
 void cpuid(const Cpu& cpu, uint32_t leaf, uint32_t, uint32_t out[4]) {
   out[0] = out[1] = out[2] = out[3] = 0;
   const auto text = [&](uint32_t& a, uint32_t& b, uint32_t& c, const char* s) {
@@ -250,7 +250,7 @@ void cpuid(const Cpu& cpu, uint32_t leaf, uint32_t, uint32_t out[4]) {
       return;
     case 0x80000008:
       out[0] = 0x3028;
-      return;  // 48 bits virtual, 40 physical
+      return;  // 48 bits of virtual addresses, 40 of physical ones
     default:
       return;
   }

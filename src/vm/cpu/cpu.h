@@ -1,7 +1,7 @@
-// Cpu: one virtual CPU while it runs, and System: what all CPUs share.
+// Cpu: one virtual CPU while it runs. System: the state that all CPUs share.
 //
-// Registers are the truth between instructions. The rest is here to be fast: flags not yet computed, the
-// software TLBs, the block that runs, and how far it may go.
+// Between instructions, Registers hold the complete state. Everything else exists for speed: flags that are
+// not yet computed, the software TLBs, the running block, and how far it may run.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace slalom::vm {
 class Blocks;
 struct Cpu;
 
-// What lies outside CPUs and RAM. Rare, so virtual calls do no harm.
+// Everything outside of CPUs and RAM. Accesses are rare, so virtual calls do no harm.
 class Bus {
  public:
   virtual ~Bus() = default;
@@ -34,20 +34,21 @@ class Bus {
   virtual bool write(unsigned cpu, Physical address, unsigned size, uint64_t value) = 0;
   virtual uint64_t apic_base(unsigned cpu) const = 0;
   virtual bool set_apic_base(unsigned cpu, uint64_t value) = 0;
-  // CR8's way to the local APIC's register, which does not ask whether the APIC is enabled.
+  // CR8's access to the local APIC's register, which works even if the APIC is disabled.
   virtual uint8_t task_priority(unsigned cpu) const = 0;
   virtual void set_task_priority(unsigned cpu, uint8_t value) = 0;
   virtual uint64_t now() const = 0;  // virtual nanoseconds, exact for the last instruction of a block
-  // Must the CPU stop before its next instruction: for an interrupt, or since the devices' plans changed?
+  // Returns true if the CPU must stop before its next instruction, for an interrupt or because the devices'
+  // next deadline has changed.
   virtual bool attention(unsigned cpu, bool interrupts_enabled) const = 0;
 };
 
-// A guest fault: a value, delivered by the run loop.
+// A guest fault. It is a value; the run loop delivers it.
 struct Fault {
   uint8_t vector = 0;
   bool has_code = false;
   uint32_t code = 0;
-  uint64_t address = 0;  // of a page fault
+  uint64_t address = 0;  // only for a page fault
 };
 
 enum Vector : uint8_t {
@@ -71,52 +72,54 @@ enum Vector : uint8_t {
   kSimd = 19,
 };
 
-// A fault as it was raised: for the report of a triple fault.
+// A fault with the state when it was raised, for the report of a triple fault.
 struct RaisedFault {
   Fault fault;
   uint64_t rip = 0;
   uint64_t cr2 = 0;
 };
 
-// Why the handlers stopped going on.
+// Why the handlers returned to the run loop.
 enum class Leave : uint8_t {
-  Block,    // at the end of a block, with rip set
+  Block,    // end of a block, with rip set
   Fault,    // an op raised Cpu::fault
-  Turn,     // behind an op, before stopped_at: the CPU's turn ends there
+  Turn,     // behind an op and before stopped_at: the CPU's turn ends there
   Replay,   // an op must run in a block of its own
-  Unknown,  // an op stands for something not implemented
+  Unknown,  // an op stands for something that is not implemented
   Place,    // a hook wants to stop before its instruction
   Access,   // before a watched access
 };
 
 // Why Cpu::run returned.
 enum class Exit : uint8_t {
-  Budget,    // all instructions it was given
+  Budget,    // executed all instructions it was given
   Window,    // interrupts may have become deliverable
   Halted,    // HLT
   Paused,    // PAUSE
-  Turn,      // it fails the same exchange again and again: Cpu::ends_turn
+  Turn,      // keeps failing the same exchange: Cpu::ends_turn
   Shutdown,  // triple fault
-  Unknown,   // something not implemented: Cpu::unknown says what
-  Place,     // before an instruction that was asked for
-  Access,    // before or after a watched access: Cpu::hit
-  Event,     // something of Cpu::stop_on: Cpu::happened
+  Unknown,   // something that is not implemented: see Cpu::unknown
+  Place,     // before a place to stop at
+  Access,    // before or after a watched access: see Cpu::hit
+  Event,     // an event of Cpu::stop_on: see Cpu::happened
 };
 
 struct JumpCache {
   static constexpr unsigned kEntries = 8192;
   struct Entry {
-    uint64_t tag = 0;  // rip with the salt in its upper bits
+    uint64_t tag = 0;  // rip, with the salt in its upper bits
     Block* block = nullptr;
   };
   static constexpr unsigned kMostLow = 512;
   std::array<Entry, kEntries> entries;
   uint64_t salt = uint64_t{1} << 48;
-  // Of links between blocks, which know no more than what a cache has found in the upper half. Another one
-  // whenever some of that is forgotten; 0: not known yet (see find_generation). CPUs for which the upper half
-  // is the same have the same, since they run the same blocks.
+  // The generation of links between blocks. Links rely only on what the caches have found in the upper half
+  // of the address space, so the generation changes whenever a part of that is forgotten. 0: not yet
+  // determined (see find_generation). CPUs whose upper halves are equal run the same blocks, so they have the
+  // same generation.
   uint32_t generation = 0;
-  // Entries of addresses below the middle, which go when the address space changes. More: all do.
+  // Indices of entries for addresses in the lower half, which are forgotten when the address space changes.
+  // If there are more than kMostLow, all entries are forgotten.
   std::array<uint16_t, kMostLow> low;
   unsigned low_count = 0;
 
@@ -144,24 +147,24 @@ struct JumpCache {
   }
 };
 
-// What is known of a page that holds translations, so that a write to it drops no more than it must.
+// Facts about a page of translations, so that a write to it drops only what depends on it.
 struct TableUse {
-  uint64_t address = 0;    // the first virtual address its entries are for
+  uint64_t address = 0;    // the first virtual address that its entries map
   uint8_t level = 0;       // 1: its entries map pages
   bool ambiguous = false;  // used in several places: every write drops everything
-  uint16_t writes = 0;     // since it was last walked through
+  uint16_t writes = 0;     // since its last page walk
 };
 
-// Which instructions of observed code have a hook before them at which a CPU can stop.
+// Instructions of observed code that have a hook at which a CPU can stop.
 struct Places {
   enum class Where : uint8_t {
     Listed,  // only the listed ones
-    Locked,  // those that synchronise: LOCK, and XCHG with memory
-    Memory,  // those with an operand in memory that the stack pointer does not address
+    Locked,  // only synchronising instructions: LOCK, and XCHG with memory
+    Memory,  // only those with a memory operand that is not addressed by the stack pointer
   };
   Where where = Where::Listed;
   std::set<Physical> listed;
-  std::set<uint16_t> page_offsets;  // in every page: for addresses whose page is not known yet
+  std::set<uint16_t> page_offsets;  // on all pages: for addresses whose page is not yet known
 };
 
 struct System {
@@ -173,15 +176,15 @@ struct System {
   std::unique_ptr<Blocks> blocks;
   std::vector<std::unique_ptr<Cpu>> cpus;
   std::vector<TableUse> tables;  // by page
-  uint32_t generations = 0;      // of links between blocks, so far
+  uint32_t generations = 0;      // number of generations of links so far
 
-  Tap* tap = nullptr;     // who observes, if anybody does
-  bool remembers = true;  // else every instruction is translated and decoded anew: slow, to compare with
-  Places places;          // where observed code has hooks that may stop
+  Tap* tap = nullptr;   // the observer; nullptr if there is none
+  bool caching = true;  // false: translate and decode every instruction anew; slow, for comparisons
+  Places places;        // where hooks of observed code may stop
 
-  void forget_jumps();      // everywhere: some virtual address leads to other code now
-  void forget_low_jumps();  // of addresses below the middle
-  void bury();              // when no block runs: those that were dropped
+  void forget_jumps();         // for all CPUs: a virtual address now leads to other code
+  void forget_low_jumps();     // the same for addresses of the lower half
+  void free_dropped_blocks();  // only while no block runs
 };
 
 struct PendingAccess {
@@ -201,80 +204,81 @@ struct PendingAccesses {
 struct Cpu {
   Cpu(System& all, unsigned id);
 
-  Registers regs;  // first: handlers reach it with short offsets
+  Registers regs;  // first, so that handlers reach it with short offsets
   LazyFlags flags;
-  int64_t left = 0;         // instructions before the run loop must be asked
+  int64_t left = 0;         // instructions until the run loop must get control
   Block* block = nullptr;   // the running one; regs.gpr[kRip] is its start
-  TlbEntry* tlb = nullptr;  // of the current privilege
+  TlbEntry* tlb = nullptr;  // for the current privilege
   JumpCache* jumps = nullptr;
   std::array<uint64_t, 4> segment_base{};  // by AddressSegment
   uint8_t cpl = 0;
   Leave leave = Leave::Block;
   const Op* stopped_at = nullptr;  // the op that left with Fault, Replay or Unknown
-  Block** link = nullptr;          // where the block that comes next may be noted
-  bool window = false;             // interrupts must be looked at before the next instruction
+  Block** link = nullptr;          // where to store a link to the next block
+  bool window = false;             // check for interrupts before the next instruction
   bool paused = false;
-  bool ends_turn = false;          // it waits for another CPU, which should run now
-  bool interrupted = false;        // the last instruction went through the interrupt table
-  bool switched_task = false;      // the last instruction, even if it faulted then, left another task running
-  bool step_waits = false;         // the last instruction keeps a single step from trapping behind it
-  bool steps_by_new_flag = false;  // the last instruction traps if it leaves TF set, not if it began so
+  bool ends_turn = false;      // it waits for another CPU, which should run now
+  bool interrupted = false;    // the last instruction used the interrupt table
+  bool switched_task = false;  // the last instruction switched to another task, even if it faulted afterwards
+  bool step_waits = false;     // the last instruction delays a single-step trap
+  bool steps_by_new_flag = false;  // the last instruction traps if it sets TF, not if TF was set before
   Fault fault;
-  // The faults that made the CPU shut down, in their order: each but the first came while the one before, or
-  // the double fault that it made, was delivered. Three or four; empty before that.
+  // The faults that made the CPU shut down, in order. Each fault after the first occurred while the previous
+  // one, or its double fault, was delivered. Three or four entries; empty before a shutdown.
   std::vector<RaisedFault> last_faults;
 
-  // While observed: see cpu/tap.h.
+  // For observation; see vm/cpu/observe/tap.h.
   Tap* tap = nullptr;
-  bool recording = false;     // accesses go the slow way
-  uint64_t quiet = 0;         // how near to the stack pointer they are not recorded
-  bool aligned_only = false;  // the same, since alignment is checked
+  bool recording = false;  // accesses take the slow path
+  uint64_t quiet = 0;      // size of the aligned stack region whose accesses are not recorded; 0: record all
+  bool aligned_only = false;  // accesses take the slow path because alignment is checked
   uint8_t transfer = 0;       // OpKind of the call or return that leads to the next block
   uint64_t transfer_from = 0;
-  uint64_t came_from = 0;   // the block before
-  uint64_t last_stack = 0;  // the stack pointer at the last block
+  uint64_t came_from = 0;   // the previous block
+  uint64_t last_stack = 0;  // the stack pointer at the previous block
   // Where to stop.
-  uint64_t passes = 0;  // so many hooks are passed before one stops,
+  uint64_t passes = 0;  // number of hooks to pass before stopping
   // Stop before a conflict with one of these; nullptr: ignore conflicts.
   const PendingAccesses* pending = nullptr;
   bool pending_changed = false;  // *pending may be out of date: stop at the next hook
   PendingAccess passed;          // of the last instruction whose hook was passed with `pending` set
-  bool at_place = false;         // it stopped there, and has not moved since
-  bool leaves_place = false;  // so the hook at this run's first instruction, if one is still there, is passed
+  bool at_place = false;         // it stopped at a place and has not moved since
+  bool leaves_place = false;     // pass the hook at the first instruction of this run, if it still exists
   static constexpr uint8_t kIret = 1, kFault = 2, kHypercall = 4;
-  uint8_t stop_on = kHypercall;  // of these
-  uint8_t happened = 0;          // since run began
+  uint8_t stop_on = kHypercall;  // kIret, kFault, kHypercall
+  uint8_t happened = 0;          // events of stop_on since run() began
   bool watches_off = false;
-  bool stop_behind = false;  // a watched access wants to stop behind its instruction
+  bool stop_behind = false;  // stop after the current instruction, because of a watched access
   AccessHit hit;
-  uint64_t watched_at =
-      ~uint64_t{0};  // the instruction (as executed() counts) whose accesses are counted here
+  uint64_t watched_at = ~uint64_t{0};  // the instruction (by executed()) to which watched_seen belongs
   unsigned watched_seen = 0;
-  unsigned watched_skip = 0;  // watched accesses of the first instruction that may pass
-  unsigned resume_skip = 0;   // the same for the next run, as long as the CPU stays where it is
+  unsigned watched_skip = 0;  // number of watched accesses of the first instruction to pass
+  unsigned resume_skip = 0;   // the same for the next run, if the CPU stays where it is
 
-  uint64_t linear = 0;                           // what legacy_address() found
-  alignas(16) std::array<std::byte, 16> buffer;  // what the slow accesses read or write
-  int64_t slice = 0;                             // what `left` was when run began
-  int64_t withheld = 0;                          // of `left`: see end_with_block()
+  uint64_t linear = 0;                           // result of legacy_address()
+  alignas(16) std::array<std::byte, 16> buffer;  // data of the slow accesses
+  int64_t slice = 0;                             // the value of `left` when run() began
+  int64_t withheld = 0;                          // part of `left`: see end_with_block()
 
   System& system;
   const unsigned id;
   CodeMode mode;
-  uint64_t code_base = 0;  // of code that is not 64-bit
-  // Supervisor, user, and what of the first an observed supervisor may use: where accesses are not recorded.
+  uint64_t code_base = 0;  // base of code that is not 64-bit
+  // For supervisor and user. The third is for an observed supervisor and holds the pages whose accesses are
+  // not recorded.
   std::array<Tlb, 3> tlbs;
   static constexpr unsigned kQuietTlb = 2;
-  uint64_t quiet_stack = 0;                   // of which stack they are
-  uint64_t quiet_first = 0, quiet_room = ~0;  // they are used while the stack pointer is there
-  Tlb empty_tlb;  // never filled: while alignment is checked, every access is a slow one
+  uint64_t quiet_stack = 0;  // the stack whose accesses are not recorded
+  // While the stack pointer is in this range, the third TLB is used.
+  uint64_t quiet_first = 0, quiet_room = ~0;
+  Tlb empty_tlb;  // never filled; in use while alignment is checked, so that all accesses take the slow path
   std::array<JumpCache, 2> jump_caches;
-  // The blocks whose calls have not returned, the latest last: a guess, where a return leads to.
+  // The blocks of calls that have not returned, the latest last. They predict where a return leads.
   static constexpr unsigned kReturns = 32;
   std::array<Block*, kReturns> returns{};
   unsigned return_count = 0;
   std::string unknown;
-  std::unique_ptr<std::byte[]> scratch;  // a truncated block
+  std::unique_ptr<std::byte[]> scratch;  // memory for a truncated block
 
   uint64_t& gpr(unsigned i) { return regs.gpr[i]; }
   bool is_quiet(uint64_t address) const { return (address ^ regs.gpr[kRsp]) < quiet; }
@@ -282,12 +286,12 @@ struct Cpu {
   bool protected_mode() const { return (regs.cr0 & cr0::kPe) != 0; }
   bool vm86() const { return (regs.rflags & flag::kVm86) != 0; }
 
-  // Runs at most that many instructions.
+  // Executes at most this many instructions.
   Exit run(uint64_t instructions);
-  // Instructions since run() began. While a handler runs that ends its block, its own one is included.
+  // Instructions since run() began. For a handler that ends its block, its own instruction is included.
   uint64_t executed() const { return static_cast<uint64_t>(slice - left); }
 
-  // The end of the running block enters no other one, whichever are remembered: the run loop looks first.
+  // After the end of the running block, control returns to the run loop, whatever links exist.
   void end_with_block() {
     if (block == nullptr) return;
     withheld += left;
@@ -296,17 +300,17 @@ struct Cpu {
   }
 
   uint64_t rflags() const { return (regs.rflags & ~flag::kArithmetic) | flags.arithmetic(); }
-  void set_rflags(uint64_t value);  // all of it; whoever may change what has been decided
+  void set_rflags(uint64_t value);  // sets all flags; for code that may change the mode
   void settle() {
     regs.rflags = rflags();
     flags.set_arithmetic(regs.rflags);
   }
 
-  // After regs was replaced, or cr0, cr4, efer or segments changed: what follows from them.
+  // Updates what depends on registers, after regs was replaced, or cr0, cr4, efer or a segment was changed.
   void registers_changed();
   void set_cpl(unsigned value);
-  void choose_tlb();  // by privilege, and by whether alignment is checked or somebody observes
-  void look_at_stack() {
+  void choose_tlb();  // by privilege, by whether alignment is checked, and by whether the CPU is observed
+  void check_stack() {
     if (regs.gpr[kRsp] - quiet_first >= quiet_room) change_stack();
   }
   void change_stack();
@@ -315,40 +319,42 @@ struct Cpu {
   void tell(const CpuEvent& event) {
     if (tap != nullptr) tap->event(*this, event, executed());
   }
-  // It goes on somewhere else than where it stopped.
+  // The CPU continues elsewhere than where it stopped.
   void moved() {
     at_place = false;
     resume_skip = 0;
   }
-  // Instructions of this run that were complete before `op`.
+  // Instructions of this run that were completed before `op`.
   uint64_t executed_before(const Op* op) const {
     return executed() - (block == nullptr ? 0 : block->count - op->number);
   }
   void forget_translations();
-  // An exchange with memory has changed nothing. True: it was the same one so often that the turn should end.
+  // An exchange with memory has changed nothing. Returns true if the same one has failed so often that the
+  // turn should end.
   bool fails_again(uint64_t address);
 
-  // Faults: set `fault` and return false, so that a helper can `return raise_...`.
+  // These set `fault` and return false, so that a helper can `return raise_...`.
   bool raise(Vector vector);
   bool raise(Vector vector, uint32_t code);
   bool raise_page_fault(uint64_t address, uint32_t code);
 
   // cpu/run.cc
-  Block* next_block();   // the one at rip; null: the fetch faulted
-  Block* fresh_block();  // the same, one instruction of it, without looking at what is remembered
+  Block* next_block();   // the block at rip; nullptr if the fetch faulted
+  Block* fresh_block();  // the same with one instruction only, decoded anew
   Block* within_limit(Block* whole);
   Block* shortened(const Block& whole, unsigned count);
   Block* alone(const Op& op);
   void deliver_trap();
 
-  // cpu/interrupt.cc: goes through the IDT. `soft`: an INT instruction (checks the gate's privilege).
+  // cpu/interrupt.cc: deliver through the IDT. `soft`: for an INT instruction, which checks the gate's
+  // privilege.
   void deliver_fault();
   bool interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uint64_t return_rip);
-  void reset(bool power_on);    // or INIT: then all but CPU 0 wait to be started
+  void reset(bool power_on);    // after INIT (power_on false), all CPUs but 0 wait to be started
   void start_at(uint8_t page);  // SIPI
 };
 
-// Privileged state, shared by handlers, loaders and debuggers (cpu/control.cc).
+// Privileged state, for handlers, loaders and debuggers (cpu/control.cc).
 bool write_cr(Cpu& cpu, unsigned number, uint64_t value);
 bool read_msr(Cpu& cpu, uint32_t number, uint64_t& value);
 bool write_msr(Cpu& cpu, uint32_t number, uint64_t value);

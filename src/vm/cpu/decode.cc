@@ -1,4 +1,4 @@
-// From bytes to ops: Zydis reads the instruction, families pick the handler.
+// Turns bytes into ops: Zydis decodes the instruction, and a family of handlers selects the handler.
 #include <algorithm>
 
 #include "vm/cpu/blocks.h"
@@ -14,7 +14,7 @@ const ZydisDecoder& decoder(CodeMode mode) {
     ZydisDecoderInit(&all[CodeMode::k16], ZYDIS_MACHINE_MODE_LEGACY_16, ZYDIS_STACK_WIDTH_16);
     ZydisDecoderInit(&all[CodeMode::k32], ZYDIS_MACHINE_MODE_LEGACY_32, ZYDIS_STACK_WIDTH_32);
     ZydisDecoderInit(&all[CodeMode::k64], ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    // What CPUID does not offer must not change what other instructions mean.
+    // Extensions that CPUID does not advertise must not change the meaning of other instructions.
     for (ZydisDecoder& one : all) {
       ZydisDecoderEnableMode(&one, ZYDIS_DECODER_MODE_CET, ZYAN_FALSE);
       ZydisDecoderEnableMode(&one, ZYDIS_DECODER_MODE_MPX, ZYAN_FALSE);
@@ -51,7 +51,7 @@ SegmentName segment_name(ZydisRegister reg) {
   }
 }
 
-// In 64-bit code the other prefixes are ignored: they do not take a segment back.
+// In 64-bit code, ES, CS, SS and DS prefixes are ignored. They do not cancel an earlier FS or GS prefix.
 SegmentName effective_segment(const Instruction& in, ZydisRegister reg) {
   const SegmentName name = segment_name(reg);
   if (!in.mode.is_long() || name == kFs || name == kGs) return name;
@@ -66,14 +66,14 @@ bool is_rsi(ZydisRegister reg) {
   return reg == ZYDIS_REGISTER_RSI || reg == ZYDIS_REGISTER_ESI || reg == ZYDIS_REGISTER_SI;
 }
 
-// Instructions whose only memory operand is hidden, but obeys segment prefixes.
+// Instructions whose only memory operand is implicit but obeys segment prefixes.
 bool is_hidden_operand_of(ZydisMnemonic mnemonic) {
   return mnemonic == ZYDIS_MNEMONIC_XLAT || mnemonic == ZYDIS_MNEMONIC_MASKMOVQ ||
          mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU;
 }
 
-// The operand whose address the op holds: the first, but of two (string instructions) the one a segment
-// prefix is about.
+// Returns the operand whose address the op holds: the first one. If there are two (string instructions), the
+// one to which a segment prefix applies.
 const ZydisDecodedOperand* memory_operand(const Instruction& in) {
   const ZydisDecodedOperand* found = nullptr;
   for (unsigned i = 0; i < in.info.operand_count; ++i) {
@@ -108,7 +108,7 @@ void fill_address(const Instruction& in, Op& op) {
   int64_t displacement = memory.disp.has_displacement ? memory.disp.value : 0;
   const auto& raw = in.info.raw;
   if (raw.sib.offset != 0 && raw.modrm.mod == 0 && raw.sib.base == 5) {
-    // No base, also where REX.B would make it r13: Zydis forgets that for 32-bit addresses.
+    // No base, even if REX.B would make it r13: Zydis misses that for 32-bit addresses.
     op.base = kZero;
     displacement = raw.disp.value;
   }
@@ -132,7 +132,7 @@ const Op* undefined(Cpu& cpu, const Op* op) {
   return raise(cpu, op, kInvalidOpcode);
 }
 
-// Something CPUID promises but no family knows.
+// For an instruction that CPUID advertises but no family implements.
 const Op* unknown(Cpu& cpu, const Op* op) {
   cpu.unknown = "an instruction that is not implemented";
   cpu.leave = Leave::Unknown;
@@ -235,7 +235,8 @@ bool is_stack_pointer(ZydisRegister reg) {
 }
 
 unsigned stack_motion(const Instruction& in) {
-  constexpr unsigned kAnywhere = kStackMargin, kMost = 64;  // of what pushes and pops
+  // KMost: the most that an instruction pushes or pops.
+  constexpr unsigned kAnywhere = kStackMargin, kMost = 64;
   const ZydisMnemonic mnemonic = in.mnemonic();
   if (mnemonic == ZYDIS_MNEMONIC_LEAVE || mnemonic == ZYDIS_MNEMONIC_ENTER) return kAnywhere;
   if (mnemonic == ZYDIS_MNEMONIC_PUSH) return 8;
@@ -251,7 +252,7 @@ unsigned stack_motion(const Instruction& in) {
   return 0;
 }
 
-// Of the operand that NextOperations (vm/control/next_operation.h) speaks of.
+// Describes the operand that NextOperations reports (vm/control/next_operation.h).
 Touch touch_of(const Instruction& in, const Op& operand) {
   for (unsigned i = 0; i < in.info.operand_count; ++i) {
     const ZydisDecodedOperand& one = in.operands[i];

@@ -83,7 +83,7 @@ bool load_stack_segment(Cpu& cpu, uint16_t selector, unsigned privilege, Vector 
 
 bool load_segment(Cpu& cpu, SegmentName name, uint16_t selector) {
   if (!cpu.protected_mode() || cpu.vm86()) {
-    // The limit stays what protected mode made it; V86 mode fixes it.
+    // The limit keeps the value that protected mode set; V86 mode sets it.
     Segment segment = cpu.regs.segments[name];
     segment.selector = selector;
     segment.base = uint64_t{selector} << 4;
@@ -109,7 +109,7 @@ bool load_segment(Cpu& cpu, SegmentName name, uint16_t selector) {
   if (code == 0) {
     Segment segment;
     segment.selector = selector;
-    // Intel keeps the base in 64-bit code, AMD does, too; both clear it in other code.
+    // In 64-bit code, Intel's and AMD's CPUs keep the base. In other code, both clear it.
     set_segment(cpu, name, segment);
     return true;
   }
@@ -128,8 +128,8 @@ bool load_segment(Cpu& cpu, SegmentName name, uint16_t selector) {
 
 namespace {
 
-// In long mode, descriptors of an LDT or a task have sixteen bytes: a base of 64 bits, and a second type
-// field, which must be zero.
+// In long mode, LDT and task descriptors have sixteen bytes: a 64-bit base, and a second type field that must
+// be zero.
 bool check_wide_base(Cpu& cpu, const Descriptor& descriptor, uint16_t selector) {
   if (!cpu.long_mode()) return true;
   const bool has_second_type = ((descriptor.high >> 40) & 31) != 0;

@@ -1,11 +1,11 @@
-// LazyFlags: the six arithmetic flags, kept as the last result and a few carries.
+// LazyFlags: the six arithmetic flags, stored as the last result and a few carries.
 //
-// Most flags are overwritten before anyone looks: an operation stores its result and its carries, and whoever
-// needs a flag computes it. `aux` holds
+// Most flags are overwritten before any code reads them. So an operation stores only its result and carries,
+// and flags are computed when they are read. `aux` holds
 //   bit 31   carry out of the highest bit (CF)
 //   bit 30   carry into the highest bit (OF = bit 31 ^ bit 30)
 //   bit 3    carry out of bit 3 (AF)
-//   bit 0    and bits 8-15: what SF and the parity byte must be exchanged by, for flags that no result has
+//   bit 0    and bits 8-15: XORed into SF and the parity byte, for flags that no result can have
 #pragma once
 
 #include <bit>
@@ -29,7 +29,7 @@ struct LazyFlags {
     return (std::popcount(static_cast<uint8_t>(static_cast<uint64_t>(result) ^ (aux >> 8))) & 1) == 0;
   }
 
-  // x86's condition codes: bit 0 negates.
+  // x86's condition codes. Bit 0 negates.
   template <unsigned code>
   bool condition() const {
     constexpr unsigned kind = code >> 1;
@@ -50,7 +50,7 @@ struct LazyFlags {
            (zero() ? flag::kZeroFlag : 0) | (sign() ? flag::kSign : 0) | (overflow() ? flag::kOverflow : 0);
   }
   void set_arithmetic(uint64_t flags) {
-    result = (flags & flag::kZeroFlag) ? 0 : 0x100;  // positive, its low byte has even parity
+    result = (flags & flag::kZeroFlag) ? 0 : 0x100;  // positive; its low byte has even parity
     const uint64_t carry = flags & flag::kCarry;
     const uint64_t overflow = (flags & flag::kOverflow) ? 1 : 0;
     aux = carry << 31 | (carry ^ overflow) << 30 | ((flags & flag::kAdjust) ? 8 : 0) |
@@ -66,7 +66,7 @@ struct LazyFlags {
     set_result(value);
     aux = 0;
   }
-  // Carries out of each bit.
+  // `carries`: the carry out of each bit.
   template <class T>
   void set_carries(T carries) {
     if constexpr (sizeof(T) == 8)

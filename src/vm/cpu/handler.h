@@ -1,8 +1,8 @@
-// What handlers are made of: the register file, operands in memory, going on, and stopping.
+// Building blocks of handlers: the register file, memory operands, continuing, and stopping.
 //
-// A handler is a free function that does one instruction and then goes on with NEXT. In optimised builds that
-// is a jump: handlers call each other at the end of each block's op, never returning to a loop. Without
-// optimisation they return the next op to a loop, so that the stack does not grow.
+// A handler is a free function that executes one instruction and continues with NEXT. In optimised builds
+// NEXT is a jump to the next handler, without returning to a loop. In builds without optimisation, handlers
+// return the next op to a loop, so that the stack does not grow.
 #pragma once
 
 #include <cstring>
@@ -16,8 +16,8 @@
 #define SLALOM_CHAINING 0
 #endif
 
-// g++ makes a jump of every call at the end of a handler; clang must be told to where the address of a local
-// was taken.
+// g++ turns every call at the end of a handler into a jump. clang needs an attribute if the address of a
+// local variable was taken.
 #if SLALOM_CHAINING && defined(__clang__)
 #define SLALOM_JUMP [[clang::musttail]]
 #else
@@ -36,7 +36,7 @@ inline const Op* go_on(Cpu& cpu, const Op* op) {
 }
 #define NEXT SLALOM_JUMP return ::slalom::vm::go_on(cpu, op + 1)
 
-// An op could not be done: a fault, or something that needs another way of running.
+// The op could not be completed: it faults, or must run in another way.
 inline const Op* stop(Cpu& cpu, const Op* op) {
   cpu.stopped_at = op;
   return nullptr;
@@ -51,20 +51,20 @@ inline const Op* raise(Cpu& cpu, const Op* op, Vector vector, uint32_t code) {
   return stop(cpu, op);
 }
 
-// The CPU's turn ends behind `op`, in the middle of its block.
+// The CPU's turn ends behind `op`, inside its block.
 inline const Op* end_turn(Cpu& cpu, const Op* op) {
   cpu.leave = Leave::Turn;
   return stop(cpu, op + 1);
 }
 
-// Ends a block: rip is where to go on.
+// Ends a block. Execution continues at rip.
 inline const Op* leave(Cpu& cpu, uint64_t rip) {
   cpu.regs.gpr[kRip] = rip;
   cpu.leave = Leave::Block;
   cpu.link = nullptr;
   return nullptr;
 }
-// The same after something that may have made an interrupt deliverable.
+// The same, after something that may have made an interrupt deliverable.
 inline const Op* leave_for_interrupts(Cpu& cpu, uint64_t rip) {
   cpu.window = true;
   return leave(cpu, rip);
@@ -76,7 +76,7 @@ inline const Op* enter(Cpu& cpu, Block* block) {
   return go_on(cpu, block->ops);
 }
 
-// Goes on at rip, whatever lies there.
+// Continues at rip, in whatever page that is.
 inline const Op* jump_to(Cpu& cpu, uint64_t rip) {
   const JumpCache::Entry& entry = cpu.jumps->at(rip);
   if (__builtin_expect(entry.tag == (rip ^ cpu.jumps->salt) && cpu.left >= entry.block->count, 1)) {
@@ -86,11 +86,11 @@ inline const Op* jump_to(Cpu& cpu, uint64_t rip) {
   return leave(cpu, rip);
 }
 
-// The same, as far as `link` and `link_rip` of block `from` do not know better.
+// The same for a block `from` whose `link` does not lead to rip yet. Sets the link if possible.
 [[gnu::noinline]] const Op* jump_and_link(Cpu& cpu, uint64_t rip, Block& from, Block*& link,
                                           uint64_t& link_rip);
 
-// The running block's last op goes on at rip, which may be in another page.
+// The last op of the running block continues at rip, which may be in another page.
 inline const Op* jump_far(Cpu& cpu, uint64_t rip) {
   Block& from = *cpu.block;
   if (__builtin_expect(
@@ -102,7 +102,7 @@ inline const Op* jump_far(Cpu& cpu, uint64_t rip) {
   SLALOM_JUMP return jump_and_link(cpu, rip, from, from.taken, from.taken_rip);
 }
 
-// The running block calls, and is to go on at `rip` after that.
+// The running block calls a function that will return to `rip`.
 inline void expect_return(Cpu& cpu, uint64_t rip) {
   Block& from = *cpu.block;
   if (from.fallthrough_rip != rip) {
@@ -124,7 +124,7 @@ inline const Op* return_to(Cpu& cpu, uint64_t rip) {
   SLALOM_JUMP return jump_and_link(cpu, rip, *caller, caller->fallthrough, caller->fallthrough_rip);
 }
 
-// Goes on within the same page, where a link may know the block.
+// Continues within the same page, through `link` if it is set.
 inline const Op* jump_near(Cpu& cpu, uint64_t rip, Block*& link) {
   Block* block = link;
   cpu.regs.gpr[kRip] = rip;
@@ -165,7 +165,7 @@ inline uint64_t offset_of(const Cpu& cpu, const Op* op) {
          static_cast<uint64_t>(int64_t{op->displacement});
 }
 
-// The linear address of an op's memory operand. False: stop().
+// Computes the linear address of an op's memory operand. If it returns false, the handler must stop().
 template <AccessKind kind>
 inline bool address_of(Cpu& cpu, const Op* op, unsigned size, uint64_t& address) {
   const uint64_t offset = offset_of(cpu, op);
@@ -203,7 +203,7 @@ inline bool store(Cpu& cpu, const Op* op, uint64_t address, T value) {
   return store_missed<sizeof(T)>(cpu, op, address);
 }
 
-// The first half of a read-modify-write: faults as a write would. store() then cannot fail.
+// The first half of a read-modify-write. It faults as a write would, so the store() afterwards cannot fail.
 template <class T>
 inline bool load_for_write(Cpu& cpu, const Op* op, uint64_t address, T& value) {
   const TlbEntry& entry = cpu.tlb[Tlb::index(address)];
@@ -216,7 +216,7 @@ inline bool load_for_write(Cpu& cpu, const Op* op, uint64_t address, T& value) {
   return true;
 }
 
-// An op's memory operand.
+// Accesses to an op's memory operand.
 template <class T>
 inline bool load_operand(Cpu& cpu, const Op* op, T& value) {
   uint64_t address;
@@ -228,7 +228,7 @@ inline bool store_operand(Cpu& cpu, const Op* op, T value) {
   return address_of<AccessKind::Write>(cpu, op, sizeof(T), address) && store(cpu, op, address, value);
 }
 
-// Where the second operand comes from.
+// The kind of the second operand.
 enum class Source : uint8_t { Register, Memory, Immediate };
 
 template <class T, Source source>

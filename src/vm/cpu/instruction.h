@@ -1,7 +1,7 @@
-// Instruction: one decoded instruction on its way to becoming an op, and the families that know handlers.
+// Instruction: one decoded instruction before it becomes an op, and the families of handlers.
 //
-// Each family looks at the mnemonic and the operands, picks a handler, and fills in what that handler reads.
-// decode.cc has already filled in the place, the prefixes and the memory operand.
+// A family checks the mnemonic and the operands, selects a handler, and sets the op's fields that the handler
+// reads. decode.cc has already set the position, the prefixes and the memory operand.
 #pragma once
 
 #include <Zydis/Zydis.h>
@@ -15,8 +15,8 @@ struct Instruction {
   ZydisDecodedInstruction info;
   ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
   CodeMode mode;
-  bool ends_block = false;    // a family sets it when its handler does not use NEXT
-  bool stands_alone = false;  // it must be the only one of its block
+  bool ends_block = false;    // set by a family whose handler does not use NEXT
+  bool stands_alone = false;  // it must be the only instruction of its block
 
   ZydisMnemonic mnemonic() const { return info.mnemonic; }
   const ZydisDecodedOperand& operand(unsigned i) const { return operands[i]; }
@@ -26,7 +26,8 @@ struct Instruction {
   bool is_immediate(unsigned i) const { return operands[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE; }
   unsigned size(unsigned i) const { return operands[i].size / 8; }  // in bytes
   ZydisRegister reg(unsigned i) const { return operands[i].reg.value; }
-  // Number of a general, XMM, MMX or x87 register; for 8-bit ones its byte offset in the register file.
+  // The number of a general, XMM, MMX or x87 register. For an 8-bit register, its byte offset in the register
+  // file.
   uint8_t register_number(unsigned i) const;
   int64_t immediate(unsigned i) const {
     return operands[i].imm.is_signed ? operands[i].imm.value.s
@@ -40,9 +41,9 @@ struct Instruction {
   unsigned address_size() const { return info.address_width / 8u; }
 };
 
-// Each answers null for what is not its own.
-Handler select_move(Instruction& in,
-                    Op& op);  // mov, movzx, xchg, lea, cmov, set, bswap, string-free data movement
+// Each returns nullptr for instructions of other families. select_move: mov, movzx, xchg, lea, cmov, set,
+// bswap, and other data movement without strings.
+Handler select_move(Instruction& in, Op& op);
 Handler select_arithmetic(Instruction& in, Op& op);  // add ... cmp, inc, dec, neg, not, test, xadd, cmpxchg
 Handler select_shift(Instruction& in, Op& op);       // shl ... rcr, shld, shrd
 Handler select_multiply(Instruction& in, Op& op);    // mul, imul, div, idiv, cwd ..., decimal adjust
@@ -53,8 +54,8 @@ Handler select_string(Instruction& in, Op& op);      // movs, stos, lods, cmps, 
 Handler select_ports(Instruction& in, Op& op);       // in, out, ins, outs
 Handler select_system(Instruction& in, Op& op);      // control registers, descriptor tables, msr, hlt
 Handler select_segment(Instruction& in, Op& op);     // segment loads, far transfers, verr, lar
-Handler select_sse(Instruction& in, Op& op);         // SSE, SSE2 (cpu/handlers/sse_*.cc)
-Handler select_x87(Instruction& in, Op& op);         // x87 (cpu/handlers/x87_*.cc)
+Handler select_sse(Instruction& in, Op& op);         // SSE, SSE2 (cpu/handlers/vector/sse_*.cc)
+Handler select_x87(Instruction& in, Op& op);         // x87 (cpu/handlers/x87/x87_*.cc)
 Handler select_mmx(Instruction& in, Op& op);
 
 }  // namespace slalom::vm

@@ -30,13 +30,14 @@ bool real_mode_interrupt(Cpu& cpu, uint8_t vector, uint64_t return_rip) {
   return true;
 }
 
-// A fault while something is delivered that no instruction asked for says so in its code. Always false.
+// Marks the fault as external if no instruction caused the delivery in which it occurred. Always returns
+// false.
 bool mark_external(Cpu& cpu, unsigned external) {
   if (cpu.leave == Leave::Fault && cpu.fault.vector != kPageFault) cpu.fault.code |= external;
   return false;
 }
 
-// Exceptions that together make a double fault.
+// Two such exceptions make a double fault.
 bool contributory(uint8_t vector) {
   return vector == kDivide || (vector >= kInvalidTss && vector <= kProtection);
 }
@@ -79,7 +80,7 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
   if (!wide) offset &= 0xffff;
   if (long_mode() ? !is_canonical(offset) : offset > target.limit) return raise(kProtection, external);
 
-  // Which stack.
+  // Select the stack.
   const Segment old_stack = regs.segments[kSs];
   const uint64_t old_pointer = mode.is_long() ? gpr(kRsp) : static_cast<uint32_t>(gpr(kRsp));
   Segment new_stack = old_stack;
@@ -101,7 +102,7 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
       return mark_external(*this, external);
   }
 
-  // The frame is pushed with the rights of the handler.
+  // The frame is pushed with the handler's privilege.
   Stack stack(*this, new_stack, pointer, privilege, long_mode());
   static const Op none{.handler = nullptr, .base = kZero, .index = kZero, .segment = kFlatStack};
   uint64_t saved_flags = rflags();
@@ -139,12 +140,12 @@ bool Cpu::interrupt(uint8_t vector, bool soft, bool has_code, uint32_t code, uin
 
 void Cpu::deliver_fault() {
   Fault first = fault;
-  std::vector<RaisedFault> raised;  // in the rare case that there are several
+  std::vector<RaisedFault> raised;  // only used if there are several faults
   for (int attempt = 0;; ++attempt) {
-    const uint64_t rip = gpr(kRip);  // another task's, if the fault before went through a task gate
+    const uint64_t rip = gpr(kRip);  // another task's, if the previous fault went through a task gate
     if (first.vector == kPageFault) regs.cr2 = first.address;
-    // Faults (not traps) restart their instruction without hitting its breakpoint again: the saved flags say
-    // so.
+    // Faults (not traps) restart their instruction without hitting its breakpoint again. The saved flags
+    // cause that.
     if (first.vector != kDebug) regs.rflags |= flag::kResume;
     leave = Leave::Fault;
     if (interrupt(first.vector, false, first.has_code && protected_mode(), first.code, rip)) {

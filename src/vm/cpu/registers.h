@@ -1,7 +1,7 @@
-// Registers: everything a guest can observe of one CPU.
+// Registers: everything that a guest can observe of one CPU.
 //
-// Between instructions only: while a block runs, the instruction pointer and the flags live elsewhere (see
-// cpu/cpu.h), and Cpu::settle() brings them here.
+// Valid between instructions only. While a block runs, the instruction pointer and the flags are elsewhere
+// (see cpu/cpu.h); Cpu::settle() stores them here.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 namespace slalom::vm {
 
 enum Gpr : uint8_t { kRax, kRcx, kRdx, kRbx, kRsp, kRbp, kRsi, kRdi };
-// Two more places in the register file make every address the same sum: the start of the running block, and
-// zero for "no base" and "no index".
+// Two additional entries of the register file make every address the same sum: the start of the running
+// block, and a zero for "no base" and "no index".
 inline constexpr uint8_t kRip = 16;
 inline constexpr uint8_t kZero = 17;
 
@@ -91,7 +91,7 @@ struct Xmm {
   }
 };
 
-// One x87 register: 64-bit significand, then sign and exponent. MMX registers are the significands.
+// One x87 register: a 64-bit significand, then sign and exponent. MMX registers are the significands.
 struct X87Register {
   uint64_t significand = 0;
   uint16_t sign_exponent = 0;
@@ -106,11 +106,11 @@ struct X87Register {
 struct Fpu {
   uint16_t control = 0x40;
   uint16_t status = 0;  // top of stack in bits 11-13
-  uint8_t valid = 0;    // a bit for each physical register that is not empty (FXSAVE's abridged tag)
+  uint8_t valid = 0;    // one bit for each physical register that is not empty (FXSAVE's abridged tag)
   uint16_t opcode = 0;
-  uint64_t instruction = 0;  // last instruction's address, and its operand's
+  uint64_t instruction = 0;  // addresses of the last instruction and its operand
   uint64_t operand = 0;
-  std::array<X87Register, 8> registers;  // physical ones, not relative to the top
+  std::array<X87Register, 8> registers;  // physical registers, not relative to the top
 
   bool operator==(const Fpu&) const = default;
   template <class Self, class Visitor>
@@ -146,11 +146,11 @@ struct Registers {
   Fpu fpu;
   std::array<Xmm, 16> xmm;
   Activity activity = Activity::Running;
-  bool interrupt_shadow = false;  // the next instruction runs before interrupts are looked at
+  bool interrupt_shadow = false;  // interrupts are delivered only after the next instruction
   bool nmi_blocked = false;
   uint64_t retired = 0;  // instructions; each step of a repeated one counts
-  // The memory at which an exchange failed last, and how often since one failed elsewhere: decides about
-  // turns.
+  // The address of the last failed exchange, and how many exchanges in a row have failed there. They decide
+  // when turns end.
   uint64_t failed_exchange = 0;
   uint32_t failed_exchanges = 0;
 

@@ -1,4 +1,4 @@
-// The run loop: finds the block at rip, runs it, and deals with whatever made it stop.
+// The run loop: finds the block at rip, runs it, and handles the reason why it stopped.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr uint64_t kNoStack = ~uint64_t{0} / 2;  // no address is near it, so that every block looks again
+constexpr uint64_t kNoStack = ~uint64_t{0} / 2;  // no address is near it, so that every block checks again
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void Cpu::choose_tlb() {
     if (cpl == 0 && !tap->filter.own_stack) quiet = kKernelStack;
   }
   tlb = (aligned_only || recording ? empty_tlb : tlbs[cpl == 3]).entries.data();
-  // The next block looks where the stack is.
+  // The next block checks the stack pointer.
   const bool has_quiet = quiet != 0 && recording && tap->watches.empty();
   quiet_first = kNoStack;
   quiet_room = has_quiet ? kKernelStack - 2 * kStackMargin : ~uint64_t{0};
@@ -104,7 +104,8 @@ void Cpu::registers_changed() {
                                     (regs.segments[kSs].big() ? CodeMode::kBigStack : 0) |
                                     (limited ? CodeMode::kLimited : 0));
   }
-  // Jump caches know offsets only: other ways of reading the same bytes, or other bytes, must not meet there.
+  // Jump caches are indexed by offset only, so they must be emptied if the same bytes are decoded in another
+  // way, or if offsets mean other bytes.
   const uint64_t base = now.is_long() ? 0 : code.base;
   // Each privilege has its own jump cache, and is observed or not as a whole.
   now.bits |= mode.bits & CodeMode::kObserved;
@@ -179,7 +180,7 @@ Block* Cpu::fresh_block() {
 }
 
 Block* Cpu::next_block() {
-  if (!system.remembers) return fresh_block();
+  if (!system.caching) return fresh_block();
   const uint64_t rip = gpr(kRip);
   const JumpCache::Entry& entry = jumps->at(rip);
   Block* found = entry.tag == (rip ^ jumps->salt) ? entry.block : nullptr;
@@ -202,7 +203,7 @@ Block* Cpu::next_block() {
       }
       return nullptr;
     }
-    // Code segments that do not start at a page's start would break "same page, same block".
+    // Code segments that do not start at a page boundary would break "same page, same block".
     found = system.blocks->find(ram_page, offset, mode);
     const Physical start = system.ram.address_of(ram_page) + offset;
     if (found == nullptr && !system.blocks->straddles(start, mode))
@@ -223,7 +224,7 @@ Block* Cpu::next_block() {
         return nullptr;
       }
       std::memcpy(bytes + first, rest, 15 - first);
-      // Not kept in the jump cache: its bytes must be compared every time.
+      // Not put into the jump cache, because its bytes must be compared every time.
       Block* both = system.blocks->straddling(system, start, bytes, 15, mode);
       return mode.is_long() ? both : within_limit(both);
     }
@@ -237,8 +238,8 @@ Block* Cpu::next_block() {
   return found;
 }
 
-// What of a block lies before the end of the code segment: the rest must fault when it is reached. Never
-// linked to and never kept, since other segments may be longer.
+// Returns the part of a block before the end of the code segment; the rest must fault when it is reached. The
+// part is never linked to or kept, since other segments may be longer.
 Block* Cpu::within_limit(Block* whole) {
   const uint64_t room = uint64_t{regs.segments[kCs].limit} - gpr(kRip) + 1;
   if (whole->bytes <= room) return whole;
@@ -268,7 +269,7 @@ Block* Cpu::shortened(const Block& whole, unsigned count) {
 }
 
 Block* Cpu::alone(const Op& op) {
-  const Op copy = op;  // it may lie in scratch itself
+  const Op copy = op;  // `op` may lie in scratch
   const uint8_t* modifies = block->modifies;
   Block* part = new (scratch.get()) Block;
   part->mode = mode;
@@ -287,7 +288,7 @@ void Cpu::deliver_trap() {
 }
 
 bool Cpu::fails_again(uint64_t address) {
-  constexpr uint32_t kEnough = 8;  // a lock that another CPU holds is not free after a few more
+  constexpr uint32_t kEnough = 8;  // a lock that another CPU holds is not free after a few more attempts
   regs.failed_exchanges = regs.failed_exchange == address ? regs.failed_exchanges + 1 : 1;
   regs.failed_exchange = address;
   if (regs.failed_exchanges < kEnough) return false;
@@ -305,8 +306,8 @@ Exit Cpu::run(uint64_t instructions) {
   window = paused = ends_turn = stop_behind = watches_off = false;
   happened = 0;
   watched_at = ~uint64_t{0};
-  if (recording) choose_tlb();  // by what is watched now
-  // What it was stopped at is passed.
+  if (recording) choose_tlb();  // depends on the current watches
+  // Pass the place or access of the last stop.
   if (instructions > 0) {
     leaves_place = at_place;
     watched_skip = resume_skip;
@@ -316,7 +317,7 @@ Exit Cpu::run(uint64_t instructions) {
   Exit exit = Exit::Budget;
   while (left > 0) {
     block = nullptr;
-    system.bury();
+    system.free_dropped_blocks();
     leave = Leave::Block;
     Block* next = next_block();
     if (next != nullptr) {
@@ -356,14 +357,14 @@ Exit Cpu::run(uint64_t instructions) {
       at_place = leave == Leave::Place;
       if (!at_place) resume_skip = hit.ordinal + 1;
       exit = at_place ? Exit::Place : Exit::Access;
-      if (executed() == 0) regs.interrupt_shadow = shadow;  // its instruction is still to come
+      if (executed() == 0) regs.interrupt_shadow = shadow;  // its instruction has not run yet
       break;
     }
     if (leave == Leave::Fault) {
       block = nullptr;
       happened |= kFault;
       deliver_fault();
-      --left;  // so that a guest which only faults cannot go on for ever
+      --left;  // so that a guest that only faults cannot run forever
       if (regs.activity == Activity::Shutdown) {
         exit = Exit::Shutdown;
         break;
@@ -373,7 +374,7 @@ Exit Cpu::run(uint64_t instructions) {
       exit = Exit::Unknown;
       break;
     }
-    // INT n drops the pending step.
+    // INT n cancels the pending step.
     const bool traps = steps_by_new_flag ? (regs.rflags & flag::kTrap) != 0 : steps;
     if (traps && leave == Leave::Block && !interrupted && !step_waits) deliver_trap();
     if (stop_behind) {

@@ -9,16 +9,16 @@
 namespace slalom::vm {
 namespace {
 
-// A task state segment in memory, 32-bit or 16-bit: where the fields are.
+// The layout of a task state segment in memory, 32-bit or 16-bit.
 struct Layout {
   unsigned width;  // of registers and of the instruction pointer
-  unsigned size;   // of all of it
+  unsigned size;   // of the whole segment
   unsigned ip, flags, registers, segments, segment_count, segment_step, ldt;
 };
 constexpr Layout kWide{4, 104, 0x20, 0x24, 0x28, 0x48, 6, 4, 0x60};
 constexpr Layout kNarrow{2, 44, 0x0e, 0x10, 0x12, 0x22, 4, 2, 0x2a};
 constexpr unsigned kPageDirectory = 0x1c, kDebugTrap = 0x64;
-// The order of segment registers and general registers in it is that of their numbers.
+// Segment registers and general registers are stored in the order of their numbers.
 
 const Layout& layout_of(const Segment& task) {
   return (task.type() & 8) != 0 ? kWide : kNarrow;
@@ -53,7 +53,7 @@ bool set_busy(Cpu& cpu, uint16_t selector, bool busy) {
   return store_system(cpu, address, 1, &byte);
 }
 
-// --- the new task's segments; faults are its own ---
+// --- the new task's segments; faults belong to the new task ---
 
 bool load_task_ldt(Cpu& cpu, uint16_t selector) {
   cpu.regs.ldtr = Segment{.selector = selector};
@@ -100,7 +100,7 @@ bool load_task_data(Cpu& cpu, SegmentName name, uint16_t selector) {
 }
 
 bool load_segments(Cpu& cpu, const std::array<uint16_t, 6>& selectors, uint16_t ldt) {
-  // Until each is loaded, its selector is there and nothing behind it.
+  // Until a segment is loaded, only its selector is set.
   for (unsigned i = 0; i < 6; ++i)
     set_segment(cpu, static_cast<SegmentName>(i), Segment{.selector = selectors[i]});
   cpu.set_cpl(selectors[kCs] & 3);
@@ -131,7 +131,8 @@ bool push_error_code(Cpu& cpu, unsigned width, uint32_t code) {
   return true;
 }
 
-// From the running task to the one `target` describes, which is known to be present and rightly busy or not.
+// Switches from the running task to the one of `target`, which is known to be present and correctly busy or
+// not.
 bool switch_task(Cpu& cpu, const Descriptor& target, uint16_t selector, TaskEntry entry, bool has_code,
                  uint32_t code, uint64_t return_rip) {
   Segment task = target.segment(selector);
@@ -177,7 +178,7 @@ bool switch_task(Cpu& cpu, const Descriptor& target, uint16_t selector, TaskEntr
   return rip <= cpu.regs.segments[kCs].limit || cpu.raise(kProtection, 0);
 }
 
-// A task state segment that a selector in a task gate names.
+// Finds the task state segment of a task gate's selector.
 bool find_task(Cpu& cpu, uint16_t selector, unsigned external, Descriptor& out) {
   const uint32_t code = (selector & 0xfffcu) | external;
   if ((selector & 4) || (selector & 0xfffc) == 0) return cpu.raise(kProtection, code);

@@ -17,7 +17,7 @@ bool task_stack(Cpu& cpu, unsigned privilege, uint64_t& pointer, uint16_t& selec
     if (!load_system(cpu, task.base + offset, 8, &pointer)) return false;
     return is_canonical(pointer) || cpu.raise(kStackFault, 0);
   }
-  const bool wide = (task.type() & 8) != 0;  // a 32-bit task state segment
+  const bool wide = (task.type() & 8) != 0;  // 32-bit task state segment
   const uint64_t offset = wide ? 4 + 8 * privilege : 2 + 4 * privilege;
   if (offset + (wide ? 5 : 3) > task.limit) return cpu.raise(kInvalidTss, code);
   pointer = 0;
@@ -40,14 +40,14 @@ bool valid_target(Cpu& cpu, const Segment& code, uint64_t offset) {
   return offset <= code.limit || cpu.raise(kProtection, 0);
 }
 
-// Long-mode code segments must not be 32-bit ones at the same time.
+// Rejects code segments that are both long-mode and 32-bit.
 bool valid_code(Cpu& cpu, const Segment& segment, uint16_t code) {
   if (!segment.is_code()) return cpu.raise(kProtection, code);
   if (cpu.long_mode() && segment.is_long() && segment.big()) return cpu.raise(kProtection, code);
   return true;
 }
 
-// The target code segment of a direct far jump or call: no change of privilege.
+// Checks the target code segment of a direct far jump or call, which does not change the privilege.
 bool direct_target(Cpu& cpu, Descriptor& descriptor, uint16_t selector, Segment& out) {
   const uint16_t code = selector & 0xfffc;
   out = descriptor.segment(selector);
@@ -193,7 +193,7 @@ bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsign
   if (!cpu.long_mode())
     for (unsigned i = 0; i < gate.parameters; ++i)
       if (!from.pop(op, gate.size, parameters[i])) return false;
-  // Pushes are checked at the new privilege.
+  // Pushes are checked with the new privilege.
   Stack stack(cpu, stack_segment, pointer, privilege, cpu.long_mode());
   bool pushed = stack.push(op, gate.size, old_stack.selector) && stack.push(op, gate.size, old_pointer);
   if (!cpu.long_mode())
@@ -213,11 +213,11 @@ bool far_call(Cpu& cpu, const Op* op, uint16_t selector, uint64_t offset, unsign
 
 namespace {
 
-// Data segments that the new privilege may not use are emptied.
+// Clears data segments that the new privilege may not use.
 void drop_privileged_segments(Cpu& cpu) {
   for (SegmentName name : {kEs, kDs, kFs, kGs}) {
     Segment& segment = cpu.regs.segments[name];
-    // Of a null selector only the privilege goes: 64-bit code still uses the bases of FS and GS.
+    // For a null selector only the privilege bits are cleared: 64-bit code still uses the bases of FS and GS.
     if ((segment.selector & 0xfffc) == 0) {
       segment.selector = 0;
       continue;
@@ -227,7 +227,7 @@ void drop_privileged_segments(Cpu& cpu) {
   }
 }
 
-// The common end of far returns and interrupt returns to protected-mode code.
+// The common part of far returns and interrupt returns to protected-mode code.
 bool return_to(Cpu& cpu, const Op* op, Stack& stack, uint64_t offset, uint16_t selector, unsigned size,
                uint64_t release, bool always_stack) {
   const uint16_t code = selector & 0xfffc;
@@ -356,7 +356,7 @@ bool interrupt_return(Cpu& cpu, const Op* op, unsigned size) {
     cpu.regs.nmi_blocked = false;
     return true;
   }
-  // 64-bit code pops the stack pointer in any case.
+  // 64-bit code always pops the stack pointer.
   if (!return_to(cpu, op, stack, offset, static_cast<uint16_t>(selector), size, 0, cpu.mode.is_long()))
     return false;
   if (old_cpl == 0) mask |= flag::kIopl;

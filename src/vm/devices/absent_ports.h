@@ -1,7 +1,7 @@
-// Ports of hardware that this machine does not have, and that kernels probe for. Reads give all ones, writes
-// go nowhere: that is what an empty bus does, and what the probes expect. Any other port without a device
-// stops the machine, so that a kernel which needs more is not misled: whoever adds a line here says who
-// probes.
+// Ports of hardware that this machine does not have but kernels probe. Reads return all ones and writes are
+// ignored, as on an empty bus, which is what the probes expect. Any other port without a device stops the
+// machine, so that a kernel that needs the device is not misled. Each entry must name the kernel that probes
+// it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct AbsentPorts {
   const char* what;
 };
 
-// Null: nothing is known about that port.
+// nullptr if the port is not listed.
 const AbsentPorts* find_absent(uint16_t port);
 
 }  // namespace slalom::vm

@@ -28,7 +28,7 @@ void set(Bytes& table, size_t offset, uint64_t value, unsigned size) {
   for (unsigned i = 0; i < size; ++i) table[offset + i] = static_cast<uint8_t>(value >> 8 * i);
 }
 
-// All bytes of a table, this one among them, add up to zero.
+// Sets the checksum byte so that all bytes of the table add up to zero.
 void set_checksum(Bytes& table, size_t offset, size_t covered) {
   table[offset] = 0;
   uint8_t sum = 0;
@@ -54,10 +54,11 @@ Bytes make_table(std::string_view signature, uint8_t revision, const Bytes& body
   return table;
 }
 
-// Just enough of the ACPI machine language to name objects (ACPI specification, chapter "AML").
+// The few encodings of the ACPI machine language that are needed to name objects (ACPI specification, chapter
+// "AML").
 namespace aml {
 
-// The length of a block counts its own one or two bytes.
+// The length of a block includes its own one or two bytes.
 Bytes block(const Bytes& opcode, const Bytes& content) {
   CHECK(content.size() < 0xf00, "an AML block of {} bytes", content.size());
   Bytes out = opcode;
@@ -126,7 +127,7 @@ Bytes make_dsdt() {
 Bytes make_madt(unsigned cpus) {
   Bytes body;
   put(body, kLocalApicBase, 4);
-  put(body, 0, 4);  // no PIC that needs to be switched off
+  put(body, 0, 4);  // no PIC to switch off
   for (unsigned cpu = 0; cpu < cpus; ++cpu) {
     put(body, Bytes{0, 8, static_cast<uint8_t>(cpu), static_cast<uint8_t>(cpu)});
     put(body, 1, 4);  // enabled
@@ -148,7 +149,7 @@ Bytes make_fadt(Physical dsdt) {
   constexpr size_t kSize = 276;
   constexpr uint32_t kWbinvd = 1 << 0, kNoPowerButton = 1 << 4, kNoSleepButton = 1 << 5,
                      kResetRegister = 1 << 10, kHardwareReduced = 1 << 20;
-  constexpr uint16_t kNoVga = 1 << 2;  // Linux gets its console on the serial port
+  constexpr uint16_t kNoVga = 1 << 2;  // Linux then uses the serial port for its console
   Bytes table = make_table("FACP", 6, Bytes(kSize - kHeaderSize, 0));
   set(table, 40, dsdt, 4);
   set(table, 109, kNoVga, 2);
@@ -181,7 +182,7 @@ Bytes make_rsdp(Physical xsdt) {
 
 std::vector<uint8_t> acpi_tables(unsigned cpus) {
   CHECK(cpus >= 1 && cpus <= kMostCpus, "ACPI tables for {} CPUs", cpus);
-  Bytes image(0x100, 0);  // the RSDP comes last, when the XSDT's address is known
+  Bytes image(0x100, 0);  // the RSDP is filled in last, when the XSDT's address is known
   const auto place = [&](const Bytes& table) {
     const Physical address = kAcpiBase + image.size();
     put(image, table);

@@ -14,8 +14,8 @@ int64_t floor_divide(int64_t a, int64_t b) {
 
 }  // namespace
 
-// Years are counted from March, so that the leap day is a year's last: month m of such a year (0 is March)
-// begins at day (153 m + 2) / 5.
+// Years start in March, so that the leap day is the last day of a year. Month m of such a year (0 is March)
+// starts at day (153 m + 2) / 5.
 Date date_of(int64_t seconds) {
   const int64_t days = floor_divide(seconds, kDay);
   const auto rest = static_cast<unsigned>(seconds - days * kDay);

@@ -12,7 +12,7 @@ struct Date {
   unsigned hour = 0;
   unsigned minute = 0;
   unsigned second = 0;
-  unsigned weekday = 5;  // 1 is Sunday; ignored by unix_seconds
+  unsigned weekday = 5;  // 1 is Sunday; unix_seconds() ignores it
   bool operator==(const Date&) const = default;
 };
 

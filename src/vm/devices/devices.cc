@@ -110,7 +110,7 @@ bool Devices::in(Time now, unsigned cpu, uint16_t port, unsigned size, uint32_t&
     ++statistics_.absent_port_accesses;
     return true;
   }
-  // All other devices are eight bits wide: a wider access is several.
+  // All other devices have 8-bit registers. A wider access is several accesses.
   uint32_t whole = 0;
   for (unsigned i = 0; i < size; ++i) {
     uint8_t byte = 0xff;
@@ -194,7 +194,7 @@ bool Devices::mmio_read(Time now, unsigned cpu, Physical address, unsigned size,
     return true;
   }
   advance(now);
-  if (size != 4) return false;  // both APICs answer 32 bits only
+  if (size != 4) return false;  // both APICs only have 32-bit registers
   const auto offset = static_cast<unsigned>(address % kPageSize);
   uint32_t word = 0;
   const bool known = address >= kLocalApicBase ? interrupts_.local_read(now, cpu, offset, word)

@@ -1,10 +1,9 @@
-// Devices: everything of the PC but CPUs and RAM, as one part: the only header the rest of the machine
-// includes.
+// Devices: everything of the PC except CPUs and RAM. The rest of the machine includes only this header.
 //
 // The CPU loop calls in, out, mmio_read and mmio_write with the exact virtual time of the access, and
-// advance() when next_deadline() has come. Nothing here happens by itself, and nothing depends on when or how
-// often the loop asks: two runs that make the same accesses at the same times have equal states. How to add
-// one: docs/howto-device.md.
+// advance() when next_deadline() is reached. Devices do nothing by themselves, and their state does not
+// depend on when or how often the loop calls: two runs with the same accesses at the same times have equal
+// states. docs/howto-device.md explains how to add a device.
 #pragma once
 
 #include <cstdint>
@@ -50,42 +49,42 @@ class Devices {
       v(s.interrupts, s.pit, s.rtc, s.uart, s.keyboard, s.vga, s.system);
     }
   };
-  // Not part of the State: for people.
+  // Not part of the State. For people only.
   struct Statistics {
     uint64_t absent_port_accesses = 0;
-    uint64_t unmapped_reads = 0;  // of addresses with neither RAM nor a device
+    uint64_t unmapped_reads = 0;  // of addresses without RAM or device
     uint64_t unmapped_writes = 0;
   };
 
   explicit Devices(const Options& options);
   State state() const;
-  bool set_state(const State& state);  // false: not a state of this machine; nothing changed
+  bool set_state(const State& state);  // false, without a change, if this machine cannot be in that state
   const Statistics& statistics() const { return statistics_; }
 
-  // Ports; size is 1, 2 or 4. False: nothing is known there, or it is not implemented: the machine stops, and
-  // problem() may say more.
+  // Port accesses. `size` is 1, 2 or 4. They return false if the port is unknown or its function is not
+  // implemented. Then the machine stops, and problem() may give the reason.
   bool in(Time now, unsigned cpu, uint16_t port, unsigned size, uint32_t& value);
   bool out(Time now, unsigned cpu, uint16_t port, unsigned size, uint32_t value);
-  // Memory that is not RAM. Addresses without a device read as ones and ignore writes, as on hardware:
-  // kernels probe.
+  // Accesses to memory that is not RAM. Addresses without a device read as ones and ignore writes, as on
+  // hardware, because kernels probe.
   static bool is_mmio(Physical address) {
     const Physical page = address & ~(kPageSize - 1);
     return page == kLocalApicBase || page == kIoApicBase;
   }
   bool mmio_read(Time now, unsigned cpu, Physical address, unsigned size, uint64_t& value);
   bool mmio_write(Time now, unsigned cpu, Physical address, unsigned size, uint64_t value);
-  // The APIC base register (MSR 1b). False: a base or mode that is not implemented.
+  // The APIC base register (MSR 1b). write_apic_base returns false for a base or mode that is not
+  // implemented.
   uint64_t read_apic_base(unsigned cpu) const;
   bool write_apic_base(unsigned cpu, uint64_t value);
-  void set_task_priority(unsigned cpu, uint8_t value) {
-    interrupts_.set_task_priority(cpu, value);
-  }  // by CR8
+  // From CR8.
+  void set_task_priority(unsigned cpu, uint8_t value) { interrupts_.set_task_priority(cpu, value); }
 
   Time next_deadline() const { return next_deadline_; }
   const LocalApic& local_apic(unsigned cpu) const { return interrupts_.local(cpu); }
   void advance(Time now);
 
-  // What waits for a CPU; the CPU adds its own IF, and keeps NMIs out while it handles one.
+  // Pending interrupts of a CPU. The CPU also checks its own IF, and blocks NMIs while it handles one.
   bool interrupt_pending(unsigned cpu) const {
     return (interrupts_.attention(cpu) & Interrupts::kVector) != 0;
   }
@@ -93,7 +92,8 @@ class Devices {
   bool signal_pending(unsigned cpu) const { return (interrupts_.attention(cpu) & Interrupts::kSignal) != 0; }
   bool needs_attention(unsigned cpu) const { return interrupts_.attention(cpu) != 0; }
   std::optional<uint8_t> acknowledge(unsigned cpu) { return interrupts_.acknowledge(cpu); }
-  // That one, if priority allows it: whatever outranks it counts as not yet come. False: not now.
+  // Acknowledges this interrupt instead of the first one, as if those of higher priority had not arrived yet.
+  // Returns false if the processor priority blocks it.
   bool acknowledge(unsigned cpu, uint8_t vector) { return interrupts_.acknowledge(cpu, vector); }
   bool take_nmi(unsigned cpu) { return interrupts_.take_nmi(cpu); }
   CpuSignal take_signal(unsigned cpu);
@@ -101,14 +101,14 @@ class Devices {
   std::vector<PendingInterrupt> pending_interrupts(unsigned cpu) const { return interrupts_.pending(cpu); }
   void press_nmi_button() { interrupts_.press_nmi_button(); }
 
-  // The host's side.
+  // For the host.
   std::string take_console_output();
   bool has_console_output() const { return !console_.empty(); }
   void push_console_input(std::string_view bytes);
-  void push_keys(std::span<const uint8_t> scan_codes);  // set 1
+  void push_keys(std::span<const uint8_t> scan_codes);  // scan code set 1
   std::optional<PowerEvent> take_power_event();
   std::string text_screen(const Ram& ram) const { return vga_.text_screen(ram); }
-  // What the guest asked for and is not implemented; empty: nothing.
+  // What the guest requested that is not implemented; empty if nothing.
   const std::string& problem() const { return problem_; }
 
  private:

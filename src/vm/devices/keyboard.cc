@@ -34,7 +34,7 @@ bool Keyboard::push_keys(std::span<const uint8_t> scan_codes) {
 
 bool Keyboard::read(uint16_t port, uint8_t& value) {
   if (port == kKeyboardCommand) {
-    // Not locked; self test passed; what was written last; output waits.
+    // Bits: not locked, self test passed, whether the last byte was a command, whether output is available.
     value = static_cast<uint8_t>(0x10 | (state_.configuration & 0x04) | (state_.last_was_command ? 0x08 : 0) |
                                  (has_output() ? 0x01 : 0));
     return true;
@@ -45,7 +45,7 @@ bool Keyboard::read(uint16_t port, uint8_t& value) {
   if (source.empty()) return true;
   value = state_.last_sent = source.front();
   source.pop_front();
-  edge_ = true;  // the next byte interrupts anew
+  edge_ = true;  // the next byte raises a new interrupt
   return true;
 }
 
@@ -74,8 +74,8 @@ bool Keyboard::controller_command(uint8_t command) {
       return true;
     case 0x60:  // write the configuration
     case 0xd1:  // write the output port
-    case 0xd2:  // pretend that the keyboard sent
-    case 0xd3:  // pretend that the mouse sent
+    case 0xd2:  // act as if the keyboard had sent the byte
+    case 0xd3:  // act as if the mouse had sent the byte
     case 0xd4:  // to the mouse
       state_.controller_command = command;
       return true;
@@ -84,7 +84,7 @@ bool Keyboard::controller_command(uint8_t command) {
       return true;  // mouse off, on
     case 0xa9:
       reply(0x02);
-      return true;  // the mouse's clock line is stuck: there is none
+      return true;  // the mouse's clock line is stuck, because there is no mouse
     case 0xaa:
       state_.configuration |= 0x04;
       reply(0x55);
@@ -110,7 +110,7 @@ bool Keyboard::controller_command(uint8_t command) {
       return write_output_port(state_.output_port | kAddressLine20);
     default:
       if (command < 0xf0) return false;
-      if ((command & 1) == 0) reset_ = true;  // pulses output lines; the lowest is the processor's reset
+      if ((command & 1) == 0) reset_ = true;  // pulses output lines; the lowest one resets the processor
       return true;
   }
 }

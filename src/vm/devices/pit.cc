@@ -7,14 +7,14 @@ namespace {
 constexpr uint16_t kFirstCounter = 0x40, kControl = 0x43, kSpeaker = 0x61;
 constexpr Time kRefreshPeriod = 15085;  // of bit 4 of port 61, which old kernels use for delays
 
-// Modes 1 and 5: a new count waits for a trigger, not for a time.
+// Modes 1 and 5: a new count starts at a trigger, not at a time.
 constexpr int64_t kOnTrigger = int64_t{1} << 56;
 
 using Channel = Pit::Channel;
 
 unsigned mode(const Channel& channel) {
   const unsigned bits = (channel.control >> 1) & 7;
-  return bits >= 6 ? bits - 4 : bits;  // the highest bit does not count for modes 2 and 3
+  return bits >= 6 ? bits - 4 : bits;  // in modes 2 and 3 the highest bit is ignored
 }
 unsigned access(const Channel& channel) {
   return (channel.control >> 4) & 3;
@@ -50,13 +50,13 @@ uint16_t to_register(const Channel& channel, int64_t count) {
                                value % 10);
 }
 
-// Ticks counted since the count was loaded; a load takes effect one tick after the write.
+// Ticks counted since the count was loaded. A load takes effect one tick after the write.
 int64_t elapsed(const Channel& channel, int64_t tick) {
   if (!channel.running) return channel.elapsed;
   return tick >= channel.start ? tick - channel.start : 0;
 }
 
-// Modes 2 and 3: a new count waits for the end of the period (mode 3: of the half period).
+// Modes 2 and 3: a new count takes effect at the end of the period (mode 3: of the half period).
 void settle(Channel& channel, int64_t tick) {
   if (channel.next_reload == 0 || tick < channel.switch_tick) return;
   const bool half = elapsed(channel, channel.switch_tick) % channel.reload != 0;
@@ -64,7 +64,7 @@ void settle(Channel& channel, int64_t tick) {
   channel.reload = channel.next_reload;
   channel.next_reload = 0;
   if (half)
-    channel.start -= high_half(channel.reload);  // the low half comes next: as if the high one were over
+    channel.start -= high_half(channel.reload);  // the low half comes next, as if the high half were over
 }
 
 bool output(const Channel& channel, int64_t tick) {
@@ -88,12 +88,12 @@ uint16_t count(const Channel& channel, int64_t tick) {
   const int64_t counted = elapsed(channel, tick);
   const int64_t reload = channel.reload;
   if (mode(channel) == 2) return to_register(channel, reload - counted % reload);
-  if (mode(channel) == 3) {  // in steps of two, down from an even number, once for each half
+  if (mode(channel) == 3) {  // counts down by two from an even number, once for each half
     const int64_t high = high_half(channel.reload);
     const int64_t position = counted % reload;
     return to_register(channel, (reload & ~int64_t{1}) - 2 * (position < high ? position : position - high));
   }
-  // The others go on below zero.
+  // The other modes continue below zero.
   return to_register(channel, modulus(channel) + reload - counted % modulus(channel));
 }
 
@@ -104,7 +104,7 @@ uint8_t status(const Channel& channel, int64_t tick) {
 }
 
 void latch_count(Channel& channel, int64_t tick) {
-  if (channel.count_latched) return;  // until it was read
+  if (channel.count_latched) return;  // keep the latched count until it is read
   channel.count_latched = true;
   channel.latched_count = count(channel, tick);
 }
@@ -133,7 +133,7 @@ void load(Channel& channel, int64_t tick, uint32_t count) {
     channel.armed = true;
     if (!channel.loaded) {
       channel.reload = count;
-    } else {  // the current shot is not affected
+    } else {  // the current one-shot is not affected
       channel.next_reload = count;
       channel.switch_tick = kOnTrigger;
     }
@@ -166,7 +166,8 @@ void write_count(Channel& channel, int64_t tick, uint8_t value) {
       channel.write_high = !channel.write_high;
       if (channel.write_high) {
         channel.write_low = value;
-        if (mode(channel) == 0) channel.loaded = channel.running = false;  // stops until the second byte
+        // Stops until the second byte is written.
+        if (mode(channel) == 0) channel.loaded = channel.running = false;
       } else {
         load(channel, tick, from_register(channel, unsigned{value} << 8 | channel.write_low));
       }
@@ -184,7 +185,7 @@ void set_gate(Channel& channel, int64_t tick, bool gate) {
     return;
   }
   if (needs_trigger(channel) ? !channel.armed : !channel.loaded) return;
-  const bool resumes = mode(channel) == 0 || mode(channel) == 4;  // where it stood; the others begin anew
+  const bool resumes = mode(channel) == 0 || mode(channel) == 4;  // continues; the other modes start again
   if (!resumes && channel.next_reload != 0) {
     channel.reload = channel.next_reload;
     channel.next_reload = 0;
@@ -193,7 +194,7 @@ void set_gate(Channel& channel, int64_t tick, bool gate) {
   channel.start = resumes ? tick - channel.elapsed : tick + 1;
 }
 
-// The tick of the first rise of the output after a tick; a tick that is not later: there is none.
+// Returns the tick of the output's first rise after `tick`; a value <= tick if there is none.
 int64_t next_rise(const Channel& channel, int64_t tick) {
   if (!channel.loaded || !channel.running) return tick;
   switch (mode(channel)) {
@@ -204,11 +205,11 @@ int64_t next_rise(const Channel& channel, int64_t tick) {
       if (channel.next_reload == 0)
         return channel.start + (elapsed(channel, tick) / channel.reload + 1) * channel.reload;
       if (elapsed(channel, channel.switch_tick) % channel.reload == 0) return channel.switch_tick;
-      return channel.switch_tick + channel.next_reload / 2;  // a low half of the new length
+      return channel.switch_tick + channel.next_reload / 2;  // after a low half of the new length
     case 4:
       return channel.start + channel.reload + 1;
     default:
-      return tick;  // channel 0 gets no triggers
+      return tick;  // channel 0 is never triggered
   }
 }
 
@@ -242,7 +243,7 @@ bool Pit::read(Time now, uint16_t port, uint8_t& value) {
     return true;
   }
   if (port < kFirstCounter || port > kControl) return false;
-  value = 0xff;  // the control word cannot be read
+  value = 0xff;  // the control word is write-only
   if (port != kControl) value = read_count(state_.channels[port - kFirstCounter], tick);
   return true;
 }
@@ -267,7 +268,7 @@ bool Pit::write(Time now, uint16_t port, uint8_t value) {
 
 void Pit::write_control(int64_t tick, uint8_t value) {
   const unsigned selected = value >> 6;
-  if (selected == 3) {  // read back
+  if (selected == 3) {  // the read-back command
     for (unsigned i = 0; i < 3; ++i) {
       if ((value & (2u << i)) == 0) continue;
       if ((value & 0x20) == 0) latch_count(state_.channels[i], tick);
@@ -289,8 +290,8 @@ void Pit::plan(int64_t tick) {
   state_.next_rise = rise > tick ? kClock.time_of(static_cast<uint64_t>(rise)) : kNever;
 }
 
-// One rise after the other while a new count is waiting, so that the outcome does not depend on when we are
-// asked; then straight to the last one.
+// While a new count is pending, handles the rises one by one, so that the result does not depend on when
+// fire() is called. Afterwards it skips to the last rise.
 void Pit::fire(Time now) {
   Channel& channel = state_.channels[0];
   while (state_.next_rise <= now) {

@@ -1,8 +1,8 @@
 // Pit: the 8254 timer chip (ports 40 to 43) and the gate and speaker bits of port 61.
 //
-// Nothing ticks: a counter is a function of virtual time, computed when somebody looks, with the exact
-// 1193182 Hz. Only channel 0 causes events: each rise of its output is a pulse on interrupt line 0. The gate
-// of channel 2 is bit 0 of port 61, the gates of the other channels are always on.
+// Nothing ticks. Counters are computed from virtual time when they are read, with the exact 1193182 Hz. Only
+// channel 0 causes events: each rise of its output is a pulse on interrupt line 0. Bit 0 of port 61 is the
+// gate of channel 2. The gates of the other channels are always on.
 #pragma once
 
 #include <array>
@@ -18,18 +18,18 @@ class Pit {
   static int64_t tick_at(Time time) { return static_cast<int64_t>(kClock.tick_at(time)); }
 
   struct Channel {
-    uint8_t control = 0x30;     // access (bits 4, 5), mode (1 to 3) and BCD (0), as programmed
-    uint32_t reload = 0x10000;  // what it counts down from
-    uint32_t next_reload = 0;   // modes 2 and 3: takes over at switch_tick; 0: none
+    uint8_t control = 0x30;     // as programmed: access (bits 4, 5), mode (1 to 3), BCD (0)
+    uint32_t reload = 0x10000;  // the count starts from this value
+    uint32_t next_reload = 0;   // modes 2 and 3: replaces `reload` at switch_tick; 0: none
     int64_t switch_tick = 0;
-    bool loaded =
-        false;  // a count was written since the control word, and a trigger seen if the mode needs one
-    bool armed = false;    // modes 1 and 5: a count was written; the gate may trigger
-    bool running = false;  // else the count stands at `elapsed`
-    int64_t start = 0;     // the tick at which it began to count, if running
-    int64_t elapsed = 0;   // ticks counted, if not running
+    // A count was written since the control word, and a trigger occurred if the mode needs one.
+    bool loaded = false;
+    bool armed = false;    // modes 1 and 5: a count was written, so the gate may trigger
+    bool running = false;  // false: the count stands still at `elapsed`
+    int64_t start = 0;     // if running: the tick at which it began to count
+    int64_t elapsed = 0;   // if not running: the ticks counted so far
     bool gate = true;
-    bool write_high = false;  // the next byte written is the high one
+    bool write_high = false;  // the next write is to the high byte
     bool read_high = false;
     uint8_t write_low = 0;
     bool count_latched = false;
@@ -61,12 +61,12 @@ class Pit {
   void set_state(const State& state) { state_ = state; }
 
   bool read(Time now, uint16_t port, uint8_t& value);
-  // Line 0 follows line(): low after mode 0 was programmed, high again when it has counted down.
+  // Line 0 follows line(): low after mode 0 was programmed, high when the count has reached zero.
   bool write(Time now, uint16_t port, uint8_t value);
   bool line(Time now) const;
 
   Time deadline() const { return state_.next_rise; }
-  void fire(Time now);  // the output of channel 0 rose at deadline(), and perhaps again up to now
+  void fire(Time now);  // handles the rise of channel 0's output at deadline(), and further rises up to now
 
  private:
   void write_control(int64_t tick, uint8_t value);

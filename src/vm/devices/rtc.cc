@@ -159,13 +159,13 @@ bool Rtc::read(Time now, uint16_t port, uint8_t& value) {
 
 bool Rtc::write(Time now, uint16_t port, uint8_t value) {
   if (port == kRtcIndex) {
-    state_.index = value & 0x7f;  // the highest bit masks NMIs, which nothing here sends
+    state_.index = value & 0x7f;  // the highest bit masks NMIs, which this machine never sends
     return true;
   }
   if (port != kRtcData) return false;
   latch(now);
   write_register(now, value);
-  latch(now);  // a source that was flagged already may just have been enabled
+  latch(now);  // the write may have enabled a source that is already flagged
   plan();
   return true;
 }
@@ -176,8 +176,8 @@ void Rtc::write_register(Time now, uint8_t value) {
   const bool was_stopped = stopped();
   const bool was_reset = divider_in_reset(state_.bytes[kA]);
   if (!was_stopped) store_date(date(now));
-  // Formats change what is stored: registers keep their bytes, as on the chip, only while the clock is
-  // stopped.
+  // A change of format converts the stored time. Only while the clock is stopped do registers keep their
+  // bytes, as on the chip.
   const Date before = stored_date();
   state_.bytes[index] = index == kA ? value & 0x7f : value;
   if (index == kB && !was_stopped) store_date(before);
@@ -186,7 +186,7 @@ void Rtc::write_register(Time now, uint8_t value) {
     const uint64_t fraction = was_stopped ? 0 : since_base(now) % kSecond;
     state_.base_seconds = std::clamp(unix_seconds(stored_date()), -kLatestDate, kLatestDate);
     state_.base_time = now;
-    // The first second after a reset of the divider lasts half a second.
+    // After a reset of the divider, the first second lasts half a second.
     state_.base_fraction = static_cast<uint32_t>(was_reset ? kSecond / 2 : fraction);
   }
 }
@@ -203,7 +203,7 @@ Time Rtc::next_second(Time after) const {
   return later(after, kSecond - since_base(after) % kSecond);
 }
 
-// The first second after a time that the alarm registers match; two high bits set match anything.
+// Returns the first second after `after` that the alarm registers match. Two high bits set match any value.
 Time Rtc::next_alarm(Time after) const {
   const auto any = [](uint8_t value) { return (value & 0xc0) == 0xc0; };
   const uint8_t second = state_.bytes[kSecondsAlarm], minute = state_.bytes[kMinutesAlarm],
@@ -241,7 +241,7 @@ void Rtc::fire(Time now) {
   plan();
 }
 
-// With the line high, further flags change nothing until register C is read.
+// While the line is high, further flags change nothing until register C is read.
 void Rtc::plan() {
   deadline_ = kNever;
   if (line()) return;

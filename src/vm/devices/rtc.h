@@ -1,8 +1,8 @@
 // Rtc: the MC146818 real-time clock and its 128 bytes of CMOS memory (ports 70 and 71), interrupt line 8.
 //
 // Starts at a given date and advances with virtual time. The update-in-progress bit is set for the last 244
-// microseconds of each second, and time registers never change while it is clear and the second lasts. The
-// weekday follows from the date. Also holds what firmware stores for old kernels: the size of memory.
+// microseconds of each second. Time registers only change when a second ends. The weekday follows from the
+// date. The memory also holds what firmware stores for old kernels: the size of RAM.
 #pragma once
 
 #include <array>
@@ -17,12 +17,12 @@ class Rtc {
  public:
   struct State {
     uint8_t index = 0;
-    std::array<uint8_t, 128>
-        bytes{};               // time registers only while the clock is stopped; C holds what is latched
+    // Contains the time only while the clock is stopped. Register C contains the latched flags.
+    std::array<uint8_t, 128> bytes{};
     int64_t base_seconds = 0;  // Unix time at base_time, with base_fraction nanoseconds
     Time base_time = 0;
     uint32_t base_fraction = 0;
-    Time seen = 0;  // up to here, ends of periods and seconds and alarms are in register C
+    Time seen = 0;  // register C contains all periods, seconds and alarms up to this time
     bool operator==(const State&) const = default;
     template <class Self, class Visitor>
     static void fields(Self& s, Visitor& v) {
@@ -37,7 +37,7 @@ class Rtc {
 
   bool read(Time now, uint16_t port, uint8_t& value);
   bool write(Time now, uint16_t port, uint8_t value);
-  bool line() const;  // of interrupt 8
+  bool line() const;  // interrupt line 8
 
   Time deadline() const { return deadline_; }
   void fire(Time now);
@@ -59,7 +59,7 @@ class Rtc {
   Time next_period(Time after) const;
   Time next_second(Time after) const;
   Time next_alarm(Time after) const;
-  void latch(Time now);  // brings register C up to now
+  void latch(Time now);  // sets the flags of register C for everything up to now
   void plan();
 
   State state_;

@@ -54,7 +54,7 @@ bool SystemPorts::read(uint16_t port, unsigned, uint32_t& value) const {
   switch (port) {
     case kDebugConsole:
       value = kDebugConsole;
-      return true;  // how kernels recognise it
+      return true;  // kernels detect the port by this value
     case kFastReset:
       value = 0x02;
       return true;
@@ -105,7 +105,7 @@ bool SystemPorts::write(uint16_t port, unsigned size, uint32_t value, std::strin
     case kSleepControlPort:
       state_.sleep_control = value & 0x1c;
       if ((value & 0x20) == 0) return true;
-      return power_off_if((value >> 2 & 7) == kSleepTypeOff);  // other sleep states are not announced
+      return power_off_if((value >> 2 & 7) == kSleepTypeOff);  // ACPI does not announce other sleep states
     case kQemuPower:
     case kBochsPower:
       return power_off_if(size == 2 && value == 0x2000);

@@ -1,4 +1,4 @@
-// SystemPorts: switching off, resetting, and the ports that exist for kernels under development.
+// SystemPorts: power off, reset, and the ports that emulators offer to kernels under development.
 //
 // | port      | written                                   | effect                                        |
 // |-----------|-------------------------------------------|-----------------------------------------------|
@@ -24,7 +24,7 @@ namespace slalom::vm {
 struct PowerEvent {
   enum class Kind : uint8_t { PowerOff, Reset, Exit };
   Kind kind = Kind::PowerOff;
-  uint32_t code = 0;  // of Exit
+  uint32_t code = 0;  // for Exit
   bool operator==(const PowerEvent&) const = default;
 };
 
@@ -39,7 +39,7 @@ class SystemPorts {
   struct State {
     uint8_t reset_control = 0;  // port cf9
     uint8_t sleep_control = 0;
-    uint8_t shutdown_letters = 0;  // of "Shutdown" seen so far
+    uint8_t shutdown_letters = 0;  // number of letters of "Shutdown" seen so far
     bool operator==(const State&) const = default;
     template <class Self, class Visitor>
     static void fields(Self& s, Visitor& v) {

@@ -26,7 +26,7 @@ constexpr uint8_t kLineEvent = 6, kReceived = 4, kTimeout = 12, kTransmitted = 2
 }  // namespace
 
 uint8_t Uart::modem_lines() const {
-  // Carrier, data set ready, clear to send; in a loop the outputs come back as inputs.
+  // Carrier, data set ready, clear to send. In loopback mode, outputs are connected to inputs.
   if (!loops_back()) return 0xb0;
   const uint8_t out = state_.modem_control;
   return static_cast<uint8_t>((out & 0x02) << 3 | (out & 0x01) << 5 | (out & 0x04) << 4 | (out & 0x08) << 4);
@@ -89,7 +89,8 @@ uint8_t Uart::read(unsigned index) {
       const uint8_t byte = state_.received.front();
       state_.received.pop_front();
       refill();
-      // Without a FIFO every byte interrupts: the line falls in between, for edge-triggered controllers.
+      // Without a FIFO every byte raises an interrupt. The line falls in between, for edge-triggered
+      // controllers.
       edge_ = !fifo_enabled() && !state_.received.empty();
       return byte;
     }
@@ -129,7 +130,8 @@ void Uart::write(unsigned index, uint8_t value, std::string& output) {
         state_.divisor = static_cast<uint16_t>((state_.divisor & 0xff00) | value);
         return;
       }
-      edge_ = interrupt_identification() == kTransmitted;  // full for an instant: the line falls and rises
+      // The transmitter is full for an instant, so the line falls and rises.
+      edge_ = interrupt_identification() == kTransmitted;
       if (loops_back())
         receive(value);
       else
@@ -141,7 +143,7 @@ void Uart::write(unsigned index, uint8_t value, std::string& output) {
         state_.divisor = static_cast<uint16_t>((state_.divisor & 0xff) | value << 8);
         return;
       }
-      // Enabling the transmit interrupt while the transmitter is empty causes one.
+      // Enabling the transmit interrupt while the transmitter is empty raises one.
       if ((value & kTransmitEnable) != 0 && (state_.interrupt_enable & kTransmitEnable) == 0)
         state_.transmit_interrupt = true;
       state_.interrupt_enable = value & 15;
@@ -149,7 +151,8 @@ void Uart::write(unsigned index, uint8_t value, std::string& output) {
       return;
     case kIdentification: {
       const bool switched = ((value ^ state_.fifo_control) & 1) != 0;
-      // What is thrown away unread is sent again: kernels set up the FIFO when the receiver is on already.
+      // Discarded unread bytes are sent again, because kernels set up the FIFO when the receiver is already
+      // on.
       if (switched || ((value & 1) != 0 && (value & 2) != 0)) {
         if (!loops_back())
           state_.input.insert(state_.input.begin(), state_.received.begin(), state_.received.end());
@@ -178,7 +181,7 @@ void Uart::write_modem_control(uint8_t value) {
   const uint8_t before = modem_lines();
   state_.modem_control = value & 0x1f;
   const uint8_t changed = before ^ modem_lines();
-  // The ring indicator only reports that it ended.
+  // The ring indicator only reports its end.
   const auto events =
       static_cast<uint8_t>((changed >> 4 & 0x0b) | ((changed & before & 0x40) != 0 ? 0x04 : 0));
   state_.modem_changes |= events;

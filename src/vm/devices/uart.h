@@ -1,9 +1,9 @@
 // Uart: a 16550A serial port, COM1 (ports 3f8 to 3ff, interrupt line 4).
 //
-// Sends at once: the transmitter is always empty, so that guests do not spend their time polling. Input waits
-// in a queue that the host fills. The sender is considerate: it sends while the guest has enabled receive
-// interrupts, or keeps asking for data. A kernel that empties the port while it sets it up loses nothing.
-// The interrupt does not depend on OUT2, as in other emulators: teaching kernels forget it.
+// Output is sent at once, and the transmitter is always empty, so that guests do not spend their time
+// polling. Input waits in a queue that the host fills. It is only sent while the guest has enabled receive
+// interrupts or polls for data. So a kernel that empties the port during set-up loses nothing. As in other
+// emulators, the interrupt does not depend on OUT2, because teaching kernels forget to set it.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ class Uart {
     uint16_t divisor = 12;  // 9600 baud; no effect
     bool overrun = false;
     bool transmit_interrupt = false;
-    uint8_t polls = 0;             // reads of the line status in a row, up to kPolling
-    std::deque<uint8_t> received;  // the FIFO, or the one receive register
-    std::deque<uint8_t> input;     // still at the sender
+    uint8_t polls = 0;             // consecutive reads of the line status, up to kPolling
+    std::deque<uint8_t> received;  // the FIFO, or the single receive register
+    std::deque<uint8_t> input;     // not yet sent to the port
     bool operator==(const State&) const = default;
     template <class Self, class Visitor>
     static void fields(Self& s, Visitor& v) {
@@ -45,7 +45,7 @@ class Uart {
   }
   void set_state(const State& state) { state_ = state; }
 
-  // Register 0 to 7. What is sent is appended to the output.
+  // `index`: register 0 to 7. Sent bytes are appended to `output`.
   uint8_t read(unsigned index);
   void write(unsigned index, uint8_t value, std::string& output);
   void push_input(std::string_view bytes);

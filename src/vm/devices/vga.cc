@@ -7,10 +7,10 @@ namespace slalom::vm {
 namespace {
 
 constexpr Physical kTextMemory = 0xb8000;
-constexpr unsigned kTextCells = 0x4000;  // 32 KiB, a character and its colour each
+constexpr unsigned kTextCells = 0x4000;  // 32 KiB; a character and a colour for each cell
 constexpr uint8_t kCursorOff = 0x20;     // in the cursor start register
 
-// Code page 437 beyond ASCII, and its pictures below.
+// Code page 437: the characters beyond ASCII, and the symbols below it.
 constexpr std::string_view kLow[32] = {" ", "☺", "☻", "♥", "♦", "♣", "♠", "•", "◘", "○", "◙",
                                        "♂", "♀", "♪", "♫", "☼", "►", "◄", "↕", "‼", "¶", "§",
                                        "▬", "↨", "↑", "↓", "→", "←", "∟", "↔", "▲", "▼"};
@@ -84,7 +84,7 @@ bool Vga::read(Time now, uint16_t port, uint8_t& value) {
       return true;
     case 0x3da: {
       state_.attribute_data = false;
-      // 70 pictures a second, each ending with a vertical retrace.
+      // 70 pictures per second. Each ends with a vertical retrace.
       constexpr Time picture = kSecond / 70;
       value = now % picture > picture - picture / 16 ? 0x09 : 0x00;
       return true;
@@ -130,7 +130,7 @@ bool Vga::write(uint16_t port, uint8_t value) {
       return true;
     case 0x3cf:
       state_.graphics[state_.graphics_index & 15] = value;
-      return (state_.graphics_index & 15) != 6 || (value & 1) == 0;  // a graphics mode
+      return (state_.graphics_index & 15) != 6 || (value & 1) == 0;  // false for a graphics mode
     case 0x3d4:
       state_.crtc_index = value;
       return true;
@@ -155,7 +155,7 @@ std::string Vga::text_screen(const Ram& ram) const {
   std::string screen;
   for (unsigned row = 0; row < kRows; ++row) {
     std::string line;
-    size_t length = 0;  // up to the last character that is not blank
+    size_t length = 0;  // position after the last non-blank character
     for (unsigned column = 0; column < kColumns; ++column) {
       const unsigned cell = (start_cell() + row * kColumns + column) % kTextCells;
       uint8_t code = ' ';

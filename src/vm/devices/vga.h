@@ -1,8 +1,8 @@
 // Vga: the registers of a VGA card in text mode (ports 3c0 to 3df).
 //
-// They are kept and read back; only the start address and the cursor have a meaning here. The characters
-// themselves are plain RAM at b8000: text_screen renders them. Switching to a graphics mode is reported as
-// not implemented.
+// Registers can be written and read back. Only the start address and the cursor have an effect. The
+// characters are in plain RAM at b8000; text_screen() renders them. Switching to a graphics mode is reported
+// as not implemented.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ class Vga {
 
   struct State {
     uint8_t crtc_index = 0, sequencer_index = 0, graphics_index = 0, attribute_index = 0;
-    bool attribute_data = false;  // port 3c0 takes data next
+    bool attribute_data = false;  // the next write to port 3c0 is data
     uint8_t miscellaneous = 0x67;
     uint8_t dac_mask = 0xff;
-    uint16_t dac_read = 0, dac_write = 0;  // colour times three plus component
+    uint16_t dac_read = 0, dac_write = 0;  // three times the colour, plus the component
     std::array<uint8_t, 32> crtc{};
     std::array<uint8_t, 8> sequencer{};
     std::array<uint8_t, 16> graphics{};
@@ -48,9 +48,9 @@ class Vga {
   bool read(Time now, uint16_t port, uint8_t& value);
   bool write(uint16_t port, uint8_t value);
 
-  // The cursor's cell, row * 80 + column; -1: switched off or not on the screen.
+  // The cursor's cell, row * 80 + column; -1 if the cursor is off or not on the screen.
   int cursor() const;
-  // What is on the screen: 25 lines of UTF-8, without trailing blanks.
+  // The screen's contents: 25 lines of UTF-8 without trailing blanks.
   std::string text_screen(const Ram& ram) const;
 
  private:

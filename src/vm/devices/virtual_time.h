@@ -1,8 +1,8 @@
-// Virtual time: what every device counts in. It is a function of executed instructions, never of the host's
+// Virtual time, which all devices use. It is a function of the executed instructions, never of the host's
 // clock.
 //
-// Clocks with odd frequencies are numbered ticks since time 0, computed with integers only: no drift, and the
-// same answer however a run is sliced.
+// Clocks of odd frequencies are numbered ticks since time 0, computed with integers. So there is no drift,
+// and results do not depend on how a run is sliced.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ constexpr Time later(Time time, Time by) {
 struct Clock {
   uint64_t hertz;
 
-  // The number of the last tick at or before a time, and the first nanosecond at which a tick has happened.
+  // tick_at: the number of the last tick at or before `time`. time_of: the first nanosecond at which `tick`
+  // has happened.
   constexpr uint64_t tick_at(Time time) const {
     return static_cast<uint64_t>(static_cast<unsigned __int128>(time) * hertz / kSecond);
   }

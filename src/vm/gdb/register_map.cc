@@ -145,7 +145,7 @@ void RegisterMap::add(Kind kind, unsigned index, unsigned bytes, const std::stri
 }
 
 std::vector<uint8_t> RegisterMap::read(Pc& pc, unsigned cpu_id, unsigned number) const {
-  const One& one = registers_[number];
+  const Register& one = registers_[number];
   Cpu& cpu = pc.cpu(cpu_id);
   Registers& r = cpu.regs;
   const auto whole = [&](uint64_t value) { return little_endian(value, one.bytes); };
@@ -183,18 +183,18 @@ std::vector<uint8_t> RegisterMap::read(Pc& pc, unsigned cpu_id, unsigned number)
   return {};
 }
 
-RegisterMap::Written RegisterMap::write(Pc& pc, unsigned cpu_id, unsigned number,
-                                        std::span<const uint8_t> value) const {
-  const One& one = registers_[number];
-  if (value.size() != one.bytes) return Written::Refused;
-  if (std::ranges::equal(value, read(pc, cpu_id, number))) return Written::Same;
+RegisterMap::WriteResult RegisterMap::write(Pc& pc, unsigned cpu_id, unsigned number,
+                                            std::span<const uint8_t> value) const {
+  const Register& one = registers_[number];
+  if (value.size() != one.bytes) return WriteResult::Refused;
+  if (std::ranges::equal(value, read(pc, cpu_id, number))) return WriteResult::Same;
   Cpu& cpu = pc.cpu(cpu_id);
   Registers& r = cpu.regs;
   const uint64_t low = number_of(value);
   switch (one.kind) {
     case Kind::General:
       if (one.index == kRip) {
-        if (cpu.mode.is_long() ? !canonical(low) : low > 0xffffffff) return Written::Refused;
+        if (cpu.mode.is_long() ? !canonical(low) : low > 0xffffffff) return WriteResult::Refused;
         cpu.moved();
       }
       r.gpr[one.index] = low;
@@ -210,25 +210,25 @@ RegisterMap::Written RegisterMap::write(Pc& pc, unsigned cpu_id, unsigned number
       r.xmm[one.index] = {.low = low, .high = number_of(value.subspan(8))};
       break;
     case Kind::Mxcsr:
-      if (low > 0xffff) return Written::Refused;
+      if (low > 0xffff) return WriteResult::Refused;
       r.mxcsr = static_cast<uint32_t>(low);
       break;
     case Kind::SegmentBase:
-      if (!canonical(low)) return Written::Refused;
+      if (!canonical(low)) return WriteResult::Refused;
       r.segments[one.index].base = low;
       cpu.registers_changed();
       break;
     case Kind::KernelGsBase:
-      if (!canonical(low)) return Written::Refused;
+      if (!canonical(low)) return WriteResult::Refused;
       r.kernel_gs_base = low;
       break;
     case Kind::Selector:
     case Kind::X87Control:
     case Kind::Control:
     case Kind::Efer:
-      return Written::Refused;
+      return WriteResult::Refused;
   }
-  return Written::Changed;
+  return WriteResult::Changed;
 }
 
 }  // namespace slalom::vm

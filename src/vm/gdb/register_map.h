@@ -23,9 +23,9 @@ class RegisterMap {
 
   // Numbers are those of the XML. Values are little endian.
   std::vector<uint8_t> read(Pc& pc, unsigned cpu, unsigned number) const;
-  enum class Written : uint8_t { Changed, Same, Refused };
+  enum class WriteResult : uint8_t { Changed, Same, Refused };
   // Refused: wrong size, read-only, or a value that no CPU can hold.
-  Written write(Pc& pc, unsigned cpu, unsigned number, std::span<const uint8_t> value) const;
+  WriteResult write(Pc& pc, unsigned cpu, unsigned number, std::span<const uint8_t> value) const;
   size_t size(unsigned number) const { return registers_[number].bytes; }
 
  private:
@@ -42,7 +42,7 @@ class RegisterMap {
     Control,
     Efer,
   };
-  struct One {
+  struct Register {
     Kind kind;
     unsigned index;
     unsigned bytes;
@@ -51,7 +51,7 @@ class RegisterMap {
   void add(Kind kind, unsigned index, unsigned bytes, const std::string& name, const std::string& type);
   void end_feature();
 
-  std::vector<One> registers_;
+  std::vector<Register> registers_;
   std::string xml_;
 };
 

@@ -32,8 +32,8 @@ std::string GdbStub::write_registers(FieldReader in) {
   std::span<const uint8_t> rest = *bytes;
   for (unsigned i = 0; i < registers_.count(); ++i) {
     const auto written = registers_.write(debugger_.pc(), cpu_, i, rest.first(registers_.size(i)));
-    some |= written == RegisterMap::Written::Changed;
-    refused |= written == RegisterMap::Written::Refused;
+    some |= written == RegisterMap::WriteResult::Changed;
+    refused |= written == RegisterMap::WriteResult::Refused;
     rest = rest.subspan(registers_.size(i));
   }
   if (some) changed();
@@ -52,11 +52,11 @@ std::string GdbStub::write_register(FieldReader in) {
   const auto bytes = from_hex(in.rest());
   if (!bytes) return std::string(kMalformed);
   switch (registers_.write(debugger_.pc(), cpu_, static_cast<unsigned>(*number), *bytes)) {
-    case RegisterMap::Written::Changed:
+    case RegisterMap::WriteResult::Changed:
       return changed();
-    case RegisterMap::Written::Same:
+    case RegisterMap::WriteResult::Same:
       return "OK";
-    case RegisterMap::Written::Refused:
+    case RegisterMap::WriteResult::Refused:
       return error_text("this register can only be read, or cannot hold this value");
   }
   return "";

@@ -1,8 +1,9 @@
-// Arena: memory for many small things that are used at random, in lines of the host's cache and in huge pages
-// where the host has them: its own translations would otherwise take longer than reading what they lead to.
+// Arena: memory for many small objects that are accessed at random. Objects start at lines of the host's
+// cache and lie in huge pages if the host has them: otherwise the host's address translation would take
+// longer than the access itself.
 //
-// What is given back is used again for things of the same size; all of it goes with the arena. Not for few or
-// large things.
+// Memory that is given back is reused for objects of the same size. The arena's destructor frees everything.
+// Not for few or large objects.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   static constexpr size_t kLine = 64;
-  static constexpr size_t kMost = 8192;  // bytes of one thing
+  static constexpr size_t kMost = 8192;  // bytes of one object
 
   void* take(size_t bytes) {
     const size_t lines = lines_of(bytes);
@@ -41,14 +42,14 @@ class Arena {
   void clear();
 
  private:
-  static constexpr size_t kChunk = size_t{2} << 20;  // a huge page
+  static constexpr size_t kChunk = size_t{2} << 20;  // the size of a huge page
   static size_t lines_of(size_t bytes) { return (bytes + kLine - 1) / kLine; }
   void begin_chunk();
 
   std::vector<void*> chunks_;
   std::byte* next_ = nullptr;
-  size_t left_ = 0;                       // lines of the last chunk
-  std::vector<std::vector<void*>> free_;  // by lines
+  size_t left_ = 0;                       // free lines of the last chunk
+  std::vector<std::vector<void*>> free_;  // by number of lines
 };
 
 }  // namespace slalom::vm

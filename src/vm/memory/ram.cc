@@ -18,8 +18,8 @@ namespace {
 constexpr uint64_t kMebibyte = 1 << 20;
 alignas(kPageSize) constexpr uint8_t kZeroPage[kPageSize] = {};
 
-// Nothing may be read or written beside guest memory: what lies there cannot be touched. As large as a huge
-// page, so that those still fit.
+// Size of the inaccessible areas on both sides of guest memory. As large as a huge page, so that guest memory
+// stays aligned to huge pages.
 constexpr uint64_t kGuard = 2 * kMebibyte;
 
 uint8_t* map_zeros(uint64_t size, int advice) {
@@ -50,7 +50,7 @@ uint32_t Ram::PagePool::copy(const uint8_t* page) {
     CHECK(first < kInBase - kChunkPages, "too many pages in checkpoints");
     chunks_.push_back(std::make_unique_for_overwrite<Page[]>(kChunkPages));
     references_.resize(first + kChunkPages, 0);
-    // Handed out from the back: neighbours in a checkpoint are neighbours in memory.
+    // Slots are taken from the back, so that neighbours in a checkpoint are neighbours in memory.
     for (uint32_t i = kChunkPages; i-- > 0;) free_.push_back(first + i);
   }
   const uint32_t slot = free_.back();
@@ -74,7 +74,7 @@ Result<std::unique_ptr<Ram>> Ram::make(uint64_t size) {
   if (size < kMebibyte || size > 8192 * kMebibyte || size % kMebibyte != 0)
     return error("guest memory of {} bytes: it must be 1 MiB up to 8 GiB, in whole MiB", size);
   std::unique_ptr<Ram> ram(new Ram(size));
-  // Huge pages where the host has them: guest memory is read and written at random.
+  // Use huge pages if the host has them, because guest memory is accessed at random.
   ram->data_ = map_zeros(size, MADV_HUGEPAGE);
   if (ram->data_ == nullptr)
     return error("cannot reserve {} MiB for the guest: {}; give it less memory", size / kMebibyte,
@@ -144,10 +144,9 @@ uint64_t Ram::hash() {
 }
 
 void Ram::make_base() {
-  // A mapping of its own, never written again: processes forked later share it, those forked earlier keep
-  // theirs.
-  // Small pages: only those that are not zero are ever touched, and clearing the others takes longer than all
-  // else that is done here.
+  // A separate mapping, never written again: processes forked later share it, and those forked earlier keep
+  // theirs. It uses small pages, because only pages that are not zero are ever touched. Clearing the rest of
+  // huge pages would take longer than everything else here.
   uint8_t* base = map_zeros(size_, MADV_NOHUGEPAGE);
   if (base == nullptr) throw std::bad_alloc();
   for (uint64_t page = 0; page < pages(); ++page)
@@ -215,8 +214,8 @@ const uint8_t* Ram::saved_content(uint32_t page) const {
 
 void Ram::restore(Checkpoint id, std::vector<uint32_t>& changed) {
   if (id != kNone) delta(id);
-  // What may differ: what was written since current_, and what any checkpoint between current_ and id holds.
-  // The dirty flag marks pages already in the list.
+  // Pages that may differ: those written since current_, and those of any checkpoint between current_ and id.
+  // The dirty flag marks pages that are already in the list.
   const auto differs = [&](const Delta& step) {
     for (const SavedPage& saved : step.pages) {
       if (flags_[saved.page] & kDirty) continue;
@@ -244,7 +243,7 @@ void Ram::restore(Checkpoint id, std::vector<uint32_t>& changed) {
   current_ = id;
 }
 
-// Merges the pages of a dropped parent into checkpoint id, whose own take precedence.
+// Merges the pages of a dropped parent into checkpoint `id`. The checkpoint's own pages take precedence.
 void Ram::adopt(Checkpoint id, const Delta& dropped) {
   Delta& child = delta(id);
   std::vector<SavedPage> merged;
@@ -280,7 +279,7 @@ void Ram::drop(Checkpoint id) {
   if (dropped.parent != kNone) std::erase(delta(dropped.parent).children, id);
   for (const Checkpoint child : dropped.children) adopt(child, dropped);
   if (current_ == id) {
-    // RAM does not change: it now differs from the parent by these pages, too.
+    // RAM does not change. It now differs from the parent by these pages, too.
     current_ = dropped.parent;
     for (const SavedPage& saved : dropped.pages) {
       slots_[saved.page] = find_slot(current_, saved.page);

@@ -251,8 +251,8 @@ void Pc::attach(Tap* tap) {
   system_.blocks->drop_observed(system_);
 }
 
-void Pc::set_remembers(bool remembers) {
-  system_.remembers = remembers;
+void Pc::set_caching(bool caching) {
+  system_.caching = caching;
   forget_all(system_);
 }
 

@@ -106,7 +106,7 @@ class Pc final : public Bus {
   void attach(Tap* tap);
   void set_places(Places places);
   // false: translate and decode every instruction anew. Slow; for comparisons.
-  void set_remembers(bool remembers);
+  void set_caching(bool caching);
   void set_hypercalls(Hypercalls* hypercalls) { hypercalls_ = hypercalls; }
 
   unsigned cpu_count() const { return static_cast<unsigned>(system_.cpus.size()); }

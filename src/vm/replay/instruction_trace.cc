@@ -173,7 +173,7 @@ void InstructionTrace::leads_to(const Cpu& cpu) {
 
 void InstructionTrace::record_before(unsigned id) {
   Cpu& cpu = run_.pc().cpu(id);
-  Before& before = cpus_[id];
+  StateBefore& before = cpus_[id];
   before = {.rip = cpu.gpr(kRip), .retired = cpu.regs.retired, .flags = cpu.rflags()};
   std::copy_n(cpu.regs.gpr.begin(), before.gpr.size(), before.gpr.begin());
   // Decode it before it runs, because it may modify itself.
@@ -188,7 +188,7 @@ bool InstructionTrace::instruction(std::span<const unsigned> cpus) {
   if (found == cpus.end()) return false;
   const unsigned id = *found;
   Cpu& cpu = run_.pc().cpu(id);
-  const Before& before = cpus_[id];
+  const StateBefore& before = cpus_[id];
   const Decoded& decoded = before.decoded != nullptr ? *before.decoded : decode(cpu, before.rip);
 
   if (id != last_)

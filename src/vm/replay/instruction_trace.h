@@ -40,7 +40,7 @@ class InstructionTrace : TapSink {
     std::string text;                 // address, place and instruction
     std::string line;                 // of source code; may be empty
   };
-  struct Before {  // state of a CPU before its next instruction
+  struct StateBefore {  // state of a CPU before its next instruction
     uint64_t rip = 0, retired = 0, flags = 0;
     std::array<uint64_t, 16> gpr{};
     const Decoded* decoded = nullptr;  // nullptr: decode it after it was executed
@@ -64,10 +64,10 @@ class InstructionTrace : TapSink {
   std::FILE* out_;
   Tap tap_;
   uint64_t step_ = 0;
-  std::optional<unsigned> last_;  // the CPU of the last instruction
-  std::vector<Before> cpus_;      // by CPU
-  std::string before_;            // lines for what comes before an instruction
-  std::string after_;             // lines for what the instruction does
+  std::optional<unsigned> last_;   // the CPU of the last instruction
+  std::vector<StateBefore> cpus_;  // by CPU
+  std::string before_;             // lines for what comes before an instruction
+  std::string after_;              // lines for what the instruction does
   std::string buffer_;
   bool failed_ = false;
   std::map<uint64_t, Decoded> decoded_;

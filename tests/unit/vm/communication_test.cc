@@ -1,4 +1,4 @@
-// Accesses that reach over several granules of memory, and pauses that are far apart.
+// Accesses that span several granules of memory, and pauses at different distances.
 #include "vm/control/communication.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Stopping where one wants to: places, watched accesses, hypercalls, one CPU at a time. Whatever stops a
-// machine, it goes on as if it had not been stopped.
+// Stops at places, watched accesses, hypercalls, and control of single CPUs. A stop must not change how the
+// machine goes on.
 #include <gtest/gtest.h>
 
 #include "unit/vm/tiny_machine.h"
@@ -41,7 +41,7 @@ TEST(Control, StopsBeforeAPlaceEachTimeAndGoesOnAsIfItHadNot) {
     ++stops;
   }
   EXPECT_EQ(pc->executed(), 5'000u);
-  EXPECT_GT(stops, 400u);  // one in a round of eleven or twelve instructions
+  EXPECT_GT(stops, 400u);  // one in each round of eleven or twelve instructions
   EXPECT_EQ(pc->state_hash(), hash_after(5'000));
   EXPECT_TRUE(sink.accesses.empty());
 }
@@ -73,7 +73,7 @@ TEST(Control, APlaceThatIsGoneLetsNoOtherPass) {
   pc->set_places({.where = Places::Where::Listed, .listed = {kPatch}});
   ASSERT_EQ(pc->run_cpu(0, {}), PcStop::Place);
   EXPECT_EQ(pc->cpu(0).gpr(kRip), kPatch);
-  EXPECT_EQ(pc->executed(), before + 1);  // the next instruction, not that of the next round
+  EXPECT_EQ(pc->executed(), before + 1);  // the next instruction, not the one in the next round
 }
 
 TEST(Control, StopsBeforeOrAfterAWatchedAccess) {
@@ -152,7 +152,7 @@ TEST(Control, AHypercallReachesWhoeverAnswers) {
     EXPECT_EQ(pc->cpu(0).gpr(kRax), 107u);
     EXPECT_EQ(pc->executed(), goes_on ? 50u : 3u);
   }
-  // Nobody answers: a NOP.
+  // Without Hypercalls it is a NOP.
   std::unique_ptr<Pc> pc = make_tiny(kCode, 1);
   EXPECT_EQ(pc->run(50), PcStop::Budget);
   EXPECT_EQ(pc->cpu(0).gpr(kRax), 7u);
@@ -170,7 +170,7 @@ constexpr uint8_t kSender[] = {0xc7, 0x05, 0xf0, 0x00, 0xe0, 0xfe, 0xff, 0x01, 0
 
 TEST(Control, StopsRightBehindWhatMadeAnInterruptDeliverable) {
   std::unique_ptr<Pc> pc = make_tiny(kSender, 1);
-  for (unsigned round = 0; round < 5; ++round) {  // later ones find the code remembered
+  for (unsigned round = 0; round < 5; ++round) {  // in later rounds the code is already decoded
     ASSERT_EQ(pc->run_cpu(0, {.instructions = 100, .stop_at_window = true}), PcStop::Window);
     EXPECT_EQ(pc->cpu(0).gpr(kRip), kTinyCode + 21);
     EXPECT_EQ(pc->cpu(0).gpr(kRcx), round);
@@ -193,7 +193,8 @@ TEST(Control, WhereInterruptsBecomeDeliverableDoesNotDependOnWhereARunBegan) {
     return found;
   };
   const std::vector<uint64_t> whole = windows(200);
-  // The first is behind the first `sti` and the instruction in its shadow: three of the start, then four.
+  // The first window follows the first `sti` and the instruction in its shadow: three instructions at the
+  // start, then four.
   ASSERT_GT(whole.size(), 25u);
   EXPECT_EQ(whole[0], 7u);
   EXPECT_EQ(whole[1], 14u);
@@ -208,7 +209,7 @@ TEST(Control, AnInterruptThatWasOfferedIsNoReasonToStopAgain) {
   ASSERT_EQ(run({}), PcStop::Window);
   EXPECT_EQ(pc->next_vector(0), 0x30);
   EXPECT_EQ(run(0x30), PcStop::Budget);
-  EXPECT_EQ(run(0x31), PcStop::Window);  // another one was
+  EXPECT_EQ(run(0x31), PcStop::Window);  // a different interrupt was offered
 }
 
 TEST(Control, AParkedCpuTakesNoTurn) {
@@ -228,7 +229,7 @@ TEST(Control, AParkedCpuTakesNoTurn) {
   pc->run(1'000);
   EXPECT_EQ(pc->cpu(0).gpr(kRax), 500u);
   EXPECT_EQ(pc->cpu(1).gpr(kRax), 500u);
-  // Any order of single instructions is a possible one.
+  // Any order of single instructions is possible.
   for (int i = 0; i < 10; ++i)
     for (unsigned cpu : {0u, 1u, 1u}) EXPECT_EQ(pc->run_cpu(cpu, {.instructions = 1}), PcStop::Budget);
   EXPECT_EQ(pc->cpu(0).gpr(kRax), 505u);

@@ -1,5 +1,5 @@
-// The debugger against a machine that is simply run one instruction after the other: the same stops, at the
-// same places, with the same states, forward and backward.
+// Compares the debugger with a machine that runs one instruction at a time: the same stops, at the same
+// places, with the same states, forward and backward.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -18,7 +18,7 @@ constexpr uint64_t kPatched = kTinyCode + 38;  // mov edx, ...
 constexpr uint64_t kOut = kTinyCode + 52;      // out 0xe9, al
 constexpr uint64_t kFarFuture = 60'000;
 
-// Both CPUs walk, in turns of 20,000 instructions, the second one from another place.
+// Both CPUs walk in turns; the second one starts at another place.
 std::unique_ptr<Pc> two_walkers() {
   std::unique_ptr<Pc> pc = make_tiny(kWalker, 2);
   Registers& r = pc->cpu(1).regs;
@@ -44,11 +44,11 @@ struct Debugged {
   Debugger debugger;
 };
 
-// What the same machine does without any of it.
+// The history of the same machine without a debugger.
 struct Plain {
   struct At {
     unsigned cpu;
-    uint64_t rip;   // of the instruction that comes next
+    uint64_t rip;   // of the next instruction
     uint32_t cell;  // the watched memory before it
     uint64_t retired[2];
   };
@@ -66,7 +66,7 @@ struct Plain {
       all.push_back(at);
     }
   }
-  std::vector<At> all;  // by executed instructions
+  std::vector<At> all;  // by number of executed instructions
 };
 
 uint64_t plain_hash(uint64_t executed) {
@@ -124,7 +124,7 @@ TEST(GdbDebugger, GoingBackMeetsTheSameStopsAndStates) {
   }
 }
 
-// The cell that the walker patches is written once in each round: by the instruction before kPatched.
+// Each round writes the watched memory once: the instruction before kPatched does.
 TEST(GdbDebugger, WatchpointsStopBehindEveryWrite) {
   const uint64_t cell = kPatched + 1;
   const Plain plain(cell);
@@ -145,7 +145,7 @@ TEST(GdbDebugger, WatchpointsStopBehindEveryWrite) {
     ASSERT_EQ(std::memcmp(bytes.data(), &plain.all[position].cell, 4), 0);
   }
   EXPECT_EQ(d.pc->state_hash(), plain_hash(writes.back()));
-  // Back to before each write: what was there before it is there again.
+  // Go back to before each write. The previous value must be there again.
   for (size_t i = writes.size(); i > writes.size() - 50; --i) {
     const DebugStop stop = d.debugger.go_back();
     ASSERT_EQ(stop.kind, StopKind::Watch);
@@ -248,7 +248,7 @@ TEST(GdbDebugger, LeavesTheMachineAsItIs) {
   EXPECT_EQ(pc->state_hash(), plain_hash(pc->executed()));
 }
 
-// An instruction behind STI comes before any interrupt, also if a breakpoint stops in between.
+// No interrupt arrives before the instruction after STI, even if a breakpoint stops in between.
 TEST(GdbDebugger, ABreakpointBehindStiLetsNoInterruptIn) {
   // sti;  inc eax;  1: jmp 1b;  handler: mov ebx, eax;  2: jmp 2b
   const uint8_t code[] = {0xfb, 0x40, 0xeb, 0xfe, 0x89, 0xc3, 0xeb, 0xfe};

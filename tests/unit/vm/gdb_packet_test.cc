@@ -1,5 +1,5 @@
-// Packets of gdb's protocol: what is framed is read back, however the bytes arrive; damage is noticed; no
-// bytes at all do harm.
+// Packets of gdb's protocol: framed packets can be read back, however the bytes are split; damage is
+// detected; no input does harm.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -38,7 +38,7 @@ TEST(GdbPacket, AnythingFramedIsReadBackInAnyPieces) {
     for (uint64_t i = rng.below(60); i > 0; --i) body += static_cast<char>(rng.next());
     line = frame_packet(body);
     EXPECT_EQ(pieces_of(line, 1 + rng.below(9)), (std::vector<Piece>{{Kind::Packet, body}}));
-    // Any other byte within changes the sum, or the structure: never another body.
+    // Any other byte changes the checksum or the structure, but never results in another body.
     const size_t at = 1 + rng.below(line.size() - 1);
     line[at] = static_cast<char>(line[at] + 1 + static_cast<char>(rng.below(255)));
     for (const Piece& piece : pieces_of(line))

@@ -1,4 +1,4 @@
-// The stub as gdb talks to it, without sockets: known conversations, and packets that make no sense.
+// Tests the stub without sockets: known conversations, and nonsensical packets.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -13,7 +13,7 @@ struct Talk {
   explicit Talk(unsigned cpus = 2)
       : pc(make_tiny(kWalker, cpus)),
         run(*pc),
-        // Whoever continues without an end is interrupted soon.
+        // A continue that would never end is soon interrupted.
         debugger(
             run,
             {.checkpoint_every = 2'000, .slice = 1'000, .between = [this] { return run.at_furthest(); }}),
@@ -106,7 +106,7 @@ TEST(GdbStub, WritingBeginsANewHistoryUnlessNothingChanges) {
   EXPECT_EQ(gdb.monitor("position"), "1001 (history begins at 1001)\n");
   EXPECT_EQ(gdb.say("X100000,3:}\x5d"
                     "ab"),
-            "E16");  // four bytes: the line unescapes them, not the stub
+            "E16");  // four bytes: the packet layer unescapes them, not the stub
   EXPECT_EQ(gdb.say("X100000,2:ab"), "OK");
   EXPECT_EQ(gdb.say("m100000,2"), "6162");
 }
@@ -116,14 +116,14 @@ TEST(GdbStub, WhatCannotBeWrittenIsRefused) {
   const uint64_t before = gdb.pc->state_hash();
   for (const char* packet : {"P12=10000000",          // cs
                              "P3c=0000000000000000",  // cr0
-                             "P10=00000000000000ff",  // rip beyond what 32-bit code can reach
+                             "P10=00000000000000ff",  // rip outside of the range of 32-bit code
                              "P39=000000000000ff00",  // fs_base that is not canonical
                              "P0=11", "P0=1", "P0", "P=0", "Pffff=00", "G00", "M200000,1:00",
                              "Mfee00000,4:00000000", "Mffffffffffffffff,2:0000", "M1ffffe,4:01020304"})
     EXPECT_EQ(gdb.say(packet)[0], 'E') << packet;
   EXPECT_EQ(gdb.pc->state_hash(), before);
   EXPECT_EQ(gdb.say("m1fffff,1"), "00");
-  EXPECT_EQ(gdb.say("m1fffff,10"), "00");  // as far as there is memory
+  EXPECT_EQ(gdb.say("m1fffff,10"), "00");  // up to the end of memory
   EXPECT_EQ(gdb.say("m200000,1"), "E0e");
   EXPECT_EQ(gdb.say("mfee00020,4"), "E0e");  // a device
   EXPECT_EQ(gdb.say("m100000000,4"), "E0e");
@@ -178,7 +178,7 @@ TEST(GdbStub, Ends) {
   EXPECT_TRUE(killed.stub.killed());
 }
 
-// Whatever is said, there is an answer of at most a packet's size, and the machine is one that can go on.
+// Every packet gets an answer that fits into a packet, and the machine remains in a valid state.
 TEST(GdbStub, AnythingIsAnswered) {
   const std::string_view packets[] = {"qSupported:swbreak+;hwbreak+",
                                       "qXfer:features:read:target.xml:0,ffb",

@@ -1,5 +1,5 @@
-// Watched functions, on a program whose calls are known; shadow stacks; what LinuxFunctions finds in a table
-// of symbols; and the lines of TraceLines.
+// Watched functions in a program whose calls are known, shadow stacks, LinuxFunctions with a table of
+// symbols, and the lines of TraceLines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::unique_ptr<Pc> make_long() {
   };
   put(0x1000, 0x2003);
   put(0x2000, 0x3003);
-  put(0x3000, 0x83);  // the first 2 MiB as they are
+  put(0x3000, 0x83);  // maps the first 2 MiB one to one
   pc->enter({.rip = kStart, .rsp = kStack, .cr3 = 0x1000, .code_selector = 8, .data_selector = 16});
   return pc;
 }
@@ -108,11 +108,11 @@ TEST(ShadowStacks, FramesEndWhereTheStackRisesAboveThem) {
   EXPECT_EQ(stacks.frames(0x7fc0)[0].function, 0x300u);
   EXPECT_EQ(stacks.frames(0x7fc0)[1].call, 0x100u);
   EXPECT_EQ(stacks.frames(0xff00).size(), 1u);
-  // A return past both, as longjmp does.
+  // A return that skips both, as longjmp does.
   stacks.on_transfer(transfer(OpKind::Return, 0x310, 0x105, 0x7ff8));
   EXPECT_TRUE(stacks.frames(0x7ff8).empty());
   EXPECT_EQ(stacks.frames(0xff00).size(), 1u);
-  // A call from where an older one never returned.
+  // A call with the stack pointer of an older one that never returned.
   stacks.on_transfer(transfer(OpKind::Call, 0x100, 0x200, 0x7ff0));
   stacks.on_transfer(transfer(OpKind::Call, 0x120, 0x400, 0x7ff0));
   ASSERT_EQ(stacks.frames(0x7ff0).size(), 1u);

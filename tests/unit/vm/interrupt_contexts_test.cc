@@ -1,6 +1,6 @@
-// Where the context of an interrupt ends: at the return that pops its own frame, or when its CPU goes on to
-// another thread; not where the handler has a stack of its own. And a dying kernel's last words, which may
-// come in an interrupt.
+// The end of an interrupt's context: at the return that pops its own frame, or when its CPU switches to
+// another thread, but not when the handler switches to its own stack. Also the last words of a dying kernel,
+// which may come in an interrupt.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -34,8 +34,8 @@ std::unique_ptr<KernelMachine> make_with_handler(const TinyCode& flow, const Tin
                                          std::make_shared<NumberNames>());
 }
 
-// Who wrote each of the marks, and what was on the console.
-struct Seen : EventSink {
+// Which agent wrote each mark, and the console output.
+struct RunRecord : EventSink {
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
     for (const Access& access : accesses)
       if (access.wrote && access.address().raw >= kMarks && access.address().raw < kMarks + 0x100)
@@ -49,9 +49,9 @@ struct Seen : EventSink {
   std::vector<std::string> console;
 };
 
-// Interrupts come as soon as they can.
-Seen run(KernelMachine& machine) {
-  Seen seen;
+// Delivers interrupts as soon as possible.
+RunRecord run(KernelMachine& machine) {
+  RunRecord seen;
   EXPECT_TRUE(
       machine.reset({.policy = {.where = ChoicePolicy::Where::Everywhere}, .max_steps = 1'000'000}).ok());
   Stop stop = machine.start(seen);
@@ -76,12 +76,12 @@ TinyCode flow() {
 TEST(InterruptContexts, EndAtTheReturnThatPopsTheirOwnFrame) {
   const auto machine =
       make_with_handler(flow(), TinyCode().store(kMarks + 4, 1).end_of_interrupt().add({0xcf}));  // iret
-  const Seen seen = run(*machine);
+  const RunRecord seen = run(*machine);
   EXPECT_EQ(seen.by, (std::map<uint64_t, AgentId>{{0, kCpu}, {4, kInterrupt}}));
 }
 
 TEST(InterruptContexts, EndWhereTheCpuGoesOnToAnotherThread) {
-  // The other thread ends the flow in place of the interrupted one.
+  // The other thread ends the flow instead of the interrupted one.
   const auto machine = make_with_handler(flow(), TinyCode()
                                                      .call_next()
                                                      .store(kMarks + 4, 1)
@@ -90,7 +90,7 @@ TEST(InterruptContexts, EndWhereTheCpuGoesOnToAnotherThread) {
                                                      .call_next()
                                                      .store(kMarks + 8, 1)
                                                      .done());
-  const Seen seen = run(*machine);
+  const RunRecord seen = run(*machine);
   EXPECT_EQ(seen.by, (std::map<uint64_t, AgentId>{{4, kInterrupt}, {8, kCpu}}));
 }
 
@@ -110,16 +110,16 @@ TEST(InterruptContexts, GoOnOnAStackForInterrupts) {
                                     .word(kTop)
                                     .call_next()
                                     .store(kMarks + 8, 1)
-                                    .add({0x83, 0xc4, 0x08})  // add esp, 8: what call_next() left there
+                                    .add({0x83, 0xc4, 0x08})  // add esp, 8: removes what call_next() pushed
                                     .end_of_interrupt()
                                     .add({0xcf}));
-  const Seen seen = run(*machine);
+  const RunRecord seen = run(*machine);
   EXPECT_EQ(seen.by, (std::map<uint64_t, AgentId>{{0, kCpu}, {4, kInterrupt}, {8, kInterrupt}}));
 }
 
 TEST(InterruptContexts, OfADyingKernelStillSayWhatItHasToSay) {
-  // As Linux 6.12 does where it must not print: it leaves that to an interrupt that it sends itself, or to
-  // the next tick. Then it sleeps, or its flow is done, with interrupts on.
+  // When Linux 6.12 must not print, it leaves printing to an interrupt that it sends itself, or to the next
+  // tick. Then it sleeps, or its flow is done, with interrupts enabled.
   enum class Later : uint8_t { Interrupt, Tick, Done };
   for (const Later later : {Later::Interrupt, Later::Tick, Later::Done}) {
     TinyCode dying = TinyCode().print("BUG: scheduling while atomic: init/1\n");
@@ -135,10 +135,10 @@ TEST(InterruptContexts, OfADyingKernelStillSayWhatItHasToSay) {
       dying.add({0xfb, 0xf4}).store(kMarks, 1).add({0xf4, 0xeb, 256 - 3});  // sti; hlt; ...; hlt, for ever
     const auto machine =
         make_with_handler(dying, TinyCode().print("Call Trace:\n").end_of_interrupt().add({0xcf}));
-    const Seen seen = run(*machine);
+    const RunRecord seen = run(*machine);
     EXPECT_EQ(seen.console, (std::vector<std::string>{"BUG: scheduling while atomic: init/1", "Call Trace:"}))
         << static_cast<int>(later);
-    EXPECT_TRUE(seen.by.empty());  // what it still does is not told
+    EXPECT_TRUE(seen.by.empty());  // what it still does is not emitted
   }
 }
 

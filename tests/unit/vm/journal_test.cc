@@ -1,5 +1,5 @@
-// What is told at the end against what is told at once: on random executions of three CPUs and their
-// interrupts.
+// Compares what the journal emits at the end with what is emitted at once, in random executions of three CPUs
+// and their interrupts.
 #include "vm/control/journal.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ AgentId agent_of(unsigned cpu, bool interrupt) {
   return interrupt ? id.interrupt(0x1c) : id;
 }
 
-// What one context does, without its place among the others.
+// The actions of one context, not yet interleaved with others.
 std::vector<Batch> random_program(Rng& rng, unsigned cpu, bool interrupt, Stream& maker) {
   std::vector<Batch> program;
   for (uint64_t left = 2 + rng.below(5); left > 0; --left) {
@@ -48,7 +48,7 @@ std::vector<Batch> random_program(Rng& rng, unsigned cpu, bool interrupt, Stream
     }
     for (uint64_t i = 1 + rng.below(4); i > 0; --i) {
       const std::string place = fmt::format("p{}.{}.{}.{}", cpu, interrupt, program.size(), i);
-      // Some that are everybody's, some of its own, some that two contexts of a CPU have.
+      // Some memory is shared by all, some is private, some is shared by two contexts of one CPU.
       const uint64_t whose = rng.below(4);
       const uint64_t base = whose == 0   ? 0x1000
                             : whose == 1 ? 0x2000 + 0x100 * cpu
@@ -92,7 +92,7 @@ Batches interleave(Rng& rng, const std::vector<std::vector<Batch>>& programs) {
 void tell(const Batches& execution, EventSink& sink, Communication& communication) {
   for (const Batch& batch : execution) {
     if (batch.accesses.empty()) {
-      const std::string copy = batch.text;  // it is valid during the call only
+      const std::string copy = batch.text;  // valid during the call only
       Event event = batch.event;
       event.text = copy;
       sink.on_event(event);
@@ -104,8 +104,8 @@ void tell(const Batches& execution, EventSink& sink, Communication& communicatio
   sink.on_end(Exited{});
 }
 
-// One line for each access and event; and which accesses are alone.
-class Written : public EventSink {
+// Writes one line for each access and event, and records which accesses are alone.
+class LineSink : public EventSink {
  public:
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
     for (const Access& access : accesses) {
@@ -133,7 +133,7 @@ std::vector<std::vector<Batch>> random_programs(Rng& rng, Stream& maker) {
   return programs;
 }
 
-// By the definition: is it touched by one context only, or only read?
+// By definition: only one context accesses the memory, or no context writes it.
 std::vector<bool> naive_alone(const Batches& execution) {
   std::map<uint64_t, std::set<AgentId>> users;
   std::set<uint64_t> written;
@@ -164,11 +164,11 @@ TEST(Journal, TellsTheSameAndWhatIsAlone) {
     Rng rng(seed);
     const Batches execution = interleave(rng, random_programs(rng, maker));
     Communication communication, at_once;
-    Written direct, late;
+    LineSink direct, late;
     tell(execution, direct, at_once);
     at_once.add_instructions(direct.all);
     Journal journal(communication);
-    for (int again = 0; again < 2; ++again) {  // a second execution begins with nothing of the first
+    for (int again = 0; again < 2; ++again) {  // the second execution must not depend on the first
       communication.clear();
       late = {};
       tell(execution, journal.begin(late), communication);
@@ -183,14 +183,15 @@ TEST(Journal, TellsTheSameAndWhatIsAlone) {
   EXPECT_LT(alone, all * 9 / 10);
 }
 
-// In some code, what a CPU shares with its own interrupts makes points too: at once and at the end the same.
+// In some code, memory that a CPU shares with its own interrupts makes points, too: the same ones at once and
+// at the end.
 TEST(Journal, WhatInterruptsOfTheSameCpuTouchMakesPointsInSomeCode) {
   size_t more = 0;
   Stream maker;
   for (uint64_t seed = 0; seed < 500; ++seed) {
     Rng rng(seed);
     const Batches execution = interleave(rng, random_programs(rng, maker));
-    Written direct;
+    LineSink direct;
     Communication plain, at_once, communication;
     tell(execution, direct, plain);
     plain.add_instructions(direct.all);
@@ -201,7 +202,7 @@ TEST(Journal, WhatInterruptsOfTheSameCpuTouchMakesPointsInSomeCode) {
     direct = {};
     tell(execution, direct, at_once);
     at_once.add_instructions(direct.all);
-    Written late;
+    LineSink late;
     Journal journal(communication);
     tell(execution, journal.begin(late), communication);
     const std::vector<Place> points = at_once.points(), few = plain.points();
@@ -220,7 +221,7 @@ TEST(Journal, OfALongExecutionNothingIsAlone) {
     Rng rng(seed);
     const Batches execution = interleave(rng, random_programs(rng, maker));
     Communication communication, at_once;
-    Written direct, late;
+    LineSink direct, late;
     tell(execution, direct, at_once);
     at_once.add_instructions(direct.all);
     const auto made =
@@ -264,7 +265,7 @@ TEST(Journal, ClassesAreTheSame) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Rng rng(seed);
     const auto programs = random_programs(rng, maker);
-    std::map<uint64_t, uint64_t> late_of, direct_of;  // one hash and the other
+    std::map<uint64_t, uint64_t> late_of, direct_of;  // direct hashes by journal hash, and the reverse
     for (int i = 0; i < 100; ++i) {
       const Batches execution = interleave(rng, programs);
       Recorder direct, late;
@@ -282,7 +283,7 @@ TEST(Journal, ClassesAreTheSame) {
     classes += late_of.size();
     executions += 100;
   }
-  // Else it says nothing.
+  // Otherwise the test proves nothing.
   EXPECT_GT(classes, executions / 20);
   EXPECT_LT(classes, executions);
 }
@@ -303,7 +304,7 @@ TEST(Communication, ACheckpointIsAllOfIt) {
     const size_t middle = execution.size() / 2;
     tell_from(0, middle, parts);
     const Communication::State saved = parts.save();
-    tell_from(0, execution.size(), parts);  // something else
+    tell_from(0, execution.size(), parts);  // continue differently before restoring
     parts.restore(saved);
     tell_from(middle, execution.size(), parts);
     EXPECT_EQ(parts.points(), whole.points()) << "seed " << seed;
@@ -318,7 +319,7 @@ TEST(Journal, OfAnExecutionOfJustAsManyAccessesSomeAreAlone) {
     Rng rng(seed);
     const Batches execution = interleave(rng, random_programs(rng, maker));
     Communication communication, at_once;
-    Written direct, late;
+    LineSink direct, late;
     tell(execution, direct, at_once);
     const auto made = static_cast<size_t>(
         std::ranges::count_if(direct.all, [](const Access& access) { return access.size != 0; }));
@@ -327,7 +328,7 @@ TEST(Journal, OfAnExecutionOfJustAsManyAccessesSomeAreAlone) {
     tell(execution, journal.begin(late), communication);
     EXPECT_EQ(late.alone, naive_alone(execution)) << "seed " << seed;
   }
-  EXPECT_GT(calls, 100u);  // which do not count
+  EXPECT_GT(calls, 100u);  // calls do not count towards the limit
 }
 
 TEST(Journal, LongBatchesAreToldWhole) {
@@ -345,7 +346,7 @@ TEST(Journal, LongBatchesAreToldWhole) {
     execution.push_back(std::move(batch));
   }
   Communication communication, at_once;
-  Written direct, late;
+  LineSink direct, late;
   tell(execution, direct, at_once);
   Journal journal(communication);
   tell(execution, journal.begin(late), communication);

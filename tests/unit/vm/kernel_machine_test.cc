@@ -1,4 +1,5 @@
-// Contexts, choice points and replays on two CPUs with a few instructions each: every interleaving is known.
+// Contexts, choice points and replays on two CPUs with a few instructions each, so that every interleaving is
+// known.
 #include "vm/control/kernel_machine.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +58,7 @@ uint32_t counter(KernelMachine& machine) {
   return bytes[0] | bytes[1] << 8u;
 }
 
-// Whoever seems to wait lets the others go on, as a fair search would have it.
+// Moves a CPU that seems to wait behind the others, as a fair search would.
 std::vector<Option> others_first(const ChoicePoint& point) {
   std::vector<Option> options(point.options().begin(), point.options().end());
   if (point.kind == ChoiceKind::Yielded && options.size() > 1)
@@ -65,7 +66,7 @@ std::vector<Option> others_first(const ChoicePoint& point) {
   return options;
 }
 
-// All interleavings at the choice points of the policy, by depth first.
+// All interleavings at the policy's choice points, in depth-first order.
 struct Explored {
   std::map<uint32_t, int> results;
   int executions = 0, deadlocks = 0;
@@ -74,7 +75,7 @@ struct Explored {
 
 Explored explore(KernelMachine& machine, const Inputs& inputs) {
   Explored all;
-  std::vector<size_t> path;  // which option was taken at each choice
+  std::vector<size_t> path;  // the option taken at each choice
   while (true) {
     Quiet sink;
     EXPECT_TRUE(machine.reset(inputs).ok());
@@ -106,15 +107,15 @@ const Inputs kEverywhere{.policy = {.where = ChoicePolicy::Where::Everywhere}, .
 TEST(KernelMachine, FindsEveryInterleavingOfTwoCounters) {
   const auto machine = make(TinyCode().increment().done(0), TinyCode().increment().done(1));
   const Explored all = explore(*machine, kEverywhere);
-  // Two accesses each: six orders, and an update is lost in all but two of them. After the last access of a
-  // CPU its end is one more place to change, but not one more order.
+  // Two accesses each: six orders, and all but two of them lose an update. The end of a CPU after its last
+  // access is another place to switch, but adds no other order.
   EXPECT_GT(all.results.at(2), 0);
   EXPECT_GT(all.results.at(1), 0);
   EXPECT_EQ(all.results.size(), 2u);
   EXPECT_EQ(all.deadlocks, 0);
 }
 
-// Runs a schedule under another policy: what it left behind.
+// Replays a schedule under another policy and returns the results.
 struct Replayed {
   uint32_t counter = 0;
   uint64_t state_hash = 0, digest = 0;
@@ -144,7 +145,7 @@ Replayed replay(KernelMachine& machine, const Schedule& schedule, ChoicePolicy::
   return {counter(machine), machine.pc().state_hash(), machine.digest()};
 }
 
-// What was written down of an execution, gone through in steps of any size: the same states.
+// A recorded course leads through the same states, in steps of any size.
 TEST(KernelMachine, AWrittenDownCourseLeadsThroughTheSameStates) {
   const auto fresh = [] { return make(TinyCode().increment().done(0), TinyCode().increment().done(1)); };
   for (const Schedule& schedule : explore(*fresh(), kEverywhere).schedules) {
@@ -160,7 +161,7 @@ TEST(KernelMachine, AWrittenDownCourseLeadsThroughTheSameStates) {
     while (run.forward(1) == PcStop::Budget) hashes.push_back(run.pc().state_hash());
     EXPECT_EQ(hashes.size(), course.end - course.begin + 1);
     EXPECT_EQ(counter(*machine), result);
-    // Another way there: from a checkpoint in the middle, and in one go.
+    // Reach the end in another way: from a checkpoint in the middle, and in one go.
     ScheduledRun again(*machine, course);
     const uint64_t half = (course.end - course.begin) / 2;
     EXPECT_EQ(again.forward(half), PcStop::Budget);
@@ -173,7 +174,7 @@ TEST(KernelMachine, AWrittenDownCourseLeadsThroughTheSameStates) {
     again.forward(1);
     EXPECT_EQ(again.pc().state_hash(), hashes[half + 1]);
     again.drop(middle);
-    // And a course that ends elsewhere is noticed.
+    // A course with another end is detected.
     Course other = course;
     ASSERT_EQ(other.legs.back().kind, Course::Leg::Kind::Run);
     --other.legs.back().value;
@@ -209,10 +210,10 @@ TEST(KernelMachine, ALeaseEndsBeforeAConflict) {
   point = stop_at(machine->resume({.next = cpu, .lease = 10, .until_conflict = true}));
   EXPECT_EQ(point.options()[0].op.object, ObjectId{0x100000});
   EXPECT_EQ(point.options()[0].op.kind, OpKind::Store);
-  EXPECT_EQ(point.skipped, 2u);  // the second store, and the load, which conflicts with no other
+  EXPECT_EQ(point.skipped, 2u);  // the second store, and the load, which conflicts with nothing
   EXPECT_EQ(point.last_skipped.object, ObjectId{0x100000});
   EXPECT_EQ(point.last_skipped.kind, OpKind::Load);
-  // What it was asked about does not end the next one.
+  // A conflict that was already decided about does not end the next lease.
   point = stop_at(machine->resume({.next = cpu, .lease = 10, .until_conflict = true}));
   EXPECT_EQ(point.kind, ChoiceKind::Ended);
   EXPECT_EQ(point.skipped, 1u);
@@ -228,12 +229,12 @@ TEST(KernelMachine, ASchedulesSwitchesReplayWithoutThePolicy) {
     expect_same_under_every_policy(*machine, schedule);
     digests.insert(replay(*machine, schedule, ChoicePolicy::Where::Everywhere).digest);
   }
-  EXPECT_EQ(digests.size(), schedules.size());  // no two are the same execution
+  EXPECT_EQ(digests.size(), schedules.size());  // all executions differ
 }
 
 TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
   TinyCode second;
-  second.add({0x90, 0xa1}).word(0x100800);  // its own
+  second.add({0x90, 0xa1}).word(0x100800);  // its own memory
   second.increment().done(1);
   const auto machine = make(TinyCode().increment().done(0), second);
   Quiet sink;
@@ -244,7 +245,7 @@ TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
   const std::vector<Place> expected = {Place{kTinyCode}, Place{kTinyCode + 6}, Place{kSecond + 6},
                                        Place{kSecond + 12}};
   EXPECT_EQ(machine->feedback()->places, expected);
-  // With these only, the same results are reached in fewer executions.
+  // With only these choice points, fewer executions reach the same results.
   const Explored narrow =
       explore(*machine,
               {.policy = {.where = ChoicePolicy::Where::Nowhere, .places = expected}, .max_steps = 100'000});
@@ -253,7 +254,7 @@ TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
   EXPECT_TRUE(narrow.results.contains(1) && narrow.results.contains(2));
 }
 
-// Two that write what neither reads communicate: who is last makes a difference.
+// Two CPUs that write memory which neither reads communicate: the last write makes a difference.
 TEST(KernelMachine, LearnsWhereBothOnlyWrite) {
   const auto machine =
       make(TinyCode().store(0x100800, 1).store(0x100900, 1).done(0), TinyCode().store(0x100800, 2).done(1));
@@ -265,8 +266,8 @@ TEST(KernelMachine, LearnsWhereBothOnlyWrite) {
   EXPECT_EQ(machine->feedback()->places, (std::vector<Place>{Place{kTinyCode}, Place{kSecond}}));
 }
 
-// What was told of an execution, in which the first CPU that can run does.
-struct Told : EventSink {
+// The accesses and events of an execution in which the first CPU that can run runs.
+struct Emitted : EventSink {
   void on_accesses(std::span<const Access> accesses, const BatchHeader&) override {
     for (const Access& access : accesses)
       if (is_memory(access.op())) addresses.push_back(access.address().raw);
@@ -277,25 +278,25 @@ struct Told : EventSink {
   std::vector<OpKind> events;
 };
 
-Told tell_all(KernelMachine& machine, ChoicePolicy::Where where) {
-  Told told;
+Emitted record_all(KernelMachine& machine, ChoicePolicy::Where where) {
+  Emitted emitted;
   EXPECT_TRUE(machine.reset({.policy = {.where = where}, .max_steps = 100'000}).ok());
-  Stop stop = machine.start(told);
+  Stop stop = machine.start(emitted);
   while (std::holds_alternative<ChoicePoint>(stop))
     stop = machine.resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
-  return told;
+  return emitted;
 }
 
-// Each CPU has an APIC at the same address, which is not told: where a CPU is stopped between accesses to
-// it, nothing is, and that is not an event, either.
+// Each CPU has an APIC at the same address. Accesses to it are not emitted. If a batch consists only of such
+// accesses, nothing is emitted for it, not even an event.
 TEST(KernelMachine, ABatchOfWhichNothingIsLeftIsNoEvent) {
   TinyCode first;
   first.increment();
   for (int i = 0; i < 3; ++i) first.add({0xa1}).word(0xfee00020);  // mov eax, [the APIC's id]
   first.increment().done(0);
   const auto machine = make(first, TinyCode().increment().done(1));
-  const Told stopped = tell_all(*machine, ChoicePolicy::Where::Everywhere);
-  const Told unstopped = tell_all(*machine, ChoicePolicy::Where::Nowhere);
+  const Emitted stopped = record_all(*machine, ChoicePolicy::Where::Everywhere);
+  const Emitted unstopped = record_all(*machine, ChoicePolicy::Where::Nowhere);
   EXPECT_EQ(stopped.addresses, std::vector<uint64_t>(6, 0x100000));
   EXPECT_EQ(stopped.addresses, unstopped.addresses);
   EXPECT_EQ(stopped.events, unstopped.events);
@@ -330,7 +331,7 @@ TEST(KernelMachine, ASpinLockThatPausesEndsUnderEverySchedule) {
   EXPECT_EQ(all.deadlocks, 0);
 }
 
-// A lock that is only tried, again and again, without a look at it in between.
+// A lock that is only tried in a loop, without reading it in between.
 //   mov eax, 1; 1: xchg [0x100100], eax; test eax, eax; jnz 1b
 TinyCode& lock_by_exchange(TinyCode& code) {
   code.add({0xb8}).word(1);
@@ -342,7 +343,7 @@ TinyCode& lock_by_compare_exchange(TinyCode& code) {
   return code.add({0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x0d}).word(0x100100).add({0x75, 0xf4});
 }
 
-// CPU 0 has taken the lock and stands before its update; CPU 1 runs as long as it can.
+// CPU 0 has taken the lock and stands before its update. CPU 1 runs as long as it can.
 void expect_seen_to_wait(TinyCode& (*take)(TinyCode&)) {
   TinyCode first, second;
   unlock(take(first).increment()).done(0);
@@ -372,7 +373,7 @@ TEST(KernelMachine, ACpuThatOnlyComparesAndExchangesIsSeenToSpin) {
   expect_seen_to_wait(lock_by_compare_exchange);
 }
 
-// CPU 0 has the lock. CPUs 1 and 2 try to take it, each as long as it seems to get on.
+// CPU 0 has the lock. CPUs 1 and 2 try to take it, each as long as it seems to make progress.
 TEST(KernelMachine, CpusThatSpinForOneLockDoNotWakeEachOther) {
   std::array<TinyCode, 3> flows;
   for (unsigned i = 0; i < flows.size(); ++i) unlock(lock_by_exchange(flows[i]).increment()).done(i);
@@ -388,7 +389,7 @@ TEST(KernelMachine, CpusThatSpinForOneLockDoNotWakeEachOther) {
   EXPECT_EQ(machine->liveness_counts()[static_cast<size_t>(Liveness::Why::Loop)], 2u);
 }
 
-// A CPU that cannot deliver its faults is a crash of the kernel, whatever else it said.
+// A CPU that cannot deliver its faults has crashed, whatever the kernel has reported before.
 TEST(KernelMachine, ATripleFaultIsACrash) {
   const auto machine = make(TinyCode().add({0x0f, 0x0b}), TinyCode().increment().done(1));  // ud2
   Quiet sink;
@@ -404,8 +405,8 @@ TEST(KernelMachine, ATripleFaultIsACrash) {
   EXPECT_EQ(fault->what, "triple fault: #UD, then #GP, then #GP, then #GP");
 }
 
-// Every round of its loop is a choice: too many schedules for all of them. The worst: one takes the lock, and
-// the other runs whenever it can.
+// Every round of the loop is a choice, so there are too many schedules to try all. This is the worst case:
+// one CPU takes the lock, and the other one runs whenever it can.
 TEST(KernelMachine, ASpinLockThatDoesNotPauseIsSeenToSpin) {
   for (int steps = 2; steps < 6; ++steps) {
     TinyCode first, second;
@@ -422,12 +423,12 @@ TEST(KernelMachine, ASpinLockThatDoesNotPauseIsSeenToSpin) {
     EXPECT_TRUE(std::holds_alternative<Exited>(std::get<Outcome>(stop)));
     EXPECT_EQ(counter(*machine), 2u);
     const uint64_t spins = machine->liveness_counts()[static_cast<size_t>(Liveness::Why::Loop)];
-    EXPECT_EQ(spins > 0, steps < 5) << steps;  // two take the lock, three more free it
+    EXPECT_EQ(spins > 0, steps < 5) << steps;  // two steps take the lock, three more release it
   }
 }
 
-// A loop that reads only its own stack is not seen to read, so that it waits is noticed when it has run for
-// too long, wherever its pauses lie.
+// A loop that reads only its own stack makes no visible reads. So its waiting is only noticed after it has
+// run for too long, wherever its pauses are.
 TEST(KernelMachine, WhoPausesForWhatLiesOnItsOwnStackGivesWayInTheEnd) {
   for (int nops = 0; nops < 4; ++nops) {
     TinyCode first, second;
@@ -451,7 +452,7 @@ TEST(KernelMachine, WhoPausesForWhatLiesOnItsOwnStackGivesWayInTheEnd) {
   }
 }
 
-// Who waits is guessed at the same instructions, wherever else the machine is stopped.
+// The guess which CPU waits is made at the same instructions, wherever else the machine stops.
 TEST(KernelMachine, ASchedulesWithWaitingReplaysWithoutThePolicy) {
   uint64_t spins = 0;
   for (const auto where : {ChoicePolicy::Where::Everywhere, ChoicePolicy::Where::Sync})
@@ -467,7 +468,7 @@ TEST(KernelMachine, ASchedulesWithWaitingReplaysWithoutThePolicy) {
       Schedule schedule;
       while (std::holds_alternative<ChoicePoint>(stop)) {
         const ChoicePoint& point = std::get<ChoicePoint>(stop);
-        // Few switches, and early ones, so that somebody waits for long.
+        // Few and early switches, so that a CPU waits for long.
         const std::vector<Option> options = others_first(point);
         AgentId next = options[rng.below(options.size())].agent;
         if (point.kind == ChoiceKind::Running && rng.below(point.step.raw < 10 ? 4 : 4'000) != 0)
@@ -499,7 +500,7 @@ TEST(KernelMachine, LocksInOppositeOrderAreADeadlock) {
   Quiet sink;
   ASSERT_TRUE(machine->reset({.policy = {.where = ChoicePolicy::Where::Sync}, .max_steps = 3'000'000}).ok());
   Stop stop = machine->start(sink);
-  // One lock each, then whoever can.
+  // Each CPU takes one lock, then the CPU that can run.
   stop = machine->resume({.next = KernelMachine::cpu_agent(0)});
   ASSERT_TRUE(std::holds_alternative<ChoicePoint>(stop));
   stop = machine->resume({.next = KernelMachine::cpu_agent(0)});

@@ -1,4 +1,4 @@
-// What a kernel's report calls things: per-CPU variables by their copies, calls in the user's words.
+// Names in reports of kernels: per-CPU variables with their CPU, and calls in the user's words.
 #include "vm/scenario/kernel_names.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace slalom::vm {
 namespace {
 
-// Two numbers of eight bytes, where each CPU's copies of the variables are.
+// The memory of two offsets of eight bytes: where each CPU's copies of the variables are.
 class Offsets : public GuestMemory {
  public:
   bool read(uint64_t address, std::span<uint8_t> out) override {
@@ -36,20 +36,20 @@ KernelNames names() {
 
 TEST(KernelNames, PerCpuVariablesAreThoseOfACpu) {
   KernelNames known = names();
-  EXPECT_EQ(known.object(ObjectId{0xffff88800f61fb40}), "0xffff88800f61fb40");  // not read yet
+  EXPECT_EQ(known.object(ObjectId{0xffff88800f61fb40}), "0xffff88800f61fb40");  // offsets not read yet
   Offsets memory;
   known.read_per_cpu(memory, 2);
   EXPECT_EQ(known.object(ObjectId{0xffff88800f61fb40}), "__preempt_count[cpu0]");
   EXPECT_EQ(known.object(ObjectId{0xffff88800f71fb44}), "__preempt_count[cpu1]+0x4");
   EXPECT_EQ(known.object(ObjectId{0xffff88800f700028}), "fixed_percpu_data[cpu1]+0x28");
-  EXPECT_EQ(known.object(ObjectId{0xffff88800f72f000}), "0xffff88800f72f000");  // behind the last
+  EXPECT_EQ(known.object(ObjectId{0xffff88800f72f000}), "0xffff88800f72f000");  // behind the last one
   EXPECT_EQ(known.object(ObjectId{0xffffffff82000108}), "__per_cpu_offset+0x8");
 }
 
 TEST(KernelNames, WithoutTheOffsetsAddressesStayNumbers) {
   KernelNames known = names();
   Offsets memory;
-  known.read_per_cpu(memory, 3);  // of the third nothing is known
+  known.read_per_cpu(memory, 3);  // the offset of the third CPU is unknown
   EXPECT_EQ(known.object(ObjectId{0xffff88800f61fb40}), "0xffff88800f61fb40");
 }
 
@@ -61,7 +61,8 @@ TEST(KernelNames, CallsAreTheUsersWhereTheyAreTheUsers) {
   const AgentId reader = KernelMachine::cpu_agent(1);
   EXPECT_EQ(known.system_call(reader, 0, 2), "fd = open(\"/tmp/f\", O_RDWR)");
   EXPECT_EQ(known.system_call(reader, 1, 3), "close(fd)");
-  EXPECT_EQ(known.system_call(reader, 1, 18), "pwrite64");  // not what the program calls there
+  // Differs from the program's call at this position.
+  EXPECT_EQ(known.system_call(reader, 1, 18), "pwrite64");
   EXPECT_EQ(known.system_call(reader, 2, 3), "close");
   EXPECT_EQ(known.system_call(KernelMachine::cpu_agent(0), 0, 2), "open");
   EXPECT_EQ(known.system_call(reader, 0, -1), "system call -1");

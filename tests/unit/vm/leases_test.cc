@@ -1,5 +1,6 @@
-// `pos` is asked at few choice points: it lets a CPU pass those whose outcome it knows. On little programs
-// whose CPUs meet in memory, at a lock and through interrupts, it decides as if it were asked at each.
+// `pos` with leases is asked at few choice points: a CPU passes those whose outcome is known. It must decide
+// as if it were asked at each one. Small programs, whose CPUs share memory and a lock and interrupt each
+// other.
 #include "support/leases.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ std::unique_ptr<KernelMachine> two_flows(const TinyCode& first, const TinyCode& 
                                          KernelMachineOptions{.flows = 2}, std::make_shared<NumberNames>());
 }
 
-// Stores to memory of its own: choice points that conflict with nothing.
+// Stores to private memory: choice points without conflicts.
 TinyCode& own_work(TinyCode& code, uint32_t at, int stores) {
   for (int i = 0; i < stores; ++i) code.store(at + 8 * static_cast<uint32_t>(i), 1);
   return code;

@@ -1,5 +1,5 @@
-// Blocks know where their calls and jumps lead, in other pages too: a CPU that remembers does what one does
-// that looks up everything anew.
+// Links between blocks, also across pages: a CPU that caches them behaves like one that looks up everything
+// anew.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -12,15 +12,15 @@ namespace slalom::vm {
 namespace {
 
 constexpr uint64_t kLinkedHalf = 0xffff800000000000;
-constexpr uint64_t kMappedBefore = 0x63;  // present, writable, walked and written before
-// Of each of two address spaces: four tables in a row, the root first.
+constexpr uint64_t kMappedBefore = 0x63;  // present, writable, accessed, dirty
+// Four consecutive tables for each of two address spaces, the root first.
 constexpr Physical kLinkedTables = 0x1000, kSecondTables = 0x5000;
 constexpr Physical kAdding = 0x20000, kMultiplying = 0x21000, kSubtracting = 0x22000, kJumpingOn = 0x23000,
                    kBothStacks = 0x24000;
 // Pages of the upper half.
 constexpr uint32_t kCallsAt = 0, kFunctionAt = 0x1000, kTableAt = 0x2000, kStackAt = 0x3000, kTailAt = 0x4000;
 
-// For ever: calls, some of them through a jump, and changes of what the function's page is.
+// Forever: calls, some of them through a jump, and changes of the mapping of the function's page.
 std::vector<uint8_t> calling(Rng& rng) {
   std::vector<uint8_t> code;
   const auto add = [&](std::initializer_list<uint8_t> bytes) { code.insert(code.end(), bytes); };
@@ -70,7 +70,7 @@ void make_space(Pc& pc, Physical tables, Physical function, Physical stack) {
   map(kTailAt, kJumpingOn);
 }
 
-// Two CPUs, in one address space or in one each.
+// Two CPUs, in one address space or in separate ones.
 std::unique_ptr<Pc> make_calling(uint64_t seed, bool shares) {
   Rng rng(seed);
   std::unique_ptr<Pc> pc = make_tiny(calling(rng), 2);
@@ -101,7 +101,7 @@ TEST_P(Links, AreWhatIsFoundAnew) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
     std::unique_ptr<Pc> linked = make_calling(seed, GetParam()), naive = make_calling(seed, GetParam());
-    naive->set_remembers(false);
+    naive->set_caching(false);
     const Pc::Checkpoint begin = linked->take(), naive_begin = naive->take();
     Rng rng(seed);
     for (unsigned turn = 0; turn < 300; ++turn) {

@@ -1,4 +1,4 @@
-// When a CPU is taken to wait, by each of the heuristics, how long, and how often that is counted.
+// When each heuristic guesses that a CPU waits, how long, and how it is counted.
 #include "vm/control/liveness.h"
 
 #include <gtest/gtest.h>
@@ -32,13 +32,13 @@ TEST(Liveness, WhoHasRunTooLongWaitsUntilTheOthersHaveRun) {
   liveness.examine(Liveness::kStarvation);
   EXPECT_EQ(liveness.why(), Why::Starvation);
   EXPECT_EQ(count(liveness, Why::Starvation), 1u);
-  liveness.examine(Liveness::kStarvation + 1024);  // waits already
+  liveness.examine(Liveness::kStarvation + 1024);  // already waiting
   EXPECT_EQ(count(liveness, Why::Starvation), 1u);
   liveness.on_others_ran(Liveness::kPatience - 1);
   liveness.end_starvation();
   EXPECT_FALSE(liveness.live());
   liveness.on_others_ran(1);
-  EXPECT_FALSE(liveness.live());  // is decided when somebody looks
+  EXPECT_FALSE(liveness.live());  // decided by end_starvation()
   liveness.end_starvation();
   EXPECT_TRUE(liveness.live());
 }
@@ -70,7 +70,7 @@ Access store(uint64_t pc, uint64_t address, uint64_t value, Modify modify = Modi
   return access;
 }
 
-// What a loop of these accesses is taken for; `round` makes those of one round.
+// How a loop with these accesses is classified. `round` returns the accesses of one round.
 template <class Round>
 Liveness after_loop(unsigned rounds, Round round) {
   Liveness liveness;
@@ -98,7 +98,7 @@ TEST(Liveness, ALoopThatReadsOtherAddressesGetsOn) {
 }
 
 TEST(Liveness, ALoopThatWritesGetsOn) {
-  // Also where it always writes the same, as a loop that sends messages.
+  // Even if it always writes the same value, as a loop that sends messages does.
   EXPECT_TRUE(after_loop(100, [](unsigned) { return Loop{store(1, 0x100, 1), load(2, 0x200, 8)}; }).live());
   EXPECT_TRUE(after_loop(100, [](unsigned) { return Loop{load(1, 0x200, 8), store(2, 0x200, 8)}; }).live());
 }

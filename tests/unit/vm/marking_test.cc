@@ -1,4 +1,4 @@
-// What of a kernel's source marks an access, and which of its two directions.
+// How a kernel's source marks an access, and for which direction.
 #include "vm/guests/linux/marking.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Accesses to the stack that the kernel runs on are not recorded if nobody wants them, and fast: which ones
-// these are must not depend on it. Compared with the slow way, which every access goes that may be watched.
+// Accesses to the kernel's current stack are fast and not recorded if no one needs them. Which accesses are
+// recorded must not depend on that. Compared with the slow path, which all accesses take that may be watched.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kStacks[] = {0x40000, 0x44000, 0x4c000};  // of 16 KiB
 constexpr uint32_t kElsewhere = 0x100000;
 
-// Straight on, with a stack pointer that is changed in every way there is.
+// Straight-line code that changes the stack pointer in all possible ways.
 std::vector<uint8_t> random_code(Rng& rng, unsigned instructions) {
   std::vector<uint8_t> code;
   const auto add = [&](std::initializer_list<uint8_t> bytes) { code.insert(code.end(), bytes); };
@@ -99,7 +99,7 @@ Recorded run(const std::vector<uint8_t>& code, unsigned instructions, const TapF
   std::unique_ptr<Pc> pc = make_tiny(code, 1);
   Lines told;
   Tap tap(told, filter);
-  if (slowly) tap.watches = {{.first = 0xf0000000, .last = 0xf0000000}};  // nothing is there
+  if (slowly) tap.watches = {{.first = 0xf0000000, .last = 0xf0000000}};  // no access there
   pc->attach(&tap);
   pc->cpu(0).gpr(kRsp) = kStacks[0] + 0x2000;
   for (uint64_t left = instructions; left > 0;) {
@@ -130,7 +130,7 @@ TEST(OwnStack, IsTheSameWhereverItIsFast) {
     recorded += expected.told.size();
     all += run(code, kInstructions, {.rings = 1}, false, 1'000).told.size();
   }
-  // Both must be common.
+  // Both kinds must be common.
   EXPECT_GT(recorded, all / 5);
   EXPECT_LT(recorded, all * 4 / 5);
 }
@@ -142,7 +142,7 @@ TEST(OwnStack, IsWatchedAllTheSame) {
   Lines told;
   Tap tap(told, {.rings = 1, .own_stack = false});
   pc->attach(&tap);
-  ASSERT_EQ(pc->run(2), PcStop::Budget);  // now the page is known
+  ASSERT_EQ(pc->run(2), PcStop::Budget);  // now the page is in the TLB
   tap.watches = {{.first = 0x41ff8, .last = 0x41ffb}};
   ASSERT_EQ(pc->run(2), PcStop::Access);
   EXPECT_EQ(pc->executed(), 2u);

@@ -1,4 +1,4 @@
-// Code whose blocks lead from one page to the next: what is remembered of the one must not outlive the other.
+// Code whose blocks continue on the next page: links to that page must not outlive its contents.
 #include <gtest/gtest.h>
 
 #include "unit/vm/tiny_machine.h"
@@ -6,8 +6,8 @@
 namespace slalom::vm {
 namespace {
 
-// A conditional jump is the last instruction of its page, and is not taken. The code behind it, in the next
-// page, changes between the two times it runs.
+// A conditional jump is the last instruction of its page and is not taken. The code after it, on the next
+// page, changes between two runs.
 TEST(PageEnd, FallingThroughAJumpReachesTheNewCode) {
   constexpr uint8_t kStart[] = {0xb8, 0x01, 0x00, 0x00, 0x00,          // mov eax, 1
                                 0x85, 0xc0,                            // test eax, eax
@@ -26,7 +26,7 @@ TEST(PageEnd, FallingThroughAJumpReachesTheNewCode) {
   uint8_t counts[0x14];
   pc->ram().read(0x100000, counts);
   EXPECT_EQ(counts[0x10], 2);
-  EXPECT_EQ(counts[0], 0);  // 1, and back
+  EXPECT_EQ(counts[0], 0);  // incremented, then decremented
 }
 
 }  // namespace

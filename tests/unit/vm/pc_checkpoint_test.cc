@@ -1,4 +1,4 @@
-// Checkpoints of the whole machine: wherever one returns to, the future is the same as ever.
+// Checkpoints of the whole machine: after a restore, the future is always the same.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 // 1: inc dword ptr [0x100000];  jmp 1b
 constexpr uint8_t kCounter[] = {0xff, 0x05, 0x00, 0x00, 0x10, 0x00, 0xeb, 0xf8};
 
-// How a machine got where it is: runs of some length, each after a change of a register.
+// How a machine got to its state: runs of some length, each after a change of a register.
 struct Leg {
   uint64_t instructions;
   uint64_t change;
@@ -75,7 +75,7 @@ TEST(PcCheckpoints, AForkedProcessGoesOnFromThere) {
   const Pc::Checkpoint start = pc->take();
   pc->run(3'000);
   const uint64_t expected = pc->state_hash();
-  pc->run(700);  // the children begin somewhere else
+  pc->run(700);  // the children start elsewhere
   for (int child = 0; child < 3; ++child) {
     const pid_t id = fork();
     ASSERT_GE(id, 0);
@@ -94,7 +94,7 @@ TEST(PcCheckpoints, AForkedProcessGoesOnFromThere) {
 }
 
 TEST(PcCheckpoints, GoesOnAfterSomethingUnknown) {
-  // mov ecx, 1000;  1: dec ecx;  jnz 1b;  jmp 0xd0000000, where there is nothing
+  // mov ecx, 1000;  1: dec ecx;  jnz 1b;  jmp 0xd0000000, where there is no memory
   const uint8_t code[] = {0xb9, 0xe8, 0x03, 0, 0, 0x49, 0x75, 0xfd, 0xe9, 0xf3, 0xff, 0xfe, 0xcf};
   std::unique_ptr<Pc> pc = make_tiny(code);
   pc->run(10);
@@ -130,7 +130,7 @@ TEST(PcCheckpoints, DecodedCodeSurvivesUnlessItsPageChanged) {
 }
 
 // Between the switch to protected mode and the far jump after it, the code segment is still that of real
-// mode, whose selector says nothing about the privilege.
+// mode. Its selector does not contain the privilege.
 TEST(PcCheckpoints, ThePrivilegeIsNotTakenFromASelectorOfRealMode) {
   std::unique_ptr<Pc> pc = make_tiny();
   pc->cpu(0).regs.segments[kCs].selector = 0x1003;

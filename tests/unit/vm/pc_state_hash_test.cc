@@ -1,5 +1,5 @@
-// The state hash covers everything: every bit of every field, every bit of RAM, and no field is missing from
-// the lists that hashing, saving and loading go by.
+// The state hash covers everything: every bit of every field and of RAM. No field is missing from the lists
+// that hashing, saving and loading use.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 namespace slalom::vm {
 namespace {
 
-// Visits every number of a State and changes one bit of it at a time, for as long as `look` looks at it.
-template <class Look>
+// Visits every number of a State and changes one bit at a time for a call of `check`.
+template <class Check>
 class EachBit {
  public:
-  enum class Which { All, Outer };  // of a number: all bits, or the lowest and the highest
-  EachBit(Which which, Look look) : which_(which), look_(look) {}
+  enum class Which { All, Outer };  // of a number: all bits, or only the lowest and the highest
+  EachBit(Which which, Check check) : which_(which), check_(check) {}
   template <class... Fields>
   void operator()(Fields&... fields) {
     (visit(fields), ...);
@@ -28,14 +28,14 @@ class EachBit {
   void visit(T& value) {
     if constexpr (std::is_same_v<T, bool>) {
       value = !value;
-      look_();
+      check_();
       value = !value;
     } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
       const T before = value;
       for (unsigned bit = 0; bit < 8 * sizeof(T); ++bit) {
         if (which_ == Which::Outer && bit != 0 && bit != 8 * sizeof(T) - 1) continue;
         value = static_cast<T>(static_cast<uint64_t>(before) ^ uint64_t{1} << bit);
-        look_();
+        check_();
       }
       value = before;
     } else {
@@ -56,17 +56,17 @@ class EachBit {
   }
 
   Which which_;
-  Look look_;
+  Check check_;
 };
 
-template <class Look>
-void each_bit(Pc::Rest& rest, bool all, Look look) {
-  using Visitor = EachBit<Look>;
-  Visitor visitor(all ? Visitor::Which::All : Visitor::Which::Outer, look);
+template <class Check>
+void each_bit(Pc::Rest& rest, bool all, Check check) {
+  using Visitor = EachBit<Check>;
+  Visitor visitor(all ? Visitor::Which::All : Visitor::Which::Outer, check);
   visitor(rest);
 }
 
-// Not the state after power-on, in which many fields are zero and queues are empty.
+// A machine in a busy state: after power-on, many fields are zero and queues are empty.
 std::unique_ptr<Pc> busy_machine(unsigned cpus) {
   std::unique_ptr<Pc> pc = make_tiny(kWalker, cpus);
   EXPECT_EQ(pc->run(12'345), PcStop::Budget);
@@ -85,7 +85,7 @@ TEST(StateHash, EveryBitOfRegistersAndDevicesGivesAnother) {
     seen.insert(hash_state(rest));
   });
   EXPECT_GT(bits, 8 * (2 * sizeof(Registers) + sizeof(Vga::State)) * 3 / 4);
-  EXPECT_EQ(seen.size(), bits + 1);  // all differ, also from each other
+  EXPECT_EQ(seen.size(), bits + 1);  // all hashes differ
 }
 
 TEST(StateHash, LengthsOfQueuesCount) {
@@ -154,7 +154,7 @@ TEST(StateHash, EqualPagesAtOtherPlacesCount) {
   EXPECT_NE(with_page(0x1a0000), with_page(0x1a1000));
 }
 
-// Notes which bytes of an object its list of fields names.
+// Records which bytes of an object its list of fields contains.
 struct NamedBytes {
   const unsigned char* start;
   std::vector<bool>& named;
@@ -168,7 +168,7 @@ struct NamedBytes {
   }
 };
 
-// Bytes that no field in the list holds, although objects compare unequal by them: no padding, then.
+// Returns the bytes that are in no listed field although they affect comparisons, so they are no padding.
 template <class T>
 std::vector<size_t> forgotten_bytes() {
   T one{}, other{};
@@ -186,7 +186,7 @@ std::vector<size_t> forgotten_bytes() {
   return forgotten;
 }
 
-// Checks a State, and every State within it.
+// Checks a State and all States inside it.
 struct EveryFieldIsNamed {
   template <class... Fields>
   void operator()(const Fields&... fields) {

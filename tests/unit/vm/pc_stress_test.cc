@@ -1,6 +1,6 @@
-// A guest can do nothing to the host: CPUs that run random bytes with random registers, descriptor tables and
-// page tables, in every mode, stay within their memory and come back. The sanitizers, and the guards around
-// guest memory, watch.
+// A guest cannot harm the host: CPUs that run random bytes with random registers, descriptor tables and page
+// tables, in every mode, stay within their memory and return. The sanitizers and the guards around guest
+// memory detect violations.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -12,8 +12,8 @@
 namespace slalom::vm {
 namespace {
 
-// Bytes that decode to long and rare instructions more often than random ones: prefixes, the second opcode
-// map, string instructions, far transfers, system instructions.
+// Bytes that often decode to long and rare instructions: prefixes, the second opcode map, string
+// instructions, far transfers, system instructions.
 constexpr uint8_t kFavourites[] = {0x0f, 0x66, 0xf2, 0xf3, 0x48, 0x67, 0x2e, 0xf0, 0xa4, 0xa5,
                                    0xaa, 0xab, 0xcf, 0xcb, 0xea, 0x9a, 0xff, 0xc8, 0xd8, 0xdd,
                                    0x01, 0x22, 0x20, 0x30, 0x32, 0xae, 0xc7, 0x8e, 0xcd, 0xe4,
@@ -24,7 +24,7 @@ uint8_t code_byte(Rng& rng) {
                            : static_cast<uint8_t>(rng.next());
 }
 
-// A number as guests have them: small, near an edge, an address of RAM or just behind it, or anything.
+// A number as guests use them: small, near an edge, an address in RAM or just behind it, or random.
 uint64_t number(Rng& rng) {
   switch (rng.below(8)) {
     case 0:
@@ -46,7 +46,7 @@ uint64_t number(Rng& rng) {
   }
 }
 
-// Mostly leads on within RAM, with any rights.
+// Usually points into RAM, with any rights.
 uint64_t table_entry(Rng& rng) {
   const uint64_t page =
       rng.below(10) == 0 ? number(rng) & ~uint64_t{0xfff} : rng.below(kTinyMemory) & ~0xfffull;
@@ -81,7 +81,7 @@ Segment segment(Rng& rng) {
   return s;
 }
 
-// Any registers at all, or those of a working mode with everything else random.
+// Random registers, or those of a working mode with everything else random.
 Registers registers(Rng& rng) {
   Registers r;
   for (unsigned i = 0; i < 16; ++i) r.gpr[i] = number(rng);
@@ -166,15 +166,15 @@ TEST(Stress, AnythingAGuestDoesStaysInTheGuest) {
       ASSERT_NE(pc->trouble(), "");
     }
     executed += pc->executed() - calm.turns.executed;
-    // What it became is a machine like any other.
+    // The resulting state must be valid.
     ASSERT_TRUE(pc->set_rest(pc->rest()).ok());
   }
-  // Worth something only if machines do not all stop at once.
+  // Only meaningful if machines do not all stop at once.
   EXPECT_GT(executed, 20u * kRuns);
   EXPECT_GT(stops[PcStop::Budget], kRuns / 20);
 }
 
-// Whatever random machines do, they do it again.
+// Random machines are deterministic.
 TEST(Stress, RandomMachinesAreDeterministic) {
   std::unique_ptr<Pc> whole = make_tiny(kWalker, 2), sliced = make_tiny(kWalker, 2);
   const Pc::Checkpoint start = whole->take();

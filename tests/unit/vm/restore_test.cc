@@ -1,4 +1,5 @@
-// What a CPU knows of a kernel's half of the address space outlives a restore, but only what is still true.
+// A CPU's translations of the kernel's half of the address space survive a restore, but only those that are
+// still valid.
 #include <gtest/gtest.h>
 
 #include "unit/vm/tiny_machine.h"
@@ -10,11 +11,11 @@ namespace {
 
 constexpr uint64_t kKernelHalf = 0xffff800000000000;
 constexpr Physical kRootTable = 0x1000, kPageTable = 0x4000, kFirstData = 0x20000, kSecondData = 0x21000;
-constexpr uint64_t kTableRights = 3;      // present, writable; nobody has been there yet
-constexpr uint64_t kWalkedRights = 0x23;  // somebody has, so that a walk changes nothing
+constexpr uint64_t kTableRights = 3;      // present, writable, not accessed
+constexpr uint64_t kWalkedRights = 0x23;  // also accessed, so that a walk changes nothing
 
-// At kKernelHalf: page 0 is this code, page 1 the first data, page 2 the table itself. Reads the data, maps
-// the second in its place, reads again.
+// At kKernelHalf: page 0 is this code, page 1 the first data, page 2 the page table itself. Reads the data,
+// maps the second data in its place, and reads again.
 //
 //   mov rbx, kKernelHalf;  mov rcx, kSecondData | kTableRights
 //   mov rax, [rbx + 0x1000]
@@ -56,7 +57,7 @@ TEST(Restore, TranslationsOfAChangedTableGo) {
   uint64_t hash = 0;
   for (unsigned round = 0; round < 4; ++round) {
     SCOPED_TRACE(round);
-    // Who looks at the memory from outside sees what the CPU would, whatever that has remembered.
+    // A debugger sees the same memory as the CPU, whatever the CPU has cached.
     const auto seen = [&] { return read_word(pc->cpu(0), kKernelHalf + 0x1000); };
     EXPECT_EQ(seen(), 1u);
     ASSERT_EQ(pc->run(3), PcStop::Budget);
@@ -67,7 +68,7 @@ TEST(Restore, TranslationsOfAChangedTableGo) {
     EXPECT_EQ(seen(), 2u);
     EXPECT_EQ(pc->cpu(0).gpr(kRax), 1u);
     EXPECT_EQ(pc->cpu(0).gpr(kRdx), 2u);
-    // Also the bits that walks set in the tables.
+    // Includes the bits that walks set in the tables.
     const uint64_t now = pc->state_hash();
     if (round == 0) hash = now;
     EXPECT_EQ(now, hash);

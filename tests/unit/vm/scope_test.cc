@@ -21,7 +21,7 @@ const SymbolTable kTable({code(0x1000, "pipe_read"), code(0x1100, "pipe_write"),
                           code(0x1300, "schedule"), code(0x1400, "kfree"), code(0x5000, "open_it", "mine"),
                           code(0x5100, "kfree_mine", "mine")});
 
-// Functions entered, the outermost first, each 0x20 below the one before.
+// Open calls, outermost first, each 0x20 bytes below the previous one.
 FunctionWatch::Open calls(std::initializer_list<uint64_t> functions) {
   FunctionWatch::Open open;
   uint64_t at = 0x8000;
@@ -42,16 +42,16 @@ TEST(Scope, WhatItsFunctionsCallIsInside) {
   EXPECT_TRUE(inside(mine, {0x5000}));
   EXPECT_TRUE(inside(mine, {0x1200, 0x5000}));
   EXPECT_TRUE(inside(mine, {0x5000, 0x1200}));
-  EXPECT_TRUE(inside(mine, {0x5100}));  // a module's own function is no allocator
+  EXPECT_TRUE(inside(mine, {0x5100}));  // a module's function is not an ignored allocator
 }
 
 TEST(Scope, WhatIsIgnoredByNameIsNot) {
   const std::vector<std::string> mine = {"module:mine"};
   EXPECT_FALSE(inside(mine, {0x5000, 0x1400}));
   EXPECT_FALSE(inside(mine, {0x5000, 0x1300, 0x1200}));
-  EXPECT_TRUE(inside(mine, {0x5000, 0x1300, 0x5100}));          // called back
-  EXPECT_TRUE(inside({"function:kfree"}, {0x1400}));            // asked for
-  EXPECT_FALSE(inside(mine, {0x5000, 0x1200}, 0x8000 - 0x20));  // an interrupt's frame is between
+  EXPECT_TRUE(inside(mine, {0x5000, 0x1300, 0x5100}));          // a callback
+  EXPECT_TRUE(inside({"function:kfree"}, {0x1400}));            // explicitly in the scope
+  EXPECT_FALSE(inside(mine, {0x5000, 0x1200}, 0x8000 - 0x20));  // an interrupt's frame is in between
 }
 
 TEST(Scope, PlacesInTheSchedulerAndInTimekeepingAreTakenOut) {

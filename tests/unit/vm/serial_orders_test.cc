@@ -1,4 +1,5 @@
-// What serial orders of calls gave, and what is no such thing: names that differ are, results are not.
+// Comparison with the results of serial orders: different names for the same things are equal, different
+// results are not.
 #include "vm/scenario/serial_orders.h"
 
 #include <gtest/gtest.h>
@@ -16,13 +17,13 @@ CallProgram calls(const char* text) {
   return *std::move(program);
 }
 
-struct Gave {
+struct FlowResult {
   std::vector<int64_t> values;
-  std::vector<std::pair<size_t, uint8_t>> data;  // that calls wrote: where, what
+  std::vector<std::pair<size_t, uint8_t>> data;  // data that calls wrote: offset and value
 };
 
-// As guest/flow.c gives them.
-std::vector<uint8_t> bytes_of(const CallProgram& program, const Gave& gave) {
+// In the format of guest/flow.c.
+std::vector<uint8_t> bytes_of(const CallProgram& program, const FlowResult& gave) {
   const std::vector<uint8_t> image = encode_image(program);
   const auto header = [&](size_t word) { return *get_le<uint32_t>(image, 4 * word); };
   const size_t results = header(3), data = header(4) - results;
@@ -38,11 +39,11 @@ class Results {
  public:
   Results(const char* first, const char* second)
       : flows_{calls(first), calls(second)}, results_(flows_, {"one", "two"}) {}
-  Results& add(const Gave& first, const Gave& second) {
+  Results& add(const FlowResult& first, const FlowResult& second) {
     results_.add({bytes_of(flows_[0], first), bytes_of(flows_[1], second)});
     return *this;
   }
-  std::string judge(const Gave& first, const Gave& second) const {
+  std::string judge(const FlowResult& first, const FlowResult& second) const {
     return results_.judge({bytes_of(flows_[0], first), bytes_of(flows_[1], second)});
   }
 
@@ -80,7 +81,7 @@ TEST(SerialResults, DescriptorsAreThoseOfTheCallsThatMadeThem) {
           .add({{-2, 3, 1}}, {{0}});
   EXPECT_EQ(results.judge({{4, 3, 1}}, {{0}}), "");
   EXPECT_EQ(results.judge({{-2, 4, 1}}, {{0}}), "");
-  EXPECT_NE(results.judge({{4, -2, 1}}, {{0}}), "");  // whether one was made is no name
+  EXPECT_NE(results.judge({{4, -2, 1}}, {{0}}), "");  // whether a process was created is not a name
   EXPECT_NE(results.judge({{3, 4, 0}}, {{0}}), "");
 }
 
@@ -104,7 +105,7 @@ TEST(SerialResults, ProcessesAreThoseOfTheCallsThatMadeThem) {
   const Results results = Results("fork()\nwait4(-1, &s(4), 0, 0)", "fork()\nwait4(-1, &s(4), 0, 0)")
                               .add({{100, 100}}, {{101, 101}});
   EXPECT_EQ(results.judge({{105, 105}}, {{103, 103}}), "");
-  EXPECT_NE(results.judge({{105, 103}}, {{103, 105}}), "");  // each waited for the other's child
+  EXPECT_NE(results.judge({{105, 103}}, {{103, 105}}), "");  // each waited for the other flow's child
   EXPECT_NE(results.judge({{105, 99}}, {{103, 103}}), "");
   EXPECT_NE(results.judge({{-11, -10}}, {{103, 103}}), "");
 }

@@ -1,4 +1,4 @@
-// Snapshot files: what comes back is the same machine with the same future; anything else is refused, with a
+// Snapshot files: a loaded machine is the same and has the same future. Everything else is refused, with a
 // reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -154,15 +154,15 @@ TEST(Snapshot, ContentsThatDisagreeAreRefused) {
   Bytes longer = payload;
   longer.push_back(0);
   EXPECT_THAT(trouble(longer), StartsWith("malformed: "));
-  // 8 bytes of layout, then two texts: 1 + 6 and 1 + 4 bytes; then the number of CPUs and the size of memory.
+  // 8 bytes of layout, two texts (1 + 6 and 1 + 4 bytes), the number of CPUs, the size of memory.
   Bytes cpus = payload;
   ASSERT_EQ(cpus[20], 2);
   for (const uint8_t count : {0, 1, 3, 9, 100}) {
     cpus[20] = count;
     EXPECT_THAT(trouble(cpus), StartsWith("malformed: ")) << int{count};
   }
-  // All that is read is used: no bit of the payload can change without being noticed, unless it means nothing
-  // to the compression.
+  // Everything that is read is used: any changed bit of the payload is detected, unless it has no effect on
+  // the decompression.
   const uint64_t hash = machine.pc->state_hash();
   Rng rng(2);
   for (int i = 0; i < 300; ++i) {

@@ -1,4 +1,5 @@
-// A write to a table takes effect at once, for data and for code, without the guest saying that it was made.
+// A write to a page table takes effect at once, for data and for code, even without an invalidation by the
+// guest.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -11,16 +12,16 @@ namespace {
 
 constexpr uint64_t kUpperHalf = 0xffff800000000000;
 constexpr uint64_t kProgram = 0x400000;
-constexpr uint64_t kRights = 7;  // present, writable, for everybody
+constexpr uint64_t kRights = 7;  // present, writable, user
 constexpr Physical kRoot = 0x1000, kDirectory = 0x6000, kOldTable = 0x7000, kNewTable = 0x8000;
 constexpr Physical kStackPage = 0x20000, kOldCode = 0x22000, kOldData = 0x23000, kNewCode = 0x24000,
                    kNewData = 0x25000;
 
-// What the kernel's half writes into the program's tables, which it sees from its third page on.
+// A write of the kernel's half to the program's tables, which are mapped from its third page on.
 struct Change {
   const char* name;
   uint32_t at, value;
-  uint64_t data;  // that the program's second page shows afterwards
+  uint64_t data;  // expected data of the program's second page afterwards
 };
 
 std::vector<uint8_t> changing(const Change& change) {
@@ -82,7 +83,7 @@ TEST_P(Tables, ChangeAtOnce) {
              .code_selector = 8,
              .data_selector = 16});
   const Pc::Checkpoint begin = pc->take();
-  for (unsigned round = 0; round < 3; ++round) {  // later ones with all that the CPU remembers
+  for (unsigned round = 0; round < 3; ++round) {  // in later rounds the CPU has everything cached
     SCOPED_TRACE(round);
     ASSERT_EQ(pc->run(kInstructions), PcStop::Budget);
     EXPECT_EQ(pc->cpu(0).gpr(kRsi), 1u);

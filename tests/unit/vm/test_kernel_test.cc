@@ -1,4 +1,4 @@
-// Kernel tests' files: what they mean, and how wrong ones are refused.
+// Kernel test files: their meaning, and how invalid ones are refused.
 #include <gtest/gtest.h>
 
 #include "vm/scenario/kernel_test.h"

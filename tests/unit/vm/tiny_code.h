@@ -1,4 +1,4 @@
-// 32-bit code assembled by hand, and names for a KernelMachine that runs it.
+// A small assembler for 32-bit code, and names for a KernelMachine that runs such code.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 namespace slalom::vm {
 
-// Numbers, as they are.
+// Names that show numbers unchanged.
 class NumberNames final : public Names {
  public:
   std::string agent(AgentId id) const override { return id.path(); }
@@ -35,15 +35,15 @@ struct TinyCode {
     return *this;
   }
   TinyCode& store(uint32_t address, uint32_t value) { return add({0xc7, 0x05}).word(address).word(value); }
-  // [0x100000] += 1, with a window in between
+  // [0x100000] += 1, as a load, an increment and a store
   TinyCode& increment() {
     add({0xa1}).word(0x100000);         // mov eax, [0x100000]
     add({0x40});                        // inc eax
     return add({0xa3}).word(0x100000);  // mov [0x100000], eax
   }
   TinyCode& set_esp(uint32_t value) { return add({0xbc}).word(value); }
-  TinyCode& call_next() { return add({0xe8}).word(0); }  // so that the stack is looked at
-  TinyCode& call(const TinyCode& function) {             // which is right behind the call
+  TinyCode& call_next() { return add({0xe8}).word(0); }  // so that the stack pointer is checked
+  TinyCode& call(const TinyCode& function) {             // `function` is directly behind the call
     add({0xe8}).word(2).add({0xeb, static_cast<int>(function.bytes.size()) + 1});
     bytes.insert(bytes.end(), function.bytes.begin(), function.bytes.end());
     return add({0xc3});
@@ -52,9 +52,9 @@ struct TinyCode {
     for (const char c : text) add({0xb0, c, 0xe6, 0xe9});  // mov al, c; out 0xe9, al
     return *this;
   }
-  // An interrupt that comes from its own CPU, when it is let in.
+  // Sends an interrupt to its own CPU. It arrives when the CPU accepts interrupts.
   TinyCode& interrupt_self(uint8_t vector) {
-    store(0xfee000f0, 0x1ff);                     // the APIC is on
+    store(0xfee000f0, 0x1ff);                     // switch the APIC on
     return store(0xfee00300, 0x44000u | vector);  // to itself
   }
   TinyCode& end_of_interrupt() { return store(0xfee000b0, 0); }

@@ -1,4 +1,4 @@
-// A machine with a little program in it: for tests of the whole PC that need no kernel.
+// A machine with a small program, for tests of the whole PC that need no kernel.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace slalom::vm {
 inline constexpr uint64_t kTinyMemory = uint64_t{2} << 20;
 inline constexpr Physical kTinyCode = 0x10000;
 
-// 32-bit code that goes on for ever: a random walk which adds to 512 KiB of memory from 1 MiB on, patches an
-// instruction of its own in every round, and sometimes prints a character.
+// 32-bit code that runs forever: a random walk that adds to the 512 KiB of memory from 1 MiB on, patches one
+// of its own instructions in every round, and sometimes prints a character.
 //
 //         mov eax, 0x12345
 //   1:    imul eax, 1103515245;  add eax, 12345

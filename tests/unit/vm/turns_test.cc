@@ -1,5 +1,5 @@
-// Turns of CPUs that are left alone: of varying length, ended early by a CPU that waits for another one with
-// exchanges, and the same however the run is sliced.
+// Turns of CPUs without control: their length varies, an exchange loop that waits for another CPU ends them
+// early, and they do not depend on how the run is sliced.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -14,7 +14,7 @@ namespace {
 constexpr Physical kWaiter = 0x20000;
 constexpr uint32_t kTaken = 0x100100;
 
-// CPU 0 works for ever, CPU 1 runs `waiter`.
+// CPU 0 works forever. CPU 1 runs `waiter`.
 std::unique_ptr<Pc> make_worker_and(const TinyCode& waiter) {
   TinyCode worker;
   worker.increment().add({0xeb, 0xf3});  // jmp to its start
@@ -46,7 +46,7 @@ TinyCode comparing_eight_bytes() {
   code.add({0x31, 0xc0, 0x31, 0xd2, 0xf0, 0x0f, 0xc7, 0x0d}).word(kTaken);
   return code.add({0x75, 0xf2});
 }
-// 1: mov eax, 1; xchg [kTaken], eax; mov dword [kTaken], 0; jmp 1b: it always gets what it asks for
+// 1: mov eax, 1; xchg [kTaken], eax; mov dword [kTaken], 0; jmp 1b: its exchange always succeeds
 TinyCode getting_on() {
   TinyCode code;
   code.add({0xb8}).word(1).add({0x87, 0x05}).word(kTaken).store(kTaken, 0);
@@ -89,7 +89,7 @@ struct CountingSink final : TapSink {
   size_t count = 0;
 };
 
-// Also where a turn ends in the middle of observed code, or at a watched exchange.
+// Also if a turn ends in the middle of observed code, or at a watched exchange.
 TEST(Turns, AreTheSameWhileObserved) {
   for (const TinyCode& waiter : {exchanging(), comparing(), comparing_eight_bytes(), getting_on()}) {
     constexpr uint64_t kMost = 200'000;
@@ -123,7 +123,7 @@ TEST(Turns, AreTheSameInSlices) {
     for (size_t i = 0; sliced->executed() < kMost; ++i)
       sliced->run(std::min(kSlices[i % std::size(kSlices)], kMost - sliced->executed()));
     EXPECT_EQ(whole->state_hash(), sliced->state_hash());
-    anew->set_remembers(false);
+    anew->set_caching(false);
     anew->run(kMost);
     EXPECT_EQ(whole->state_hash(), anew->state_hash());
   }

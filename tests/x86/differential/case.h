@@ -1,14 +1,14 @@
-// A case: one instruction and the state it starts from; an outcome: what became of both.
+// A case: one instruction and its initial state. An outcome: the instruction's results.
 //
-// The same case runs on the host CPU (native.h) and in the interpreter (guest.h). Both see the same
+// The same case runs on the host CPU (native.h) and in the interpreter (guest.h). Both use the same
 // addresses:
 //
-//   code   two pages, read and execute, filled with INT3 around the instruction, so that whatever it leads to
-//          within them ends with a breakpoint
-//   data   two pages that may be written and one that may only be read, none of them executable
+//   code   two pages, read and execute, filled with INT3 around the instruction, so that execution that
+//          continues within them ends with a breakpoint
+//   data   two writable pages and one read-only page, none of them executable
 //
-// with nothing mapped around either. A case ends with the first exception, which is the breakpoint when the
-// instruction itself raises none. Cases are plain bytes: they lie in memory shared with a child process.
+// Nothing is mapped around them. A case ends with the first exception: the breakpoint, unless the instruction
+// itself raises one. Cases are plain bytes, because they lie in memory that is shared with a child process.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ inline constexpr uint64_t kCode = 0x10000000, kCodeSize = 2 * kPage;
 inline constexpr uint64_t kData = 0x20000000, kWritable = 2 * kPage, kDataSize = 3 * kPage;
 inline constexpr uint64_t kFsBase = kData + 0x840, kGsBase = kData + 0x1350;
 inline constexpr unsigned kBackgrounds = 16;
-inline constexpr uint8_t kZeros = kBackgrounds - 1;  // the one that holds nothing: for cases that are kept
+inline constexpr uint8_t kZeros = kBackgrounds - 1;  // the background of zeros, for cases that are saved
 inline constexpr uint8_t kBreakpointByte = 0xcc;
 
-// What FXSAVE stores: bytes 0-159 hold control and x87 registers, 160-415 XMM registers.
+// The data of FXSAVE. Bytes 0-159 are control and x87 registers, 160-415 XMM registers.
 struct alignas(16) FloatState {
   std::array<uint8_t, 512> bytes{};
 
@@ -49,11 +49,12 @@ struct CpuState {
   uint64_t rip = 0;
   uint64_t flags = 0;
   FloatState floats;
-  std::array<uint16_t, 6> selectors{};  // es cs ss ds fs gs: an outcome's; a case's follow from its mode
+  // Es cs ss ds fs gs; only in outcomes, since those of a case follow from its mode.
+  std::array<uint16_t, 6> selectors{};
 };
 
 struct Patch {
-  uint16_t offset = 0;  // from kData
+  uint16_t offset = 0;  // relative to kData
   uint16_t size = 0;
   std::array<uint8_t, 512> bytes{};
 };
@@ -61,29 +62,30 @@ struct Patch {
 struct Case {
   CpuState state;
   Mode mode = Mode::k64;
-  uint8_t background = 0;  // which contents the data pages have, before the patches
+  uint8_t background = 0;  // the contents of the data pages before the patches
   uint8_t length = 0;
-  std::array<uint8_t, 16>
-      bytes{};  // of the instruction, at state.rip; those behind the code pages are not there
+  // Of the instruction, at state.rip. Bytes beyond the code pages are not mapped.
+  std::array<uint8_t, 16> bytes{};
   uint8_t patches = 0;
   std::array<Patch, 3> patch;
 };
 
 struct Outcome {
   CpuState state;
-  bool ended = false;    // false: it never did, or nobody knows how
+  bool ended = false;    // false: it never ended, or its end is unknown
   bool unknown = false;  // the interpreter does not know this instruction
-  bool loops = false;    // it leads to itself: not for the host
+  bool loops = false;    // it jumps to itself, so the host must not run it
   uint8_t vector = 0;
   uint32_t error = 0;
-  uint64_t address = 0;  // of a page fault
+  uint64_t address = 0;  // for a page fault
   std::array<uint8_t, kWritable> data;
 };
 
 using Background = std::array<uint8_t, kDataSize>;
 using Backgrounds = std::array<Background, kBackgrounds>;
 
-// What the data pages hold when a case starts. The page that cannot be written is the same for all.
+// Writes the initial contents of the writable data pages. The contents of the read-only page are the same for
+// all cases.
 void fill_data(const Case& one, const Backgrounds& backgrounds, uint8_t* writable);
 
 }  // namespace slalom::vm::diff

@@ -30,7 +30,7 @@ class Comparison {
   std::vector<Difference> found_;
 };
 
-// Linux shows programs no difference between missing and forbidden pages of its own half.
+// For its own half of the address space, Linux does not show programs whether a page is missing or forbidden.
 uint32_t visible_error(const Outcome& outcome) {
   return outcome.vector == 14 && outcome.address >= (uint64_t{1} << 47) - kPage ? outcome.error | 1
                                                                                 : outcome.error;
@@ -46,7 +46,7 @@ std::string flag_text(uint64_t flags) {
   return text;
 }
 
-// Within the error that the manuals allow: a relative one of 1.5 * 2^-12.
+// Within the relative error that the manuals allow: 1.5 * 2^-12.
 bool nearly_equal(uint32_t a, uint32_t b) {
   if (a == b) return true;
   const float x = std::bit_cast<float>(a), y = std::bit_cast<float>(b);
@@ -64,8 +64,8 @@ bool nearly_equal(long double x, long double y) {
   return std::isfinite(x) && std::isfinite(y) && (error <= 1e-17L * std::abs(y) || error <= 0x1p-16440L);
 }
 
-// Instructions that access several places: which of them faults first is up to the CPU, and so is what was
-// stored before.
+// Instructions that access several places. The CPU decides which access faults first, and what is stored
+// before.
 bool reads_in_pieces(const Decoded& in) {
   switch (in.info.mnemonic) {
     case ZYDIS_MNEMONIC_ENTER:
@@ -96,7 +96,7 @@ bool reads_in_pieces(const Decoded& in) {
       return in.info.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
   }
 }
-// Near each other, perhaps across the place where 16-bit or 32-bit addresses wrap.
+// Close to each other, perhaps across the point where 16-bit or 32-bit addresses wrap.
 bool both_within(uint64_t a, uint64_t b) {
   return static_cast<uint16_t>(a - b + 512) <= 1024;
 }
@@ -129,7 +129,7 @@ void compare_floats(const Case& one, const FloatState& guest, const FloatState& 
   out.same("fpu control", guest.get<uint16_t>(FloatState::kControl),
            host.get<uint16_t>(FloatState::kControl));
   const auto mask = static_cast<uint16_t>(~undefined.x87_status);
-  // An approximation may round the other way: precision exception, and C1.
+  // An approximation may be rounded in the other direction, which affects the precision exception and C1.
   const auto rounding = static_cast<uint16_t>(undefined.approximate_x87 ? ~0x220 : 0xffff);
   out.same("fpu status", static_cast<uint16_t>(guest.get<uint16_t>(FloatState::kStatus) & mask & rounding),
            static_cast<uint16_t>(host.get<uint16_t>(FloatState::kStatus) & mask & rounding));
@@ -177,8 +177,8 @@ std::vector<Difference> differences_of(const Case& one, const std::optional<Deco
     out.add("instruction", "not implemented", host.ended ? fmt::format("vector {}", host.vector) : "nothing");
     return out.take();
   }
-  // A page fault of 32-bit code above 4 GB (a far call to 64-bit code, with the stack pointer at 0): Linux
-  // takes it for an erratum of old CPUs and repeats the instruction for ever.
+  // A page fault of 32-bit code above 4 GiB (a far call to 64-bit code with the stack pointer at 0). Linux
+  // takes it for an erratum of old CPUs and repeats the instruction forever.
   if (!host.ended && guest.vector == 14 && one.mode == Mode::k32 && guest.address >> 32 != 0) return {};
   if (guest.ended != host.ended) {
     out.add("end", guest.ended ? fmt::format("vector {}", guest.vector) : "never",
@@ -186,7 +186,7 @@ std::vector<Difference> differences_of(const Case& one, const std::optional<Deco
     return out.take();
   }
   if (host.state.rip >> 12 == 0xffffffffff600) return {};  // Linux emulates calls to that page
-  // A mask that is all zero may fault or not.
+  // A mask of zeros may fault or not.
   if (in &&
       (in->info.mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU || in->info.mnemonic == ZYDIS_MNEMONIC_MASKMOVQ) &&
       guest.state.rip != one.state.rip && faulted_on_access(host))
@@ -194,7 +194,7 @@ std::vector<Difference> differences_of(const Case& one, const std::optional<Deco
   if (in && reads_in_pieces(*in) && guest.vector != host.vector && faulted_on_access(guest) &&
       faulted_on_access(host))
     return {};
-  // Faults leave the instruction undone: everything must be as it was.
+  // A fault leaves the instruction undone, so everything must be unchanged.
   out.same("exception", guest.vector, host.vector);
   if (!(in && reads_in_pieces(*in) && host.vector == 14))
     out.same("error code", visible_error(guest), visible_error(host));
@@ -211,7 +211,7 @@ std::vector<Difference> differences_of(const Case& one, const std::optional<Deco
     if (static_cast<int>(i) != undefined.reg && (done || !pops_all))
       out.same(kNames[i], guest.state.gpr[i], host.state.gpr[i]);
   constexpr const char* segments[] = {"es", "cs", "ss", "ds", "fs", "gs"};
-  // The way back from the host's kernel makes every null selector zero.
+  // Returning from the host's kernel clears every null selector.
   const auto selector = [](uint16_t value) { return static_cast<uint16_t>(value < 4 ? 0 : value); };
   for (unsigned i = 0; i < 6; ++i)
     out.same(segments[i], selector(guest.state.selectors[i]), selector(host.state.selectors[i]));

@@ -1,4 +1,4 @@
-// Compares what the interpreter and the host made of a case, where both must agree.
+// Compares the outcomes of a case in the interpreter and on the host.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ struct Difference {
 };
 
 struct Verdict {
-  std::vector<Difference> differences;  // empty: they agree
-  bool vendors = false;                 // they do not, but only as CPUs of two vendors may (vendor.h)
+  std::vector<Difference> differences;  // empty if both agree
+  bool vendors = false;                 // both differ, but only as CPUs of two vendors may (vendor.h)
 };
 
-// What the architecture leaves undefined, and what vendors do differently (docs/x86.md), is no difference.
+// Ignores what the architecture leaves undefined and what vendors do differently (docs/x86.md).
 Verdict compare(const Case& one, const Outcome& guest, const Outcome& host);
 
 }  // namespace slalom::vm::diff

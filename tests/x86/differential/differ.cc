@@ -24,7 +24,7 @@ Result<Verdict> Differ::check(const Case& one) {
   return compare(one, guest, exchange.outcomes[0]);
 }
 
-// What CPUID does not promise must not be there, although the host may have it.
+// Features that CPUID does not advertise must be missing, even if the host has them.
 bool Differ::is_refused(const Case& one) {
   Outcome& guest = outcomes_[pending_];
   guest_->run(one, guest);
@@ -32,7 +32,7 @@ bool Differ::is_refused(const Case& one) {
   return guest.ended && guest.state.rip == one.state.rip && (guest.vector == 6 || not_even_read);
 }
 
-// Makes everything that does not matter zero. What must stay is the kind of the first difference.
+// Clears everything that does not matter. The kind of the first difference must stay the same.
 Result<void> Differ::shrink(Case& one, std::vector<Difference>& differences) {
   const std::string kind = differences[0].what;
   const auto keep_if_same = [&](const Case& smaller) -> Result<void> {
@@ -43,7 +43,7 @@ Result<void> Differ::shrink(Case& one, std::vector<Difference>& differences) {
     differences = std::move(found);
     return {};
   };
-  // The data first: only what the instruction may reach.
+  // First the data: only data that the instruction can access may matter.
   Case smaller = one;
   uint8_t data[kWritable];
   fill_data(one, backgrounds_, data);
@@ -128,7 +128,7 @@ Result<void> Differ::run(const std::vector<Form>& forms, uint64_t cases, unsigne
     const size_t form = number % forms.size();
     Generator generator(seed_, number);
     Case& one = exchange.cases[pending_];
-    // One in sixteen is not the form itself, but something near it.
+    // One in sixteen cases is similar to the form, but not the form itself.
     const bool near = number / forms.size() % 16 == 15;
     if (!(near ? generator.mutated(forms[form], one) : generator.make(forms[form], one))) continue;
     const auto in = decode(one.mode, {one.bytes.data(), one.length});

@@ -1,4 +1,4 @@
-// Differ: runs cases on both sides and keeps count.
+// Differ: runs cases on both sides and counts the results.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@ namespace slalom::vm::diff {
 
 struct FormCount {
   uint64_t cases = 0;  // of the form itself
-  uint64_t near = 0;   // of what its bytes became when some of them were changed
+  uint64_t near = 0;   // of mutated bytes of the form
   uint64_t mismatches = 0;
-  uint64_t faults = 0;  // cases that ended with another exception than the breakpoint
+  uint64_t faults = 0;  // cases that ended with an exception other than the breakpoint
 };
 
 struct Mismatch {
   size_t form = 0;
-  Case one;  // as small as it could be made
+  Case one;  // minimised
   std::vector<Difference> differences;
 };
 
@@ -29,13 +29,13 @@ class Differ {
   static Result<std::unique_ptr<Differ>> make(uint64_t seed);
 
   Guest& guest() { return *guest_; }
-  // Makes that many cases, in turn of each form, and compares them. Reports each mismatch, smaller, but at
-  // most `shown` for a form.
+  // Makes this many cases, taking the forms in turn, and compares them. Reports each mismatch, minimised, but
+  // at most `shown` for each form.
   Result<void> run(const std::vector<Form>& forms, uint64_t cases, unsigned shown,
                    const std::function<void(const Mismatch&)>& report);
   const std::vector<FormCount>& counts() const { return counts_; }
   uint64_t total() const { return total_; }
-  // Cases in which the host did what only a CPU of another vendor does.
+  // Cases in which the host behaved as only a CPU of another vendor does.
   uint64_t vendors() const { return vendors_; }
 
   Result<Verdict> check(const Case& one);

@@ -8,7 +8,7 @@
 namespace slalom::vm::diff {
 namespace {
 
-// Writes into the data pages; what lies outside of them is left out.
+// Writes into the data pages; ignores bytes outside of them.
 void put(Case& one, uint64_t address, const void* bytes, unsigned size) {
   if (address < kData || address >= kData + kWritable || one.patches >= one.patch.size()) return;
   Patch& patch = one.patch[one.patches++];
@@ -23,7 +23,7 @@ const ZydisDecodedOperand* memory_of(const Decoded& in) {
   return nullptr;
 }
 
-// The register an operand names in full, or -1.
+// The register that an operand names in full; -1 if there is none.
 int whole_register(const ZydisDecodedOperand& operand) {
   if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) return -1;
   switch (ZydisRegisterGetClass(operand.reg.value)) {
@@ -123,7 +123,7 @@ void favour_string(Case& one, const Decoded& in, Values& values) {
   if (in.info.address_width == 32 && values.chance(40)) count |= values.any() << 32;
 }
 
-// An image that FXRSTOR may take, mostly.
+// Usually an image that FXRSTOR accepts.
 void put_float_image(Case& one, uint64_t address, Values& values) {
   FloatState image;
   values.floats(image, true, values.chance(30));
@@ -133,7 +133,7 @@ void put_float_image(Case& one, uint64_t address, Values& values) {
   put(one, address, image.bytes.data(), 512);
 }
 
-// FLDENV's 28 bytes, then what FRSTOR reads behind them.
+// FLDENV's 28 bytes, followed by the additional data of FRSTOR.
 void put_environment(Case& one, uint64_t address, unsigned width, Values& values) {
   FloatState image;
   values.floats(image, true, false);
@@ -183,7 +183,7 @@ void put_return_frame(Case& one, const Decoded& in, Values& values) {
   put(one, one.state.gpr[kRsp], bytes, 5 * width);
 }
 
-// The 16 bits at an address, where they do not come from a background.
+// The 16 bits at an address, unless they come from a background.
 std::optional<uint16_t> known_word(const Case& one, uint64_t address) {
   for (unsigned i = 0; i < one.patches; ++i) {
     const uint64_t start = kData + one.patch[i].offset;
@@ -195,8 +195,7 @@ std::optional<uint16_t> known_word(const Case& one, uint64_t address) {
   return std::nullopt;
 }
 
-// The host's descriptor table has entries of its own that a program may use: for threads, and for the number
-// of the CPU.
+// The host's descriptor table has entries that programs may use: for threads, and for the number of the CPU.
 bool meets_host_descriptor(const Case& one, const Decoded& in) {
   if (!takes_selector(in)) return false;
   std::optional<uint16_t> selector;
@@ -208,7 +207,7 @@ bool meets_host_descriptor(const Case& one, const Decoded& in) {
     if (!pops && memory == nullptr) return false;
     const uint64_t address = pops ? one.state.gpr[kRsp] : effective_address(one, in, *memory);
     selector = known_word(one, address);
-    // Whatever lies there: a background, or the page that can only be read.
+    // Unknown contents: a background, or the read-only page.
     if (!selector) return address + 1 >= kData && address < kData + kDataSize;
   }
   return *selector >= 0x60 && *selector < 0x80 && (*selector & 4) == 0;
@@ -338,7 +337,7 @@ bool harmless(const Case& one, const Decoded& in) {
 }
 
 bool surely_invalid(Mode, std::span<const uint8_t> bytes) {
-  // VEX, EVEX, XOP, and the maps of three bytes, are where new instructions are put.
+  // New instructions are added in VEX, EVEX and XOP encodings and in the three-byte maps.
   for (size_t i = 0; i < bytes.size() && i < 8; ++i) {
     const uint8_t byte = bytes[i];
     if (byte == 0xc4 || byte == 0xc5 || byte == 0x62 || byte == 0x8f || byte == 0xd5) return false;

@@ -24,11 +24,11 @@ const ZydisDecoder& decoder(Mode mode) {
   return decoders[mode == Mode::k64 ? 0 : 1];
 }
 
-// The ISA sets that CPUID promises (cpu/control.cc).
+// The ISA sets that CPUID advertises (vm/cpu/control.cc).
 bool promised(const Decoded& in) {
   if (in.info.mnemonic == ZYDIS_MNEMONIC_SYSENTER || in.info.mnemonic == ZYDIS_MNEMONIC_SYSEXIT) return false;
   switch (in.info.meta.isa_set) {
-    case ZYDIS_ISA_SET_LAHF:  // in 64-bit code a feature of its own
+    case ZYDIS_ISA_SET_LAHF:  // a separate feature in 64-bit code
       return in.info.machine_mode != ZYDIS_MACHINE_MODE_LONG_64;
     case ZYDIS_ISA_SET_AMD:
       return in.info.mnemonic == ZYDIS_MNEMONIC_SYSCALL || in.info.mnemonic == ZYDIS_MNEMONIC_SYSRET;
@@ -87,7 +87,7 @@ std::string kind_of(const ZydisDecodedOperand& operand) {
           return ZydisRegisterGetString(operand.reg.value);
       }
     case ZYDIS_OPERAND_TYPE_MEMORY:
-      if (operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return "m";  // LEA: its size is that of the address
+      if (operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return "m";  // LEA: its size is the address size
       return fmt::format("m{}", operand.size);
     case ZYDIS_OPERAND_TYPE_IMMEDIATE:
       return "imm";
@@ -144,7 +144,7 @@ std::string opcode_text(const Decoded& in) {
   std::string text = in.info.opcode_map == ZYDIS_OPCODE_MAP_0F ? "0f" : "";
   text += fmt::format("{:02x}", in.info.opcode);
   if (!(in.info.attributes & ZYDIS_ATTRIB_HAS_MODRM) || uses_reg_field(in)) return text;
-  if (in.info.meta.category == ZYDIS_CATEGORY_SETCC) return text;  // takes any digit
+  if (in.info.meta.category == ZYDIS_CATEGORY_SETCC) return text;  // any digit is valid
   const auto& modrm = in.info.raw.modrm;
   text += fmt::format("/{}", modrm.reg);
   if (modrm.mod == 3 && !uses_rm_field(in)) text += fmt::format("({:02x})", 0xc0 | modrm.reg << 3 | modrm.rm);
@@ -165,7 +165,7 @@ std::string segment_text(uint8_t prefix) {
 
 std::string form_name(const Form& form, const Decoded& in);
 
-// Adds the form that these bytes are an example of, unless a form with fewer prefixes is the same.
+// Adds the form of these bytes, unless it equals a form with fewer prefixes.
 void consider(Form form, std::vector<uint8_t> bytes, std::set<std::string>& seen, std::vector<Form>& out) {
   bytes.resize(15, 0);
   const auto in = decode(form.mode, bytes);
@@ -180,7 +180,7 @@ void consider(Form form, std::vector<uint8_t> bytes, std::set<std::string>& seen
   form.code = opcode_text(*in);
   form.signature = signature(*in);
   form.mnemonic = in->info.mnemonic;
-  // Of some forms only one operand is excluded.
+  // For some forms only one operand is excluded.
   form.excluded = form.mnemonic == ZYDIS_MNEMONIC_INT ? "" : why_not(*in);
   form.name = form_name(form, *in);
   if (seen.insert((form.mode == Mode::k64 ? "64" : "32") + form.signature).second) out.push_back(form);
@@ -190,7 +190,7 @@ void probe(const Form& form, std::set<std::string>& seen, std::vector<Form>& out
   std::vector<uint8_t> bytes = start_of(form);
   bytes.push_back(0);
   for (unsigned value = 0; value < 256; ++value) {
-    // Memory in all digits, registers in all combinations: some opcodes of x87 are such a combination.
+    // Try all digits with memory and all combinations of registers: some x87 opcodes are such combinations.
     if (value >= 0x40 && value < 0xc0) continue;
     if (value < 0x40 && (value & 7) != 3) continue;
     bytes.back() = static_cast<uint8_t>(value);
@@ -287,7 +287,7 @@ std::vector<Form> all_forms() {
     uint8_t repeat;
     bool wide;
   };
-  // Fewest first.
+  // Fewest prefixes first.
   std::vector<Prefixes> prefixes;
   for (const bool lock : {false, true})
     for (const uint8_t repeat : {0, 0xf3, 0xf2})

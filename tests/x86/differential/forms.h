@@ -1,7 +1,8 @@
-// Forms: every instruction that user mode can run and CPUID promises, one for each way of encoding it.
+// Forms: all instructions that user mode can run and CPUID advertises, one form for each encoding.
 //
-// Found by asking Zydis about the whole opcode space. A form's name has the notation of the opcode tables
-// (forms.txt): mode, prefixes and opcode with the digit of its ModRM byte, kinds of operands, mnemonic:
+// They are found by decoding the whole opcode space with Zydis. The name of a form uses the notation of
+// opcode tables (forms.txt): mode, prefixes, opcode with the digit of its ModRM byte, kinds of operands,
+// mnemonic:
 //
 //   64 lock W 0fb1 m64,r64 cmpxchg
 //   32 66 83/5 r16,imm sub
@@ -26,14 +27,14 @@ struct Decoded {
   bool locks() const;       // LOCK, or XCHG with memory
 };
 
-// As the interpreter's decoder is set up. Null: no instruction.
+// Configured like the interpreter's decoder. Empty if the bytes are no instruction.
 std::optional<Decoded> decode(Mode mode, std::span<const uint8_t> bytes);
 std::string disassemble(Mode mode, std::span<const uint8_t> bytes, uint64_t address);
 
 struct Form {
   std::string name;
   std::string code;       // opcode and digit, as in the name
-  std::string signature;  // what distinguishes its instructions from others of the same mode
+  std::string signature;  // differs from that of other instructions of the same mode
   Mode mode = Mode::k64;
   uint8_t segment = 0;        // prefix byte, or 0
   bool address_size = false;  // 67
@@ -45,25 +46,25 @@ struct Form {
   uint8_t opcode = 0;
   bool has_modrm = false;
   bool memory = false;
-  int digit = -1;        // the ModRM byte's reg, when it is part of the opcode
-  int rm = -1;           // its rm, likewise
-  std::string excluded;  // why none of its instructions is compared; empty for nearly all
+  int digit = -1;        // the reg field of ModRM, if it is part of the opcode; otherwise -1
+  int rm = -1;           // the rm field, likewise
+  std::string excluded;  // why its instructions are never compared; usually empty
   ZydisMnemonic mnemonic = ZYDIS_MNEMONIC_INVALID;
 };
 
-// What comparing an instruction with the host is worth.
+// Whether comparing an instruction with the host is meaningful.
 enum class Comparable : uint8_t {
   Yes,
-  No,           // what it does depends on the host: it runs on neither side
-  NotPromised,  // must be an invalid opcode in the interpreter; the host is not asked
+  No,           // its effect depends on the host: neither side runs it
+  NotPromised,  // must be an invalid opcode in the interpreter; not run on the host
 };
 Comparable comparable(const Decoded& in);
-// Why not, for those that are never compared; empty otherwise.
+// The reason why an instruction is never compared; empty if it is compared.
 std::string why_not(const Decoded& in);
 
-// Opcode, operands and mnemonic, without the prefixes that may change nothing.
+// Opcode, operands and mnemonic, without prefixes that may have no effect.
 std::string signature(const Decoded& in);
-// All of them, in the order of their encoding.
+// All forms, in the order of their encoding.
 std::vector<Form> all_forms();
 
 }  // namespace slalom::vm::diff

@@ -43,7 +43,7 @@ std::vector<uint8_t> Generator::encode(const Form& form) {
   return bytes;
 }
 
-// Lets Zydis choose the encoding of the same instruction.
+// Encodes the same instruction again, with an encoding chosen by Zydis.
 bool Generator::reencode(const Form& form, std::vector<uint8_t>& bytes) {
   const auto in = decode(form.mode, bytes);
   ZydisEncoderRequest request;
@@ -136,7 +136,7 @@ bool Generator::make(const Form& form, Case& one) {
     if (values_.chance(15) && form.segment == 0 && !form.address_size && reencode(form, bytes))
       in = decode(form.mode, bytes);
     place(one, bytes);
-    // Immediates from the edges.
+    // Edge values for immediates.
     for (const auto& immediate : in->info.raw.imm)
       if (immediate.size != 0 && values_.chance(60)) {
         const uint64_t value = values_.integer();
@@ -185,7 +185,7 @@ bool Generator::mutated(const Form& form, Case& one) {
     }
     place(one, bytes);
     if (!in) {
-      // How far a CPU reads before it gives up is its own affair.
+      // CPUs differ in how far they read before they fault.
       one.state.rip = std::min(one.state.rip, kCode + kCodeSize - 16);
       Decoded nothing{};
       nothing.info.raw.modrm.mod = 3;

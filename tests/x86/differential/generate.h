@@ -1,4 +1,4 @@
-// Makes cases: random instructions of a form, in a state in which they have something to do.
+// Makes cases: random instructions of a form, in states in which they have an effect.
 #pragma once
 
 #include "forms.h"
@@ -8,13 +8,13 @@ namespace slalom::vm::diff {
 
 class Generator {
  public:
-  // A case depends on these and nothing else.
+  // A case depends only on these two numbers.
   Generator(uint64_t seed, uint64_t number) : rng_(seed, number), values_(rng_) {}
 
-  // False: chance did not find an instruction of that form.
+  // Returns false if no instruction of the form was found by chance.
   bool make(const Form& form, Case& one);
-  // Starts from an instruction of the form and changes some of its bytes. The result may be no instruction,
-  // or one that CPUID does not promise.
+  // Changes some bytes of an instruction of the form. The result may be no instruction, or one that CPUID
+  // does not advertise.
   bool mutated(const Form& form, Case& one);
 
   static void fill(Backgrounds& backgrounds, uint64_t seed);

@@ -9,10 +9,10 @@
 namespace slalom::vm::diff {
 namespace {
 
-// Physical memory.
+// Physical addresses.
 constexpr uint64_t kGdt = 0x1000, kIdt = 0x2000, kTask = 0x3000, kKernelStack = 0x5000, kTables = 0x10000,
                    kTablesEnd = 0x40000, kCodeMemory = 0x100000, kDataMemory = 0x110000;
-// The kernel sees all of it here; only its tables and its stack are used.
+// The kernel's mapping of all memory; only its tables and its stack are used.
 constexpr uint64_t kKernel = 0xffff'9000'0000'0000;
 constexpr uint64_t kLanding = kKernel + 0x8000;  // 16 bytes for each vector
 
@@ -27,7 +27,7 @@ Segment flat(uint16_t selector, uint16_t attributes) {
   return {.selector = selector, .attributes = attributes, .limit = 0xffffffff, .base = 0};
 }
 
-// F2 and F3 before anything else, a branch to itself for example, repeat nothing.
+// Before other instructions, for example a branch to itself, F2 and F3 repeat nothing.
 bool is_string(const Case& one) {
   const auto in = decode(one.mode, {one.bytes.data(), one.length});
   return in && (in->info.meta.category == ZYDIS_CATEGORY_STRINGOP ||
@@ -46,7 +46,7 @@ void fill_data(const Case& one, const Backgrounds& backgrounds, uint8_t* writabl
   }
 }
 
-// Nothing is there, and nothing ever happens.
+// A bus without devices.
 class Guest::NoBus final : public Bus {
  public:
   bool in(unsigned, uint16_t, unsigned, uint32_t&) override { return false; }
@@ -79,7 +79,7 @@ Guest::Guest(const Backgrounds& backgrounds)
   CHECK(ram_->write(kCodeMemory, breakpoints), "no code pages");
   CHECK(ram_->write(kDataMemory + kWritable, std::span(backgrounds_[0]).subspan(kWritable)), "no data pages");
 
-  // The selectors that Linux gives its programs.
+  // The selectors that Linux uses for programs.
   write64(kGdt + 0x10, descriptor(kKernelCode));
   write64(kGdt + 0x20, descriptor(kCode32));
   write64(kGdt + 0x28, descriptor(kUserData));
@@ -130,7 +130,7 @@ uint64_t Guest::table(uint64_t parent, uint64_t index) {
 void Guest::map(uint64_t address, uint64_t page, bool user, bool writable, bool execute) {
   uint64_t at = kTables;
   for (unsigned shift = 39; shift > 12; shift -= 9) at = table(at, (address >> shift) & 511);
-  // Accessed and dirty from the start: so does Linux, for what is already there.
+  // Set the accessed and dirty bits, as Linux does for existing pages.
   write64(at + ((address >> 12) & 511) * 8,
           page | 0x61 | (user ? 4 : 0) | (writable ? 2 : 0) | (execute ? 0 : uint64_t{1} << 63));
 }
@@ -231,12 +231,12 @@ void Guest::run(const Case& one, Outcome& outcome) {
   load(one);
   outcome.ended = outcome.unknown = outcome.loops = false;
   if (mutant_ != nullptr) {
-    // Decoded now, so that the cache holds the block; then changed in place.
+    // Decode first, so that the cache contains the block; then change it in place.
     cpu_->leave = Leave::Block;
     Block* block = cpu_->next_block();
     if (block != nullptr) mutant_->change_op(one, block->ops[0]);
   }
-  // A repeated string instruction takes several steps; all but the last leave rip where it was.
+  // A repeated string instruction takes several steps. All but the last leave rip unchanged.
   constexpr unsigned kMaxSteps = 100'000;
   const bool repeats = is_string(one);
   for (unsigned step = 0; step < kMaxSteps; ++step) {

@@ -1,5 +1,5 @@
-// Runs cases in the interpreter: a CPU in user mode, with a kernel that consists of one landing place for
-// each exception.
+// Runs cases in the interpreter, on a CPU in user mode. The kernel consists of one landing place for each
+// exception.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class Guest {
 
   void run(const Case& one, Outcome& outcome);
 
-  // Null: the interpreter as it is.
+  // nullptr: the unmodified interpreter.
   void set_mutant(const Mutant* mutant) { mutant_ = mutant; }
 
  private:

@@ -54,7 +54,7 @@ Result<Forms> load_forms() {
   return forms;
 }
 
-// How much of what was found equal is so by another vendor's rules.
+// Prints how many cases are equal only by another vendor's rules.
 void print_vendors(uint64_t cases) {
   if (!host_is_intel()) fmt::print("the host is not Intel's: {} cases differ only as vendors do\n", cases);
 }
@@ -70,7 +70,7 @@ void print_counts(const Options& options, const Forms& forms, const std::vector<
   }
 }
 
-// How many forms fell short of what every form should have.
+// Counts the forms that have fewer cases than required.
 size_t count_poor(const Options& options, const Forms& forms, const std::vector<FormCount>& counts) {
   size_t poor = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -124,7 +124,7 @@ int compare_all(const Options& options, Forms forms) {
   return mismatches == 0 && poor == 0 ? 0 : 1;
 }
 
-// As many cases of each form as the run without mutants has of it.
+// Runs as many cases of each form as the run without mutants.
 Result<uint64_t> mismatches_of(const Mutant* mutant, const Options& options, const Forms& forms,
                                const std::vector<ZydisMnemonic>& victims) {
   std::vector<Form> chosen;

@@ -1,7 +1,8 @@
-// Mutants: interpreters with one handler broken on purpose, to see that comparing with the host finds that.
+// Mutants: interpreters in which one handler is broken deliberately, to check that the comparison with the
+// host detects it.
 //
-// The interpreter has no hooks for this. A mutant either exchanges the handler that an instruction was
-// decoded to for another instruction's, or changes what came out.
+// The interpreter has no hooks for this. A mutant either replaces the handler of a decoded instruction with
+// another instruction's handler, or changes the outcome.
 #pragma once
 
 #include <span>
@@ -15,9 +16,9 @@ namespace slalom::vm::diff {
 
 struct Mutant {
   std::string name;
-  std::string what;  // is broken: a flag, a width, a sign, a fault ...
+  std::string what;  // the kind of fault: a flag, a width, a sign, an exception ...
   std::vector<ZydisMnemonic> victims;
-  ZydisMnemonic donor = ZYDIS_MNEMONIC_INVALID;  // whose handler it gets
+  ZydisMnemonic donor = ZYDIS_MNEMONIC_INVALID;  // the instruction whose handler is used
   void (*spoil)(const Case&, const Decoded&, Outcome&) = nullptr;
 
   bool concerns(ZydisMnemonic mnemonic) const;

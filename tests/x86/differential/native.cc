@@ -14,7 +14,7 @@
 namespace slalom::vm::diff {
 namespace {
 
-constexpr int kPatienceMs = 10'000;  // for a batch: it takes a millisecond
+constexpr int kPatienceMs = 10'000;  // for a batch, which normally takes a millisecond
 
 }  // namespace
 
@@ -33,7 +33,7 @@ Result<std::unique_ptr<Native>> Native::make(const Backgrounds& backgrounds) {
   if (alias == MAP_FAILED) return error("no memory for code: {}", std::strerror(errno));
   exchange.code_alias = static_cast<uint8_t*>(alias);
   TRY(native->start());
-  // Nothing but the breakpoint behind it: whoever cannot do that cannot do anything.
+  // A case with only the breakpoint behind it. If this fails, no case can run.
   Case nothing;
   nothing.state.rip = kCode;
   nothing.state.gpr[4] = kData;
@@ -94,7 +94,7 @@ Result<void> Native::run(unsigned count) {
       answered = poll(&wait, 1, kPatienceMs) == 1 && read(from_child_, &byte, 1) == 1;
     }
     if (answered) continue;
-    // The case that ran is lost; go on behind it.
+    // The running case is lost. Continue with the next one.
     stop();
     ++exchange_->next;
     TRY(start());

@@ -1,4 +1,4 @@
-// Runs cases on the host's CPU, in a child process that is replaced when a case destroys it.
+// Runs cases on the host's CPU, in a child process that is replaced if a case destroys it.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,8 @@
 
 namespace slalom::vm::diff {
 
-// Lies in memory that the child shares. It goes through the cases by itself, one after the other, and stops
-// at the end of the batch or when it dies.
+// Memory that is shared with the child. The child runs the cases one after the other, until the end of the
+// batch or until it dies.
 struct Exchange {
   static constexpr unsigned kBatch = 64;
 
@@ -19,9 +19,9 @@ struct Exchange {
   std::array<Case, kBatch> cases;
   std::array<Outcome, kBatch> outcomes;
   uint32_t count = 0;
-  uint32_t next = 0;  // the case that runs now
+  uint32_t next = 0;  // the running case
   bool has_fsgsbase = false;
-  int code_file = -1;  // the code pages, written through another mapping than the one that runs
+  int code_file = -1;  // the code pages, written through another mapping than the executed one
   uint8_t* code_alias = nullptr;
   int from_parent = -1, to_parent = -1;
 };
@@ -32,7 +32,7 @@ class Native {
   ~Native();
 
   Exchange& exchange() { return *exchange_; }
-  // Runs exchange().cases[0, count). Outcomes of cases that kill the child or never end have ended == false.
+  // Runs exchange().cases[0, count). Cases that kill the child or never end have ended == false.
   Result<void> run(unsigned count);
 
  private:

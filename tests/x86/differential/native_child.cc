@@ -1,8 +1,8 @@
-// The child's side: enters a case with IRETQ, leaves it through a signal.
+// The child process: enters a case with IRETQ and leaves it through a signal.
 //
-// The signal's handler runs on a stack of its own, notes the outcome and enters the next case from there; it
-// never returns. So there is one trap per case, and nothing of the C library: its thread's memory is found
-// through FS, which belongs to the cases.
+// The signal handler runs on its own stack, records the outcome and enters the next case from there; it never
+// returns. So each case needs only one trap. The handler cannot use the C library, which finds its thread's
+// memory through FS, because FS belongs to the cases.
 #include <asm/prctl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -23,14 +23,14 @@
 namespace slalom::vm::diff {
 namespace {
 
-// In the order that enter() reads it.
+// In the order in which enter() reads it.
 struct Entry {
   FloatState floats;
   std::array<uint64_t, 16> gpr;
   uint64_t rip, cs, flags, rsp, ss;
 };
 
-// The handler has no other way to find them: its arguments come from the kernel.
+// Global, since the handler's arguments come from the kernel.
 Exchange* shared_exchange;
 Entry entry;
 unsigned placed_at, placed;
@@ -49,8 +49,8 @@ NO_GUARDS void fill(void* to, uint8_t byte, size_t size) {
   asm volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(byte) : "memory");
 }
 
-// Everything but RIP, CS, RFLAGS, RSP and SS, then those with IRETQ, which also makes the CPU forget what it
-// knew of the code pages.
+// Loads everything except RIP, CS, RFLAGS, RSP and SS, and then these with IRETQ. IRETQ also makes the CPU
+// discard prefetched code.
 asm(R"(
 .text
 .local diff_enter

@@ -51,14 +51,14 @@ bool names_memory(const std::string& operands) {
 
 bool same_place(const Wanted& wanted, const Form& form) {
   const Form& w = wanted.form;
-  // The table and Zydis do not always agree whether the fields of ModRM are part of the opcode.
+  // The table and Zydis sometimes disagree whether fields of ModRM are part of the opcode.
   const bool same_code = w.code == form.code || form.code.starts_with(w.code + "(") ||
                          w.code.starts_with(form.code + "(") || w.code.starts_with(form.code + "/");
   return w.mode == form.mode && w.lock == form.lock && same_code &&
          (!form.has_modrm || form.memory == names_memory(wanted.operands));
 }
 
-// All prefixes, or those that make a difference.
+// All prefixes, or only those that make a difference.
 size_t find(const Wanted& wanted, const std::vector<Form>& forms) {
   const Form& w = wanted.form;
   for (const bool exactly : {true, false})

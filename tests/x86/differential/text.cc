@@ -39,7 +39,7 @@ Result<std::vector<uint8_t>> parse_bytes(std::istringstream& words, size_t most)
   return bytes;
 }
 
-// "st3" and 3, if that is what the name is.
+// Parses names such as "st3" into their number.
 bool numbered(const std::string& name, std::string_view prefix, unsigned count, unsigned& number) {
   if (!name.starts_with(prefix)) return false;
   const char* end = name.data() + name.size();
@@ -100,7 +100,7 @@ Result<void> parse_line(Case& one, const std::string& line) {
   } else if (name == "mxcsr") {
     f.set(FloatState::kMxcsr, static_cast<uint32_t>(value));
   } else if (numbered(name, "st", 8, number) || numbered(name, "xmm", 16, number)) {
-    // High part first.
+    // The high part comes first.
     words >> word;
     TRY_ASSIGN(const uint64_t low, parse_number(word));
     const unsigned at = (name[0] == 's' ? FloatState::kStack : FloatState::kXmm) + 16 * number;

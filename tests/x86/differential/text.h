@@ -1,7 +1,7 @@
-// Cases as text: what a mismatch looks like to a reader, and what a regression file holds.
+// Cases as text, for readers of mismatches and for regression files.
 //
-// A file has one "name value" per line; what it does not name is zero or as after FNINIT. Lines that start
-// with # say why the case is kept:
+// A file has one "name value" per line. Everything else is zero or as after FNINIT. Lines that start with #
+// explain why the case is kept:
 //
 //   # imul r16, imm8 kept the upper half of the register
 //   mode 64
@@ -19,7 +19,7 @@
 
 namespace slalom::vm::diff {
 
-// The case must have its data in patches (background kZeros).
+// The case must have all of its data in patches (background kZeros).
 std::string to_text(const Case& one);
 Result<Case> parse_case(std::string_view text);
 

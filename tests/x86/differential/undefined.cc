@@ -15,7 +15,7 @@ uint64_t operand_value(const Case& one, const Decoded& in, const ZydisDecodedOpe
     const uint64_t address = effective_address(one, in, operand);
     for (unsigned i = 0; i < operand.size / 8; ++i) {
       if (address + i < kData || address + i >= kData + kWritable) return 1;
-      // The patch that was written last wins.
+      // The last patch wins.
       uint8_t byte = 0;
       for (unsigned p = 0; p < one.patches; ++p) {
         const Patch& patch = one.patch[p];
@@ -38,7 +38,8 @@ unsigned shift_count(const Case& one, const Decoded& in, unsigned index) {
   return static_cast<unsigned>(count & (in.operands[0].size == 64 ? 63 : 31));
 }
 
-// Shifts: by nothing changes nothing; by more than one leaves OF undefined; by the width or more, CF.
+// Shifts: a count of zero changes nothing. A count above one leaves OF undefined; the width or more leaves CF
+// undefined.
 void shifts(const Case& one, const Decoded& in, Undefined& out) {
   const unsigned width = in.operands[0].size;
   switch (in.info.mnemonic) {
@@ -88,7 +89,7 @@ Undefined undefined_after(const Case& one, const Decoded& in) {
   switch (in.info.mnemonic) {
     case ZYDIS_MNEMONIC_BSF:
     case ZYDIS_MNEMONIC_BSR: {
-      // Of zero: the register keeps its value on every CPU, but perhaps not its upper half.
+      // For a zero source, every CPU keeps the register, but perhaps not its upper half.
       if (operand_value(one, in, in.operands[1]) == 0 && in.operands[0].size == 32)
         out.reg = ZydisRegisterGetId(in.operands[0].reg.value);
       break;

@@ -9,7 +9,7 @@ uint64_t Values::integer() {
     case 0:
       return below(4);
     case 1:
-      return below(72);  // shift counts and a bit more
+      return below(72);  // shift counts and slightly more
     case 2:
       return -uint64_t{below(72)};
     case 3:
@@ -26,7 +26,7 @@ uint64_t Values::integer() {
       return any() | any() | any();
     case 9:
       return uint64_t{0x0101010101010101} * (any() & 0xff);
-    case 10: {  // an edge in the low part, anything above
+    case 10: {  // an edge in the low part, random above
       const unsigned width = 8u << below(3);
       const uint64_t mask = (uint64_t{1} << width) - 1;
       const uint64_t edges[] = {0, 1, mask, mask >> 1, (mask >> 1) + 1, mask - 1};
@@ -43,16 +43,16 @@ uint64_t Values::address(unsigned size, bool aligned) {
   switch (below(aligned ? 12 : 16)) {
     case 0:
       at = kWritable - size;
-      break;  // the last that fits
+      break;  // the last address that fits
     case 1:
       at = kWritable + below(kPage - 64);
-      break;  // can only be read
+      break;  // read-only
     case 2:
       at = kDataSize - below(64);
-      break;  // ends behind the last page, or just before it
+      break;  // ends behind the last page, or just before its end
     case 3:
       at = -uint64_t{below(64)};
-      break;  // begins before the first
+      break;  // begins before the first page
     case 4:
       if (!chance(12)) {
         at = below(static_cast<unsigned>(span));

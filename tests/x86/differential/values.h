@@ -1,4 +1,4 @@
-// Values that are likely to show a mistake: the edges of widths, signs and pages.
+// Values that are likely to reveal errors: edges of widths, signs and pages.
 #pragma once
 
 #include "base/rng.h"
@@ -15,7 +15,7 @@ class Values {
   uint64_t any() { return rng_.next(); }
 
   uint64_t integer();
-  // Somewhere in the data pages, or at an edge of them, or nowhere; `size` bytes are to be read or written.
+  // An address in the data pages, at their edges, or outside of them, for an access of `size` bytes.
   uint64_t address(unsigned size, bool aligned);
   uint64_t selector();
   uint32_t single_bits();

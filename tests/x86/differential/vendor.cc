@@ -10,8 +10,8 @@
 namespace slalom::vm::diff {
 namespace {
 
-// What follows was seen on AMD's CPUs. Hosts of yet another vendor may need more.
-struct Seen {
+// These differences were observed on AMD's CPUs. Hosts of other vendors may need more.
+struct Observation {
   const Case& one;
   const Decoded& in;
   const Outcome& guest;
@@ -26,21 +26,22 @@ struct Seen {
 bool among(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
-// "memory" stands for bytes of it. Flags may differ in RF only, which faults set.
-bool only(const Seen& s, std::initializer_list<std::string_view> names) {
+// "memory" stands for any bytes of memory. Flags may differ only in RF, which faults set.
+bool only(const Observation& s, std::initializer_list<std::string_view> names) {
   if (((s.guest.state.flags ^ s.host.state.flags) & ~flag::kResume) != 0) return false;
   return std::all_of(s.found.begin(), s.found.end(), [&](const Difference& one) {
     return among(one.what.starts_with("byte at") ? "memory" : one.what, names);
   });
 }
-// One side did the instruction and the other did not, or both failed in different ways, and nothing else.
-bool only_ends_differ(const Seen& s) {
+// True if one side executed the instruction and the other did not, or if both failed in different ways, and
+// nothing else differs.
+bool only_ends_differ(const Observation& s) {
   return only(s, {"exception", "error code", "fault address", "rip", "flags"});
 }
-bool only_faults_differ(const Seen& s) {
+bool only_faults_differ(const Observation& s) {
   return only(s, {"exception", "error code", "fault address"});
 }
-bool same_memory_outside(const Seen& s, uint64_t start, uint64_t end) {
+bool same_memory_outside(const Observation& s, uint64_t start, uint64_t end) {
   for (uint64_t at = 0; at < kWritable; ++at)
     if (s.guest.data[at] != s.host.data[at] && (kData + at < start || kData + at >= end)) return false;
   return true;
@@ -72,35 +73,35 @@ bool canonical(uint64_t address) {
 bool faulted_on_access(const Outcome& outcome) {
   return outcome.vector >= 12 && outcome.vector <= 14;
 }
-bool undone(const Seen& s, const Outcome& outcome) {
+bool undone(const Observation& s, const Outcome& outcome) {
   return outcome.state.rip == s.rip();
 }
-// Breakpoints report the address behind them, a page fault of the next instruction its own.
-bool fell_through(const Seen& s, const Outcome& outcome) {
+// A breakpoint reports the address behind it; a page fault of the next instruction reports its own address.
+bool fell_through(const Observation& s, const Outcome& outcome) {
   return outcome.state.rip - (s.rip() + s.one.length) <= 1;
 }
-bool fetch_failed(const Seen& s, const Outcome& outcome) {
+bool fetch_failed(const Observation& s, const Outcome& outcome) {
   return outcome.vector == 14 && (outcome.error & 0x10) != 0 && undone(s, outcome);
 }
-// A page fault of the instruction's own access, to [start, end).
-bool access_failed(const Seen& s, const Outcome& outcome, uint64_t start, uint64_t end) {
+// A page fault of the instruction's own access to [start, end).
+bool access_failed(const Observation& s, const Outcome& outcome, uint64_t start, uint64_t end) {
   return outcome.vector == 14 && (outcome.error & 0x10) == 0 && undone(s, outcome) &&
          outcome.address >= start && outcome.address < end;
 }
 
-// INT1 reports the address behind it; on AMD's CPUs, at least under a hypervisor, its own.
-bool trap_address(const Seen& s) {
+// INT1 reports the address behind it. On AMD's CPUs, at least under a hypervisor, it reports its own address.
+bool trap_address(const Observation& s) {
   return s.mnemonic() == ZYDIS_MNEMONIC_INT1 && only(s, {"rip"}) && undone(s, s.host) &&
          s.guest.state.rip == s.rip() + s.one.length;
 }
 
 // 66 before a near branch in 64-bit code: Intel ignores it; AMD makes target, return address and displacement
 // 16 bits wide.
-bool short_branch(const Seen& s) {
+bool short_branch(const Observation& s) {
   const auto type = s.in.info.meta.branch_type;
   if (!s.in_64() || !has_prefix(s.in, 0x66) || wide(s.in)) return false;
   if (type != ZYDIS_BRANCH_TYPE_NEAR && type != ZYDIS_BRANCH_TYPE_SHORT) return false;
-  // The upper half of a displacement is then the next instruction, which may do anything.
+  // The upper half of the displacement is then the next instruction, which may do anything.
   if (s.in.info.raw.imm[0].size == 32) {
     if (s.in.info.meta.category == ZYDIS_CATEGORY_COND_BR && fell_through(s, s.guest)) return true;
     if (fetch_failed(s, s.guest) && s.rip() + s.one.length - 2 <= kCode + kCodeSize) return true;
@@ -109,13 +110,13 @@ bool short_branch(const Seen& s) {
   if (!only_ends_differ(s) &&
       !(stack && only(s, {"exception", "error code", "fault address", "rip", "flags", "rsp", "memory"})))
     return false;
-  // There is nothing at such an address. Before that, the stack or the operand may be missing on both sides.
+  // That address is not mapped. Before that, the stack or the operand may be unmapped on both sides.
   const bool taken = s.host.vector == 14 && s.host.state.rip >> 16 == 0;
   return taken || (undone(s, s.host) && undone(s, s.guest) && s.guest.vector == s.host.vector);
 }
 
-// F2 before LOOPE, F3 before LOOPNE: Intel ignores it; AMD takes the prefix for the condition.
-bool loop_condition(const Seen& s) {
+// F2 before LOOPE, F3 before LOOPNE: Intel ignores it; AMD uses the prefix as the condition.
+bool loop_condition(const Observation& s) {
   uint8_t repeat = 0;
   for (unsigned i = 0; i < s.in.info.raw.prefix_count; ++i)
     if (const uint8_t value = s.in.info.raw.prefixes[i].value; value == 0xf2 || value == 0xf3) repeat = value;
@@ -124,9 +125,9 @@ bool loop_condition(const Seen& s) {
   return reversed && only_ends_differ(s) && fell_through(s, s.guest) != fell_through(s, s.host);
 }
 
-// Far pointers in memory with REX.W: Intel reads an offset of 64 bits; AMD ignores W and reads one of 32, so
-// that the selector is another one.
-bool far_pointer(const Seen& s) {
+// Far pointers in memory with REX.W: Intel reads a 64-bit offset; AMD ignores W and reads a 32-bit offset, so
+// that it also reads another selector.
+bool far_pointer(const Observation& s) {
   if (!s.in_64() || !wide(s.in)) return false;
   const auto only_ends_and = [&](std::string_view a, std::string_view b, std::string_view c) {
     return only(s, {"exception", "error code", "fault address", "rip", "flags", a, b, c});
@@ -146,20 +147,20 @@ bool far_pointer(const Seen& s) {
   }
 }
 
-// 0F 0D with a register: a NOP of Intel's, no instruction of AMD's.
-bool prefetch_of_register(const Seen& s) {
+// 0F 0D with a register: a NOP on Intel's CPUs, no instruction on AMD's.
+bool prefetch_of_register(const Observation& s) {
   return s.in.info.opcode_map == ZYDIS_OPCODE_MAP_0F && s.in.info.opcode == 0x0d &&
          s.in.info.raw.modrm.mod == 3 && s.host.vector == 6 && undone(s, s.host) && only_ends_differ(s);
 }
 
-// UD0 and UD1: Intel reads the bytes of their operands, which may be missing; AMD does not.
-bool undefined_with_operands(const Seen& s) {
+// UD0 and UD1: Intel reads the bytes of their operands, which may be unmapped; AMD does not.
+bool undefined_with_operands(const Observation& s) {
   return (s.mnemonic() == ZYDIS_MNEMONIC_UD0 || s.mnemonic() == ZYDIS_MNEMONIC_UD1) && s.host.vector == 6 &&
          fetch_failed(s, s.guest) && only_faults_differ(s);
 }
 
 // PAUSE with REX.B: AMD exchanges RAX and R8, as without F3.
-bool pause_exchanges(const Seen& s) {
+bool pause_exchanges(const Observation& s) {
   if (s.mnemonic() != ZYDIS_MNEMONIC_PAUSE || s.in.info.raw.rex.B == 0 || !only(s, {"rax", "r8"}))
     return false;
   const uint64_t mask = wide(s.in) ? ~uint64_t{0} : has_prefix(s.in, 0x66) ? 0xffff : 0xffffffff;
@@ -168,8 +169,9 @@ bool pause_exchanges(const Seen& s) {
   return ((after[kRax] ^ before[8]) & mask) == 0 && ((after[8] ^ before[kRax]) & mask) == 0;
 }
 
-// SHLD and SHRD of 16 bits by more than 16: the result is undefined. (That in a register is never compared.)
-bool long_double_shift(const Seen& s) {
+// SHLD and SHRD of 16 bits by more than 16: the result is undefined. (Results in registers are never
+// compared.)
+bool long_double_shift(const Observation& s) {
   if (s.mnemonic() != ZYDIS_MNEMONIC_SHLD && s.mnemonic() != ZYDIS_MNEMONIC_SHRD) return false;
   if (first(s.in).type != ZYDIS_OPERAND_TYPE_MEMORY || first(s.in).size != 16) return false;
   const ZydisDecodedOperand& by = s.in.operands[2];
@@ -182,7 +184,7 @@ bool long_double_shift(const Seen& s) {
 }
 
 // PUSH of a segment register in 32-bit code: Intel writes 16 bits, AMD all 32.
-bool push_of_segment(const Seen& s) {
+bool push_of_segment(const Observation& s) {
   if (s.in_64() || s.mnemonic() != ZYDIS_MNEMONIC_PUSH || !is_segment(first(s.in)) ||
       s.in.info.operand_width != 32)
     return false;
@@ -195,8 +197,9 @@ bool push_of_segment(const Seen& s) {
   return only(s, {"memory"}) && same_memory_outside(s, top - 2, top);
 }
 
-// POP of a segment register: Intel reads 16 bits, AMD all of the stack's width, which may be missing.
-bool pop_of_segment(const Seen& s) {
+// POP of a segment register: Intel reads 16 bits; AMD reads the full width of the stack, which may be
+// unmapped.
+bool pop_of_segment(const Observation& s) {
   if (s.mnemonic() != ZYDIS_MNEMONIC_POP || !is_segment(first(s.in))) return false;
   const uint64_t top = s.one.state.gpr[kRsp];
   return access_failed(s, s.host, top + 2, top + s.in.info.operand_width / 8) &&
@@ -204,8 +207,8 @@ bool pop_of_segment(const Seen& s) {
                   ZydisRegisterGetString(first(s.in).reg.value)});
 }
 
-// MOVSXD of 16 bits: Intel reads 16 bits, AMD 32, which may be missing.
-bool movsxd_of_word(const Seen& s) {
+// MOVSXD of 16 bits: Intel reads 16 bits; AMD reads 32, which may be unmapped.
+bool movsxd_of_word(const Observation& s) {
   if (s.mnemonic() != ZYDIS_MNEMONIC_MOVSXD || first(s.in).size != 16 || !s.in.has_memory()) return false;
   const uint64_t start = effective_address(s.one, s.in, s.in.operands[1]);
   return access_failed(s, s.host, start + 2, start + 4) &&
@@ -213,19 +216,19 @@ bool movsxd_of_word(const Seen& s) {
 }
 
 // BOUND: Intel compares with the lower bound before it reads the upper one; AMD reads both.
-bool bound_reads_both(const Seen& s) {
+bool bound_reads_both(const Observation& s) {
   if (s.mnemonic() != ZYDIS_MNEMONIC_BOUND || s.guest.vector != 5) return false;
   const uint64_t start = effective_address(s.one, s.in, s.in.operands[1]), width = s.in.operands[1].size / 8;
   return access_failed(s, s.host, start + width / 2, start + width) && only_faults_differ(s);
 }
 
-// CMPS with both operands missing: Intel reads the destination first. AMD reads the source first: for REPE
-// CMPSB on all its CPUs, for every size, repeated or not, on family 26.
-bool source_first(const Seen& s) {
+// CMPS with both operands unmapped: Intel reads the destination first. AMD reads the source first: for REPE
+// CMPSB on all of its CPUs; on family 26 for every size, repeated or not.
+bool source_first(const Observation& s) {
   switch (s.mnemonic()) {
     case ZYDIS_MNEMONIC_CMPSB:
     case ZYDIS_MNEMONIC_CMPSW:
-    case ZYDIS_MNEMONIC_CMPSD:  // the SSE comparison, too
+    case ZYDIS_MNEMONIC_CMPSD:  // also the SSE comparison
     case ZYDIS_MNEMONIC_CMPSQ:
       break;
     default:
@@ -238,14 +241,14 @@ bool source_first(const Seen& s) {
   return faulted_on_access(s.guest) && faulted_on_access(s.host) && undone(s, s.host) &&
          (s.host.vector == 14 ? s.host.address == source : !canonical(source));
 }
-bool single_comparison(const Seen& s) {
+bool single_comparison(const Observation& s) {
   return source_first(s) && only_faults_differ(s);
 }
 
-// A repeated string instruction that fails. With 32-bit addresses in 64-bit code, Intel clears the upper
-// halves of its registers before anything was done; AMD leaves them. Of a comparison, Intel leaves the flags
-// as they were at first; AMD sets those of the last one that succeeded.
-bool repeated(const Seen& s) {
+// A repeated string instruction that faults. With 32-bit addresses in 64-bit code, Intel clears the upper
+// halves of its registers first; AMD does not change them. After a comparison, Intel keeps the initial flags;
+// AMD sets those of the last successful comparison.
+bool repeated(const Observation& s) {
   constexpr uint64_t kRepeats = ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE;
   if (s.in.info.meta.category != ZYDIS_CATEGORY_STRINGOP || !(s.in.info.attributes & kRepeats)) return false;
   const auto& before = s.one.state;
@@ -268,9 +271,9 @@ bool repeated(const Seen& s) {
   });
 }
 
-// An x87 store that raises an unmasked exception stores nothing: Intel does not even look at the place; AMD
-// reports that it is missing first.
-bool x87_store_to_nowhere(const Seen& s) {
+// An x87 store that raises an unmasked exception stores nothing. Intel does not check the destination; AMD
+// first reports that it is unmapped.
+bool x87_store_to_nowhere(const Observation& s) {
   switch (s.mnemonic()) {
     case ZYDIS_MNEMONIC_FST:
     case ZYDIS_MNEMONIC_FSTP:
@@ -288,8 +291,8 @@ bool x87_store_to_nowhere(const Seen& s) {
          only(s, {"exception", "error code", "fault address", "rip", "flags", "fpu status"});
 }
 
-// Bit 17 of MXCSR: reserved by Intel, AMD's mode for operands that are not aligned.
-bool misaligned_mode(const Seen& s) {
+// Bit 17 of MXCSR: reserved by Intel; AMD's mode for misaligned operands.
+bool misaligned_mode(const Observation& s) {
   const bool all_floats = s.mnemonic() == ZYDIS_MNEMONIC_FXRSTOR || s.mnemonic() == ZYDIS_MNEMONIC_FXRSTOR64;
   if (!all_floats && s.mnemonic() != ZYDIS_MNEMONIC_LDMXCSR) return false;
   const uint32_t loaded = s.host.state.floats.get<uint32_t>(FloatState::kMxcsr);
@@ -301,17 +304,17 @@ bool misaligned_mode(const Seen& s) {
   });
 }
 
-// An access across the end of 32-bit addresses: Intel goes on at 0 (where nothing is, here), AMD finds it
-// beyond the segment's limit.
-bool beyond_4gib(const Seen& s) {
+// An access across the end of 32-bit addresses: Intel continues at 0 (unmapped here); AMD treats it as beyond
+// the segment's limit.
+bool beyond_4gib(const Observation& s) {
   constexpr uint64_t k4GiB = uint64_t{1} << 32;
   return !s.in_64() && access_failed(s, s.guest, k4GiB - 16, k4GiB) &&
          (s.host.vector == 12 || s.host.vector == 13) && s.host.error == 0 && undone(s, s.host) &&
          only_faults_differ(s);
 }
 
-// An address relative to FS or GS must be canonical. AMD demands that of the offset, too.
-bool offset_not_canonical(const Seen& s) {
+// An address relative to FS or GS must be canonical. AMD requires that of the offset, too.
+bool offset_not_canonical(const Observation& s) {
   if (!s.in_64() || s.host.vector != 13 || s.host.error != 0 || !undone(s, s.host)) return false;
   const ZydisDecodedOperand* memory = std::find_if(
       std::begin(s.in.operands), std::begin(s.in.operands) + s.in.info.operand_count_visible,
@@ -322,23 +325,22 @@ bool offset_not_canonical(const Seen& s) {
          !canonical(address - base) && only_faults_differ(s);
 }
 
-// A near call to what is no canonical address: Intel stores the return address before it fails, AMD does not.
-bool call_to_nowhere(const Seen& s) {
+// A near call to a non-canonical address: Intel stores the return address before it faults; AMD does not.
+bool call_to_nowhere(const Observation& s) {
   const uint64_t top = s.one.state.gpr[kRsp];
   return s.in_64() && s.mnemonic() == ZYDIS_MNEMONIC_CALL &&
          s.in.info.meta.branch_type == ZYDIS_BRANCH_TYPE_NEAR && s.host.vector == 13 && undone(s, s.host) &&
          only(s, {"memory"}) && same_memory_outside(s, top - 8, top);
 }
 
-// IRETQ to what is no canonical address, with a stack segment that cannot be loaded: Intel reports the
-// segment, AMD the address.
-bool return_to_nowhere(const Seen& s) {
+// IRETQ to a non-canonical address with an invalid stack segment: Intel reports the segment, AMD the address.
+bool return_to_nowhere(const Observation& s) {
   return s.mnemonic() == ZYDIS_MNEMONIC_IRETQ && s.host.vector == 13 && s.host.error == 0 &&
          undone(s, s.host) && only(s, {"error code"});
 }
 
-// What is no instruction because of LOCK. AMD's LOCK MOV CR0 is MOV CR8, so it is forbidden, not undefined;
-// and AMD ignores LOCK before VERW of memory, so that it may do anything: what follows runs as well.
+// Bytes that are no instruction because of LOCK. AMD's LOCK MOV CR0 is MOV CR8, so it is privileged instead
+// of undefined. AMD also ignores LOCK before VERW of memory, so execution continues and anything may follow.
 bool locked(const Case& one, const Outcome& guest, const Outcome& host,
             const std::vector<Difference>& found) {
   bool lock = false;
@@ -352,7 +354,7 @@ bool locked(const Case& one, const Outcome& guest, const Outcome& host,
   return opcode == 0x00 && digit == 5 && modrm < 0xc0;
 }
 
-constexpr bool (*kCorners[])(const Seen&) = {
+constexpr bool (*kCorners[])(const Observation&) = {
     trap_address,         short_branch,
     loop_condition,       far_pointer,
     prefetch_of_register, pause_exchanges,
@@ -376,7 +378,7 @@ bool vendors_differ(const Case& one, const Decoded* in, const Outcome& guest, co
                     const std::vector<Difference>& found) {
   if (host_is_intel() || guest.unknown || !guest.ended || !host.ended) return false;
   if (in == nullptr) return locked(one, guest, host, found);
-  const Seen seen{one, *in, guest, host, found};
+  const Observation seen{one, *in, guest, host, found};
   return std::any_of(std::begin(kCorners), std::end(kCorners), [&](auto corner) { return corner(seen); });
 }
 

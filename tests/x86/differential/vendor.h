@@ -1,5 +1,5 @@
-// Differences between CPU vendors. The guest is an Intel CPU. A host of another vendor differs from it in
-// some corners; each is described as narrowly as it can be, and everything else must be equal there, too.
+// Differences between CPU vendors. The guest is an Intel CPU. A host of another vendor differs in some
+// details. Each is described as narrowly as possible; everything else must be equal there, too.
 #pragma once
 
 #include "compare.h"
@@ -8,7 +8,7 @@ namespace slalom::vm::diff {
 
 bool host_is_intel();
 
-// Is all that was found what a host of another vendor does differently? `in` is null for what is no
+// Returns true if a host of another vendor explains all differences. `in` is nullptr if the bytes are no
 // instruction.
 bool vendors_differ(const Case& one, const Decoded* in, const Outcome& guest, const Outcome& host,
                     const std::vector<Difference>& found);

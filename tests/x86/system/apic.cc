@@ -1,4 +1,4 @@
-// Local APIC, IO-APIC, NMI, and messages between CPUs. With one CPU the part about others is left out.
+// Local APIC, IO-APIC, NMI, and messages between CPUs. With one CPU, the part about other CPUs is left out.
 #include "smp.h"
 
 namespace {
@@ -60,7 +60,7 @@ void priorities() {
   send(0, kToSelf | kMiddle);
   asm volatile("sti; nop; nop; nop; nop; cli");
   check("the highest first", order[0] == kHigh && order[1] == kMiddle && order[2] == kLow, 1);
-  // Within a handler only higher ones come.
+  // Within a handler only interrupts of higher priority arrive.
   arrived = 0;
   hooks[kMiddle] = [](Frame*) {
     check("in service", bit(kInService, kMiddle), 1);
@@ -207,7 +207,7 @@ void others() {
   check("IO-APIC to it", wait(other_got, 4), 4);
   check("... it alone", got_by, 1);
   route(2, 0x10000, 0);
-  // A second SIPI without INIT changes nothing.
+  // A second SIPI without INIT has no effect.
   send(1, 0x4608);
   send(1, kHigh);
   check("a second SIPI is ignored", wait(other_got, 5), 5);
@@ -215,7 +215,7 @@ void others() {
   send(1, kHigh);
   for (unsigned i = 0; i < 10000; ++i) asm volatile("lock incl %0" : "+m"(counter));
   check("both counted", (wait(finished, 1), wait(counter, 20000)), 20000);
-  // INIT takes it away, whatever it does; it can be started again.
+  // INIT stops it in any state. It can be started again.
   finished = 0;
   start_cpu(1, other_cpu);
   check("started again", wait(finished, 1), 1);
@@ -235,7 +235,7 @@ void write_cr8(word value) {
   asm volatile("mov %0, %%cr8" ::"r"(value));
 }
 
-// The last test: QEMU enables no APIC again.
+// The last test, because QEMU cannot enable an APIC again.
 void disabled() {
   constexpr uint64_t kEnable = 0x800;
   check("CPUID: an APIC", cpuid_has_apic(), 1);
@@ -247,7 +247,7 @@ void disabled() {
   write_cr8(13);
   check("disabled: CR8 can be written", read_cr8(), 13);
   if (under_slalom()) check("disabled: no registers in memory", apic(kTaskPriority), 0xffffffff);
-  // The PIC's interrupts reach the CPU itself then, whatever the priority.
+  // The PIC's interrupts then reach the CPU directly, whatever the priority.
   arrived = 0;
   hooks[kLow] = [](Frame*) {
     ++arrived;

@@ -1,5 +1,5 @@
-// The old devices, and what the CPU does when they interrupt: PIC, PIT, RTC, keyboard controller, VGA text,
-// UART; HLT, and the shadows of STI and MOV SS. The newer interrupt controllers are in apic.cc.
+// The old devices and the CPU's reaction to their interrupts: PIC, PIT, RTC, keyboard controller, VGA text,
+// UART; HLT, and the shadows of STI and MOV SS. apic.cc tests the newer interrupt controllers.
 #include "bare.h"
 
 extern "C" char shadow_1[], shadow_2[], shadow_3[];
@@ -64,18 +64,18 @@ void pic_and_pit() {
   out8(0x21, 0xfe);
   asm volatile("nop; nop");
   check("IF off", ticks, 0);
-  // STI lets one instruction pass first.
+  // After STI one instruction runs first.
   asm volatile("sti\n .globl shadow_1; shadow_1: nop; nop; cli");
   check("interrupt after STI and one instruction", ticks, 1);
   check("... there", tick_at, address_of(shadow_1) + 1);
   check("PIC: request is gone", requests(0x20) & 1, 0);
   check("PIC: nothing in service", in_service(0x20), 0);
-  // STI; CLI lets none in.
+  // STI; CLI delivers no interrupt.
   one_shot(2000);
   wait_for_request();
   asm volatile("sti; cli; nop; nop");
   check("STI, CLI: none", ticks, 1);
-  // MOV SS after STI was on already: shields one more instruction.
+  // MOV SS after STI shields one more instruction.
   asm volatile(
       "mov %%ss, %%ecx; sti\n mov %%ecx, %%ss\n .globl shadow_2; shadow_2: nop\n .globl shadow_3; "
       "shadow_3: nop; cli" ::
@@ -94,7 +94,7 @@ void pic_and_pit() {
   one_shot(5000);
   asm volatile("sti; hlt; cli");
   check("HLT wakes up", ticks, 4);
-  // Periodic: ticks go on by themselves.
+  // Periodic mode: ticks continue by themselves.
   out8(0x43, 0x34);
   out8(0x40, 0xe8);
   out8(0x40, 0x03);
@@ -105,7 +105,7 @@ void pic_and_pit() {
   ticks = 0;
   while (ticks < 5) asm volatile("sti; hlt; cli");
   check("PIT: periodic", ticks, 5);
-  // Latched counts go down.
+  // Latched counts decrease.
   out8(0x21, 0xff);
   out8(0x43, 0x34);
   out8(0x40, 0xff);
@@ -118,7 +118,7 @@ void pic_and_pit() {
   const unsigned first = count();
   spend(1000);
   check("PIT: counts down", count() < first, 1);
-  // Without an end-of-interrupt nothing of the same or a lower priority comes.
+  // Without an end-of-interrupt, no interrupt of the same or lower priority arrives.
   out8(0x43, 0x34);
   out8(0x40, 0xe8);
   out8(0x40, 0x03);
@@ -134,8 +134,8 @@ void pic_and_pit() {
   end_of_interrupt(0);
   out8(0x21, 0xff);
   one_shot(1);
-  out8(0x43, 0x30);  // stops it: no count follows
-  // PIT channel 2 by its gate.
+  out8(0x43, 0x30);  // stops it, since no count follows
+  // PIT channel 2, controlled by its gate.
   out8(0x61, (in8(0x61) & 0xfc) | 1);
   out8(0x43, 0xb0);
   out8(0x42, 0xd0);
@@ -251,13 +251,13 @@ void serial() {
   out8(0x3fb, 0x83);
   out8(0x3f8, 0x01);
   out8(0x3f9, 0x00);
-  const uint8_t divisor = in8(0x3f8);  // nothing can be printed yet
+  const uint8_t divisor = in8(0x3f8);  // printing is not possible now
   out8(0x3fb, 0x03);
   check("UART: divisor", divisor, 1);
   check("UART: line control", in8(0x3fb), 3);
   out8(0x3ff, 0x5a);
   check("UART: scratch", in8(0x3ff), 0x5a);
-  // In loop mode modem lines and data come back.
+  // In loopback mode, modem lines and data are returned.
   out8(0x3fc, 0x1f);
   const uint8_t modem = in8(0x3fe);
   out8(0x3f8, 'L');

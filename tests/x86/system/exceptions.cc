@@ -1,5 +1,5 @@
-// Every exception an instruction can raise, with its error code, saved address and flags; traps and faults;
-// nested and double faults. Built for 32-bit and for 64-bit mode.
+// Every exception that an instruction can raise, with its error code, saved address and flags; traps and
+// faults; nested and double faults. Built for 32-bit and 64-bit mode.
 #include "bare.h"
 
 namespace {
@@ -52,7 +52,7 @@ void single_step() {
   check("TF: after a jump at its target", step_at[1], address_of(ss_2));
   check("TF: last after popf", step_at[4], address_of(ss_3));
   check("DR6.BS", step_status & 0xe00f, 0x4000);
-  // The debug exception waits while MOV SS shields the next instruction.
+  // The debug exception is delayed while MOV SS shields the next instruction.
   steps = 0;
   asm volatile("mov %%ss, %%ecx\n" SET_TRAP_FLAG
                ".globl ms_1\n"
@@ -61,7 +61,7 @@ void single_step() {
                "ms_1: " CLEAR_TRAP_FLAG "nop" ::
                    : "ecx", "memory", "cc");
   check("TF: no trap between MOV SS and the next instruction", step_at[0], address_of(ms_1));
-  // Each step of a repeated instruction is a trap of its own.
+  // Each iteration of a repeated instruction is a separate trap.
   steps = 0;
   static char buffer[4];
   word count = 3, to = reinterpret_cast<word>(buffer);
@@ -75,7 +75,7 @@ void single_step() {
   check("TF: REP traps in each iteration", step_at[0] == address_of(rp_1) && step_at[1] == address_of(rp_1),
         1);
   check("TF: REP leaves after the last one", step_at[2], address_of(rp_2));
-  // A software interrupt drops the step; its handler is not stepped.
+  // A software interrupt cancels the step; its handler is not stepped.
   steps = 0;
   static word in_handler;
   hooks[0x90] = [](Frame* frame) {
@@ -196,7 +196,7 @@ void privileged() {
   PRIVILEGED("mov %%eax, %%cr3");
   PRIVILEGED("mov %%db7, %%eax");
 #endif
-  // The map of ports in the task state opens single ports.
+  // The I/O permission map of the task state allows single ports.
   task_state.bytes[104 + 0x80 / 8] = 0xfe;
   check_trap("open port", attempt_user([] { asm volatile("out %%al, $0x80" ::: "memory"); }), kNone);
   check_trap("open port, closed neighbour", attempt_user([] {
@@ -209,7 +209,7 @@ void privileged() {
   check_trap("CLI with IOPL 3", attempt_user([] { asm volatile("cli"); }), kNone);
   check_trap("HLT with IOPL 3", attempt_user([] { asm volatile("hlt"); }), GP, 0);
   user_flags = 2;
-  // POPF in ring 3 neither changes IF nor IOPL, and says nothing.
+  // POPF in ring 3 silently keeps IF and IOPL.
   static volatile word flags;
   check_trap("POPF in ring 3",
              attempt_user([] { asm volatile("push $0x3202; popf; pushf; pop %0"
@@ -224,7 +224,7 @@ void privileged() {
   write_cr4(read_cr4() & ~word{4});
 }
 
-// CPUID promises no performance counters, so RDPMC has no valid index.
+// CPUID advertises no performance counters, so RDPMC has no valid index.
 void performance_counters() {
   const Function read_first = [] { asm volatile("xor %%ecx, %%ecx; rdpmc" ::: "eax", "ecx", "edx"); };
   check_trap("RDPMC in ring 3 without CR4.PCE", attempt_user(read_first), GP, 0);

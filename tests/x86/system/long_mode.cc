@@ -1,5 +1,5 @@
-// Long mode: privileges, interrupt stacks, system calls, GS, compatibility mode, and the ways between 16, 32
-// and 64-bit code.
+// Long mode: privileges, interrupt stacks, system calls, GS, compatibility mode, and the transitions between
+// 16-bit, 32-bit and 64-bit code.
 #include "bare.h"
 
 extern "C" char gate_entry[], system_entry[], landing[], compatible[], fault_at[];
@@ -85,7 +85,7 @@ void interrupt_stacks() {
   (void)attempt_user([] { asm volatile("int $0x90"); });
   check("... SS is null in the handler", stack_segment & 0xffff, 0);
   hooks[0x90] = nullptr;
-  // A stack that is not there: page fault, then a double fault, saved by its own stack.
+  // An unmapped stack: page fault, then a double fault, which uses its own stack.
   set_gate(DF, stub_of(DF), kKernelCode, 0x8e, 7);
   set_task(4, 0xffff900000000000);
   check_trap("RSP0 is not mapped: #DF", attempt_user([] { asm volatile("ud2"); }), DF, 0);
@@ -215,7 +215,7 @@ void system_calls() {
   write_msr(0xc0000080, efer);
   noted[5] = 1;
   set_gate(0x91, stub_of(0x91), kKernelCode, 0xee);
-  // Behind it lies INC EAX for 32-bit code, a prefix for 64-bit code.
+  // The next byte is INC EAX in 32-bit code and a prefix in 64-bit code.
   const Trap& narrow_return = attempt_user([] {
     asm volatile("syscall; mov $5, %%eax; .byte 0x40; nop; int $0x91" ::: "rax", "rcx", "r11");
   });
@@ -240,7 +240,7 @@ void note_step(Frame* frame) {
   ++steps;
 }
 
-// After SYSCALL and SYSRET a single step traps by the trap flag that they leave.
+// After SYSCALL and SYSRET, the new value of the trap flag decides whether a single step traps.
 void single_steps() {
   write_msr(0xc0000082, address_of(system_entry));
   noted[5] = 0;
@@ -286,7 +286,7 @@ void single_steps() {
   hooks[DB] = nullptr;
 }
 
-// LTR and LLDT read sixteen bytes. QEMU checks nothing of the second eight.
+// LTR and LLDT read sixteen bytes. QEMU does not check the second eight.
 void system_descriptors() {
   constexpr unsigned kFreeTask = 0x89, kLocalTable = 0x82;
   uint64_t* const entry = gdt + kFree / 8;
@@ -342,7 +342,7 @@ void gs_base() {
 
 }  // namespace
 
-// 32-bit code: in ring 3 it notes what it sees and ends; in ring 0 it goes down to 16-bit code and back to
+// 32-bit code. In ring 3 it records its state and ends. In ring 0 it switches to 16-bit code and back to
 // 64-bit code.
 asm(R"(
 .code32
@@ -387,7 +387,7 @@ void compatibility_mode() {
   check("... runs 32-bit instructions", noted[0], 3);
   check("... CS", landed_cs & 0xffff, kUserCode32);
   check("... ESP", landed_sp & 0xffffffff, address_of(user_stack_top) - 64);
-  // 64 to 32 to 16 to 32 to 64.
+  // From 64 to 32 to 16 to 32 to 64 bits.
   for (word i = 0; i < static_cast<word>(narrow_end - narrow); ++i)
     at<uint8_t>(0x9000 + i) = static_cast<uint8_t>(narrow[i]);
   gdt[0x68 / 8] = descriptor(0, 0xffff, 0x9a, 0);

@@ -1,6 +1,6 @@
-// Code that is written while it runs: by itself, ahead and behind, in other pages, by string instructions,
-// through another address, and by another CPU. Built for 32-bit and 64-bit mode; two CPUs in 64-bit mode
-// only.
+// Code that is written while it runs: by itself, ahead and behind, on other pages, by string instructions,
+// through another address, and by another CPU. Built for 32-bit and 64-bit mode; two CPUs only in 64-bit
+// mode.
 #ifdef __x86_64__
 #include "smp.h"
 #else
@@ -48,18 +48,18 @@ void whole_functions() {
   }
   check("functions side by side", good, 1);
   good = true;
-  for (uint32_t i = 0; i < 100; ++i) {  // across a page's end: 3 bytes here, 3 there
+  for (uint32_t i = 0; i < 100; ++i) {  // across the end of a page: 3 bytes here, 3 there
     make_function(page + 4096 - 3, i * 0x01010101);
     good = good && call(page + 4096 - 3) == i * 0x01010101;
   }
   check("a function across pages", good, 1);
-  // Another kind of instruction in the same place.
+  // Another instruction in the same place.
   make_function(page, 7);
   check("before", call(page), 7);
   const uint8_t other[] = {0x31, 0xc0, 0xff, 0xc0, 0xff, 0xc0, 0xc3};  // xor, inc, inc, ret (both modes)
   for (unsigned i = 0; i < sizeof other; ++i) at<uint8_t>(page + i) = other[i];
   check("other instructions", call(page), 2);
-  // Data next to code in the same 64 bytes changes, the code does not.
+  // Data next to code in the same 64 bytes changes; the code does not.
   make_function(page, 5);
   good = true;
   for (unsigned i = 0; i < 300; ++i) {
@@ -95,7 +95,7 @@ void own_code() {
       "3: dec %%ecx; jnz 1b"
       : "=a"(result)::"ecx", "memory", "cc");
   check("a jump turned into a no-operation", result, 10 + 6 * 100);
-  // By a string instruction, which writes over what follows it: mov $0x77, %al; nop ...
+  // By a string instruction that overwrites the following code: mov $0x77, %al; nop ...
   static uint8_t fresh[4] = {0xb0, 0x77, 0x90, 0x90};
   asm volatile(
       "xor %%eax, %%eax; mov $patched_5, %%edi; mov %1, %%esi; mov $4, %%ecx; rep movsb\n .globl "
@@ -137,7 +137,7 @@ void serialize() {
 }
 
 void another_address() {
-  boot_directories[512] = 0x87;  // 1 GiB shows the first 2 MiB again
+  boot_directories[512] = 0x87;  // maps the first 2 MiB a second time, at 1 GiB
   write_cr3(read_cr3());
   const word page = reinterpret_cast<word>(code), alias = page + 0x40000000;
   bool good = true;
@@ -148,7 +148,7 @@ void another_address() {
     good = good && call(page) == i && call(alias) == i;
   }
   check("written through another address", good, 1);
-  // The address leads to other code.
+  // The address now leads to other code.
   make_function(page, 1);
   make_function(page + 4096, 2);
   check("first", call(alias), 1);

@@ -1,5 +1,5 @@
 // Paging in each mode: two levels (4 KiB, 4 MiB) and three levels in the 32-bit program, four levels in the
-// 64-bit one. Every fault with its error code and CR2, accessed and dirty bits, changes of entries, accesses
+// 64-bit program. Every fault with its error code and CR2, accessed and dirty bits, changed entries, accesses
 // across pages.
 #include "bare.h"
 
@@ -12,8 +12,8 @@ constexpr unsigned P = 1, W = 2, U = 4, A = 0x20, D = 0x40, LARGE = 0x80, ALL = 
 constexpr unsigned WRITE = 2, USER = 4, FETCH = 16;  // error code, besides P
 
 volatile word target;
-word reserved_error = 9;        // QEMU leaves the present bit out
-unsigned modify_error = WRITE;  // QEMU reads first, and does not say that a write was meant
+word reserved_error = 9;        // QEMU does not set the present bit
+unsigned modify_error = WRITE;  // QEMU reads first, and does not report the intended write
 
 const Function kRead = [] { [[maybe_unused]] const uint32_t value = at<uint32_t>(target); };
 const Function kWrite = [] { at<uint32_t>(target) = 0x1234; };
@@ -24,13 +24,13 @@ void check_fault(const char* name, const Trap& trap, word error) {
   check("... its CR2", trap.cr2, target);
 }
 
-// How the window is reached: the entry above its table, the table, and an entry for one large page.
+// The tables of the window: the entry above its table, the table, and an entry for one large page.
 template <class Entry>
 struct Tables {
   Entry* upper;
   volatile Entry* leaf;
   volatile Entry* large;
-  bool no_execute;  // there is such a bit, and it is on
+  bool no_execute;  // the bit exists and is enabled
 
   void set(unsigned page, Entry value) const {
     leaf[page] = value;
@@ -182,7 +182,7 @@ void changes(const Tables<Entry>& t) {
   t.leaf[0] = 0;
   invalidate_page(kWindow + 0xfff);
   check_fault("gone after INVLPG of any address in it", attempt(kRead), 0);
-  // A fault drops what the TLB knows of its address: more rights need no INVLPG when the handler retries.
+  // A fault drops the TLB entry of its address, so more rights need no INVLPG when the handler retries.
   t.set(0, kFrame | P | U);
   (void)attempt(kWrite);
   t.leaf[0] = kFrame | ALL;
@@ -249,7 +249,7 @@ template <class Entry>
 void fetches(const Tables<Entry>& t) {
   t.set(0, kFrame | ALL);
   t.set(1, 0);
-  // mov $imm32, %eax across the end; then ret.
+  // mov $imm32, %eax across the end of the page, then ret.
   const uint8_t code[6] = {0xb8, 0x44, 0x33, 0x22, 0x11, 0xc3};
   for (unsigned i = 0; i < 3; ++i) at<uint8_t>(kFrame + 0xffd + i) = code[i];
   for (unsigned i = 3; i < 6; ++i) at<uint8_t>(kOther + i - 3) = code[i];
@@ -283,7 +283,8 @@ void fetches(const Tables<Entry>& t) {
   check("... with its second half elsewhere", result, 0x66223344);
 }
 
-// A fault in the middle of a repeated instruction: what is done is done, the registers say how far.
+// A fault in the middle of a repeated instruction: finished iterations stay done, and the registers show the
+// progress.
 template <class Entry>
 void repeated(const Tables<Entry>& t) {
   t.set(0, kFrame | ALL);
@@ -319,7 +320,7 @@ void repeated(const Tables<Entry>& t) {
   });
   check_trap("repe cmps", compare, PF, 0);
   check("... ecx", compare.frame.cx, 96);
-  // The handler maps the page; the instruction goes on where it stopped.
+  // The handler maps the page, and the instruction continues where it stopped.
   static const Tables<Entry>* tables;
   tables = &t;
   hooks[PF] = [](Frame*) { tables->set(1, kOther | ALL); };
@@ -375,7 +376,7 @@ void canonical() {
   target = 0xffff800000000000;
   check_trap("upper half, not mapped", attempt(kRead), PF, 0);
   check("... its CR2", read_cr2(), target);
-  // The same tables serve the upper half when its first entry points there.
+  // The same tables map the upper half if its first entry points to them.
   boot_tables[256] = boot_tables[0];
   target = 0xffff800000000000 + kFrame;
   at<uint32_t>(kFrame) = 77;
@@ -385,7 +386,7 @@ void canonical() {
 
 alignas(4096) uint64_t other_root[512], upper_tables[2][3][512];
 
-// Two address spaces whose upper halves differ, in entries that are not global.
+// Two address spaces whose upper halves differ in entries that are not global.
 void other_upper_half() {
   constexpr word kUpper = 0xffff900000000000;
   constexpr word kFrames[] = {kFrame, kOther};
@@ -459,7 +460,7 @@ void three_levels(bool no_execute) {
   write_cr3(reinterpret_cast<word>(pointers));
   write_cr0(read_cr0() | 0x80010000);
   all(Tables<uint64_t>{directories[1], leaf_table, directories[1] + 2, no_execute});
-  if (under_slalom()) {  // QEMU reads these entries at every walk, and refuses them only then
+  if (under_slalom()) {  // QEMU reads these entries at every walk, and only then rejects them
     leaf_table[0] = kFrame | ALL;
     target = kWindow;
     pointers[1] = 0;

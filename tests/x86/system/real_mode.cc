@@ -1,10 +1,10 @@
-// Real mode: segments without descriptors, the interrupt vector table, far transfers, faults; and the ways in
-// and out.
+// Real mode: segments without descriptors, the interrupt vector table, far transfers, faults; and entering
+// and leaving it.
 #include "bare.h"
 
 extern "C" char rm_base[], rm_end[], rm_div[];
 
-// What runs at 0900:0000. Results go to its own data segment, at 0x1000.
+// Code at 0900:0000. Its results go to its data segment at 0x1000.
 asm(R"(
 .code16
 .globl rm_base, rm_end, rm_div

@@ -9,7 +9,7 @@ word gate_stack[8], gate_cs, gate_ss, gate_sp;
 volatile word landed_cs, landed_ds, landed_es, landed_fs, landed_sp;
 }
 
-// What a call gate leads to: notes its stack and returns, dropping two parameters.
+// The target of a call gate: records its stack and returns, dropping two parameters.
 asm(R"(
 .globl gate_entry
 gate_entry:
@@ -59,7 +59,7 @@ user_landing:
 
 namespace {
 
-// From kFree on: 0 a call gate, 1 ring 1 code, 2 ring 1 data, 3 other things.
+// Entries from kFree on: 0 a call gate, 1 ring 1 code, 2 ring 1 data, 3 others.
 constexpr uint16_t kGate = kFree, kCode1 = kFree + 8, kData1 = kFree + 16, kOther = kFree + 24;
 
 void set_gate_to(uint16_t target, unsigned access, unsigned parameters = 2,
@@ -115,7 +115,7 @@ void call_gates() {
              kKernelCode);
 }
 
-// Ring 1, whose stack in the task state may be wrong without ring 0 losing its own.
+// Ring 1, whose stack in the task state may be invalid without affecting ring 0's.
 void inner_stacks() {
   gdt[kCode1 / 8] = descriptor(0, 0xfffff, 0xba, 0xc);
   gdt[kData1 / 8] = descriptor(0, 0xfffff, 0xb2, 0xc);
@@ -202,7 +202,7 @@ void interrupt_returns() {
                asm volatile("pushf; push $8; push $0; iret" ::: "memory");
              }),
              GP, kKernelCode);
-  // What IRET of ring 3 may change.
+  // The flags that IRET may change in ring 3.
   static volatile word flags;
   check_trap("IRET in ring 3", attempt_user([] {
                asm volatile("push $0x247ed7; push %%cs; push $1f; iret; 1: pushf; pop %0; push $2; popf"
@@ -274,7 +274,7 @@ void virtual_8086() {
   for (word i = 0; i < static_cast<word>(v86_end - v86_code); ++i) at<uint8_t>(kCode + i) = from[i];
   at<uint16_t>(0x12350) = 0;
   v86_calls = 0;
-  // INT 21h traps as #GP, since IOPL is below 3; the handler skips it. CLI ends it.
+  // INT 21h traps as #GP, since IOPL is below 3, and the handler skips it. CLI ends the code.
   hooks[GP] = [](Frame* f) {
     v86_frame = *f;
     if (++v86_calls == 1) {
@@ -302,7 +302,7 @@ void virtual_8086() {
   check("V86: registers", v86_frame.bx & 0xffff, 0x1234);
   check("V86: went on after the trap", v86_frame.cx & 0xffff, 0x99);
   check("V86: error code", v86_frame.error, 0);
-  // With IOPL 3, INT n goes through the protected-mode table, whose gate must be open to ring 3.
+  // With IOPL 3, INT n uses the protected-mode table, whose gate must be accessible to ring 3.
   const Trap& trap = attempt([] {
     asm volatile(
         "push $0; push $0; push $0; push $0; push $0x8000; push $0x1000; push $0x23002; push $0x900; push "
@@ -312,7 +312,7 @@ void virtual_8086() {
   check_trap("V86: INT n with IOPL 3 through a ring 0 gate", trap, GP, 0x21 * 8 + 2);
 }
 
-// Code and stack of 16 bits in protected mode.
+// 16-bit code and stack in protected mode.
 void narrow_code() {
   static volatile word result;
   gdt[kOther / 8] = descriptor(0, 0xffff, 0x9a, 0);

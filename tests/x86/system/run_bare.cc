@@ -1,10 +1,10 @@
-// Runs a bare-metal program or a small kernel in the virtual machine and judges it by what it prints.
+// Runs a bare-metal program or a small kernel in the virtual machine and checks its output.
 //
 //   run_bare KERNEL [--cpus N] [--expect FILE] [--stop STOP]
 //
-// Every program runs twice, once in one go and once in slices of many sizes: console, end and state hashes
-// must be the same. Without --expect its lines must be "ok ..." and the last one "done N". --stop names
-// another end than the debug exit port with code 0 (which, as QEMU's, makes 1 of it): reset, idle,
+// Every program runs twice, once in one go and once in slices of many sizes. Console, end and state hashes
+// must be equal. Without --expect, all lines must be "ok ..." and the last one "done N". --stop names another
+// end than the debug exit port with code 0 (which the port turns into 1, as QEMU's does): reset, idle,
 // "triple fault".
 #include <fmt/format.h>
 
@@ -58,7 +58,7 @@ std::string stop_text(Pc& pc, PcStop stop) {
     case PcStop::Event:
     case PcStop::Hypercall:
     case PcStop::Window:
-      break;  // only where somebody asks for them
+      break;  // only stops on request
   }
   return "stopped";
 }

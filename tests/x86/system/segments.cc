@@ -9,7 +9,7 @@ volatile word offset;
 alignas(4096) uint8_t area[0x3000];
 uint64_t ldt[4];
 
-constexpr unsigned kBytes = 0x4, kPages = 0xc;  // 32-bit segments whose limit counts bytes, or pages
+constexpr unsigned kBytes = 0x4, kPages = 0xc;  // 32-bit segments whose limit is in bytes or in pages
 
 uint16_t make(unsigned number, uint32_t base, uint32_t limit, unsigned access, unsigned flags) {
   gdt[kFree / 8 + number] = descriptor(base, limit, access, flags);

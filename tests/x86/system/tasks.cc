@@ -1,5 +1,5 @@
 // Hardware task switches in 32-bit protected mode: by jumps, calls, interrupts and IRET, directly and through
-// task gates, to ring 0 and ring 3, with 32-bit and 16-bit task states; and all that is refused.
+// task gates, to ring 0 and ring 3, with 32-bit and 16-bit task states; and refused switches.
 #include "bare.h"
 
 extern "C" {
@@ -8,7 +8,7 @@ volatile unsigned task_runs;
 }
 extern "C" char task_entry[], task_jumps_back[], task_in_user[];
 
-// A task that notes what it finds and returns; called again, it goes on behind its IRET.
+// A task that records its state and returns. If it is called again, it continues behind its IRET.
 asm(R"(
 .globl task_entry, task_jumps_back, task_in_user
 task_entry:
@@ -161,7 +161,7 @@ void refusals() {
   check_strict("gate to the local table", attempt(kCallByGate), GP, kB | 4);
   gdt[kB / 8] = descriptor(reinterpret_cast<word>(&b), 102, 0x89, 0);
   check_trap("too short", attempt(kCall), TS, kB);
-  // IRET with the nested flag and a link that is none.
+  // IRET with the nested flag and an invalid link.
   const Function nested_return = [] {
     asm volatile("pushf; orl $0x4000, (%%esp); popf; iret" ::: "memory", "cc");
   };
@@ -173,7 +173,7 @@ void refusals() {
   check("nothing ran", task_runs, 0);
 }
 
-// The switch is done, then the new task turns out to be wrong: the fault is its own.
+// After the switch the new task turns out to be invalid: the fault belongs to the new task.
 void bad_tasks() {
   const auto fails = [](const char* name, int vector, word error) {
     const Trap& trap = attempt(kCall);
@@ -219,7 +219,7 @@ void other_kinds() {
   check("... its code", v86.cs, 0x900);
   check("... its data", v86.frame.v86_ds & 0xffff, 0x700);
   load_tables();
-  // Code and stack from a local table.
+  // Code and stack from a local descriptor table.
   static uint64_t local[3];
   local[1] = descriptor(0, 0xfffff, 0x9a, 0xc);
   local[2] = descriptor(0, 0xfffff, 0x92, 0xc);
@@ -252,7 +252,7 @@ void other_kinds() {
   asm volatile("clts");
 }
 
-// A double fault through a task gate: the way to survive a kernel stack that is gone.
+// A double fault through a task gate, which works even if the kernel stack is invalid.
 void double_fault() {
   prepare();
   static volatile word code;

@@ -1,4 +1,4 @@
-// A CPU that cannot even deliver a double fault gives up: the machine is reset.
+// A CPU that cannot deliver a double fault shuts down, and the machine is reset.
 #include "bare.h"
 
 void run_tests() {

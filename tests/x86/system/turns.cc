@@ -1,6 +1,6 @@
-// Two CPUs and a lock without fairness: neither may keep the other from it for ever. The first one's loop has
-// 1,000 instructions, nearly all of them with the lock; the second one only tries an XCHG, again and again.
-// If turns of a multiple of 1,000 instructions ended at the same place of that loop each time, the second one
+// Two CPUs and an unfair lock: neither may starve the other. The first CPU's loop has 1,000 instructions and
+// holds the lock in nearly all of them. The second CPU only tries an XCHG in a loop. If all turns had a
+// multiple of 1,000 instructions, they would end at the same place of the first loop, and the second CPU
 // would never find the lock free.
 #include "smp.h"
 
@@ -20,11 +20,11 @@ void take_and_give_back() {
     turn_taken = turn_taken + 1;
     const unsigned passes = turn_passes;
     turn_lock = 0;
-    while (turn_passes == passes) asm volatile("pause");  // the other one has it in between
+    while (turn_passes == passes) asm volatile("pause");  // meanwhile the other CPU has the lock
   }
 }
 
-// Until the other CPU is done. 1,000 instructions from 1: to the last one.
+// Runs until the other CPU is done. 1,000 instructions from 1: to the last one.
 void hold_most_of_the_time() {
   asm volatile(
       "1: mov $1, %%eax\n"
@@ -45,7 +45,7 @@ void hold_most_of_the_time() {
 }  // namespace
 
 void run_tests() {
-  if (!under_slalom()) rounds = 0;  // there the host decides who runs, and may be busy
+  if (!under_slalom()) rounds = 0;  // there the host decides which CPU runs, and may be busy
   start_cpu(1, take_and_give_back);
   hold_most_of_the_time();
   check("the other CPU had the lock as often as it wanted", turn_taken, rounds);

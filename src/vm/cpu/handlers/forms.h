@@ -1,4 +1,4 @@
-// Picking a handler's instantiation by the size of its operand.
+// Selects the instantiation of a handler by the size of its operand.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace slalom::vm {
 
-// Calls pick with a value of the unsigned type of that many bytes.
+// Calls `pick` with a value of the unsigned type of this size.
 template <class Pick>
 Handler by_size(unsigned bytes, Pick pick) {
   switch (bytes) {

@@ -16,7 +16,7 @@ struct Piece {
   uint64_t size;
 };
 
-// The part of a range that lies in its first page.
+// Returns the part of a range that lies in its first page.
 bool first_piece(const Cpu& cpu, uint64_t address, uint64_t size, Piece& piece) {
   if (cpu.long_mode()) {
     const uint64_t top = address >> 47;
@@ -29,9 +29,9 @@ bool first_piece(const Cpu& cpu, uint64_t address, uint64_t size, Piece& piece) 
   return cpu.system.ram.page_of(piece.physical) != Ram::kNoPage && !cpu.system.bus.is_device(piece.physical);
 }
 
-// Mostly the CPU has just been there. A TLB never says anything else than the page tables. Null: it says
-// nothing.
-inline const void* where_it_lies(const Cpu& cpu, uint64_t address, uint64_t size) {
+// Returns the host address by the CPU's TLB, which usually has the page and never contradicts the page
+// tables; nullptr if it does not have the page.
+inline const void* find_in_tlb(const Cpu& cpu, uint64_t address, uint64_t size) {
   const TlbEntry& entry = cpu.tlbs[address >> 63 != 0 ? 0 : 1].entries[Tlb::index(address)];
   const bool is_there = entry.read == (address & kPageMask) && size <= kPageSize - address % kPageSize;
   return is_there ? reinterpret_cast<const void*>(address + entry.addend) : nullptr;
@@ -40,7 +40,7 @@ inline const void* where_it_lies(const Cpu& cpu, uint64_t address, uint64_t size
 }  // namespace
 
 size_t read_memory(const Cpu& cpu, uint64_t address, std::span<uint8_t> out) {
-  if (const void* known = where_it_lies(cpu, address, out.size())) {
+  if (const void* known = find_in_tlb(cpu, address, out.size())) {
     std::memcpy(out.data(), known, out.size());
     return out.size();
   }
@@ -54,7 +54,7 @@ size_t read_memory(const Cpu& cpu, uint64_t address, std::span<uint8_t> out) {
 }
 
 std::optional<uint64_t> read_word(const Cpu& cpu, uint64_t address) {
-  if (const void* known = where_it_lies(cpu, address, 8)) {
+  if (const void* known = find_in_tlb(cpu, address, 8)) {
     uint64_t word;
     std::memcpy(&word, known, 8);
     return word;

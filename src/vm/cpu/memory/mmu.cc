@@ -11,7 +11,7 @@
 namespace slalom::vm {
 namespace {
 
-// Where a piece of an access goes: RAM, or a device.
+// A part of an access, in RAM or in a device.
 struct Piece {
   uint8_t* host = nullptr;
   Physical physical = 0;
@@ -59,7 +59,7 @@ bool find(Cpu& cpu, uint64_t address, AccessKind kind, unsigned privilege, Piece
   return true;
 }
 
-// Something that must be the last instruction of its block: stop, unless it is.
+// For an instruction that must be the last of its block: stops unless it is.
 bool must_replay(Cpu& cpu, const Op* op) {
   if (op->handler == nullptr || cpu.block == nullptr || cpu.block->count == 1) return false;
   cpu.leave = Leave::Replay;
@@ -128,7 +128,8 @@ bool read_pieces(Cpu& cpu, const Op* op, const Split& split, unsigned size, std:
   return true;
 }
 
-// What a write to a page of translations makes wrong. True: code may have moved.
+// Drops what a write to a page of translations makes invalid. Returns true if virtual addresses may lead to
+// other code.
 bool table_written(System& system, uint64_t ram_page, unsigned offset, unsigned size, bool dry) {
   TableUse& use = system.tables[ram_page];
   const uint8_t* data = system.ram.page_data(ram_page);
@@ -139,7 +140,7 @@ bool table_written(System& system, uint64_t ram_page, unsigned offset, unsigned 
     if (use.ambiguous) {
       if (old & 0x100000001) everything = true;  // either half may be a 32-bit entry
     } else if (old & 1) {
-      // Nothing of the upper half depends on a program's own tables.
+      // The upper half does not depend on a program's own tables.
       const bool upper = use.level == 4 ? at >= kPageSize / 2 : static_cast<int64_t>(use.address) < 0;
       if (use.level != 1) {
         (upper ? everything : lower) = true;
@@ -153,7 +154,7 @@ bool table_written(System& system, uint64_t ram_page, unsigned offset, unsigned 
     }
   }
   if (dry) return everything || lower || code || lower_code;
-  if (++use.writes >= 2048) {  // perhaps no table any more
+  if (++use.writes >= 2048) {  // it may no longer be a table
     system.ram.clear_flag(ram_page, Ram::kPageTable);
     everything = true;
   }
@@ -171,7 +172,7 @@ bool table_written(System& system, uint64_t ram_page, unsigned offset, unsigned 
   return true;
 }
 
-// Before a write that the TLB does not allow: what must happen besides storing.
+// Does what a write needs besides storing, if the TLB does not allow the write.
 bool before_write(Cpu& cpu, const Op* op, const Piece& piece, unsigned size) {
   if (piece.host == nullptr) return !must_replay(cpu, op);
   System& system = cpu.system;
@@ -210,14 +211,14 @@ bool store_with(Cpu& cpu, const Op* op, uint64_t address, unsigned size, unsigne
   return true;
 }
 
-// Where alignment is checked at all: only then accesses of ring 3 find no TLB entry ever. Vectors have checks
-// of their own.
+// Only needed while alignment is checked, because only then accesses of ring 3 never have a TLB entry. Vector
+// instructions check alignment themselves.
 bool aligned_enough(Cpu& cpu, uint64_t address, unsigned size) {
   return !cpu.aligned_only || size > 8 || (size & (size - 1)) != 0 || (address & (size - 1)) == 0 ||
          cpu.raise(kAlignmentCheck, 0);
 }
 
-// The TLB's entry for an access of an observed CPU, if that has one.
+// The TLB entry for an access of an observed CPU; nullptr if there is none.
 const TlbEntry* observed_entry(Cpu& cpu, uint64_t address, unsigned size, uint64_t TlbEntry::*tag) {
   const TlbEntry& entry = cpu.tlbs[cpu.cpl == 3].at(address);
   return entry.*tag == ((address + size - 1) & kPageMask) && !cpu.aligned_only ? &entry : nullptr;
@@ -233,8 +234,8 @@ void record_split(Cpu& cpu, const Op* op, uint64_t address, const Split& split, 
     record(cpu, op, address, split.pieces[0].physical, size, buffered_value(cpu, size), wrote, modifies);
 }
 
-// The first halves of the slow accesses, for CPUs that are observed: true if the TLB answers. The value stays
-// in a register, since reading back from the buffer what was just written there in another size would wait.
+// The fast half of the slow accesses, for observed CPUs: true if the TLB has an entry. The value stays in a
+// register, since the host stalls if it reads back what was just written to the buffer with another size.
 template <unsigned size, uint64_t TlbEntry::*tag>
 [[gnu::always_inline]] inline bool load_observed(Cpu& cpu, const Op* op, uint64_t address) {
   const TlbEntry* entry = observed_entry(cpu, address, size, tag);
@@ -393,7 +394,7 @@ bool segment_address(Cpu& cpu, SegmentName name, uint64_t offset, unsigned size,
   const uint64_t last = offset + size - 1;
   const bool inside = segment.expands_down()
                           ? offset > segment.limit && last <= (segment.big() ? 0xffffffffu : 0xffffu)
-                          : last <= segment.limit || segment.limit == 0xffffffff;  // 4 GiB wrap
+                          : last <= segment.limit || segment.limit == 0xffffffff;  // wraps at 4 GiB
   if (!inside) return cpu.raise(vector, 0);
   linear = static_cast<uint32_t>(segment.base + offset);
   return true;

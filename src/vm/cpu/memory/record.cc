@@ -8,7 +8,7 @@
 
 namespace slalom::vm {
 
-// Apart, so that the common case has nothing to keep across a call.
+// A separate function, so that the common case keeps no registers across a call.
 void record_in_next_batch(Cpu& cpu, const Op* op, uint64_t address, Physical physical, unsigned size,
                           uint64_t value, bool wrote, uint8_t modifies) {
   const bool by_itself = op->handler == nullptr || cpu.block == nullptr;
@@ -20,7 +20,7 @@ void record_run(Cpu& cpu, const Op* op, uint64_t address, uint64_t data, uint64_
   while (size > 0) {
     std::array<uint8_t, kPageSize> bytes;
     const uint64_t piece = std::min(size, kPageSize - (address & (kPageSize - 1)));
-    std::fill_n(bytes.begin(), piece, uint8_t{0});  // for where there is no RAM
+    std::fill_n(bytes.begin(), piece, uint8_t{0});  // used if there is no RAM
     read_memory(cpu, data, std::span(bytes).first(piece));
     Physical physical = 0;
     translate_quietly(cpu, address, physical);
@@ -47,12 +47,13 @@ bool stops_before(Cpu& cpu, const Op* op, uint64_t address, uint64_t size, bool 
                         .write = write};
     if (watch.after) {
       if (cpu.block->count > 1) {
-        cpu.leave = Leave::Replay;  // in a block of its own, so that the CPU can stop behind it
+        cpu.leave = Leave::Replay;  // in a block of its own, so that the CPU can stop after it
         return true;
       }
       if (!cpu.stop_behind) cpu.hit = hit;
       cpu.stop_behind = true;
-      // No other block may be entered from this one's end. What has been executed stays the same.
+      // Do not enter another block from the end of this one. The count of executed instructions stays the
+      // same.
       cpu.slice -= cpu.left;
       cpu.left = 0;
       return false;

@@ -1,4 +1,4 @@
-// Recording accesses, and stopping at watched ones: for whoever makes an access that no TLB entry answers.
+// Records accesses and stops at watched ones. For code that makes accesses without a TLB entry.
 #pragma once
 
 #include <cstring>
@@ -7,11 +7,11 @@
 
 namespace slalom::vm {
 
-// The same as record(), once there is room.
+// The same as record(), after making room in the batch.
 [[gnu::noinline]] void record_in_next_batch(Cpu& cpu, const Op* op, uint64_t address, Physical physical,
                                             unsigned size, uint64_t value, bool wrote, uint8_t modifies);
 
-// The access has been made. `op`: who made it, or an op without a handler for what the CPU does by itself.
+// Call this after the access. `op`: the op that made it; one without a handler if the CPU made it by itself.
 // `modifies`: as in Block::modifies.
 [[gnu::always_inline]] inline void record(Cpu& cpu, const Op* op, uint64_t address, Physical physical,
                                           unsigned size, uint64_t value, bool wrote, uint8_t modifies) {
@@ -29,7 +29,8 @@ namespace slalom::vm {
   if (modifies & Block::kLocked)
     kind = modify == static_cast<uint8_t>(Modify::CompareExchange) ? OpKind::CompareExchange
                                                                    : OpKind::ReadModifyWrite;
-  // As the fields of Access lie, and word by word: anything else makes the next load wait for these stores.
+  // Written in the order of Access's fields, one word at a time: otherwise the next load would wait for these
+  // stores.
   constexpr uint64_t k48 = (uint64_t{1} << 48) - 1, k40 = (uint64_t{1} << 40) - 1;
   char* const out = reinterpret_cast<char*>(tap.next);
   const auto put = [out](unsigned word, uint64_t bits) { std::memcpy(out + 8 * word, &bits, 8); };
@@ -46,7 +47,8 @@ inline uint8_t modifies_of(const Cpu& cpu, const Op* op) {
              : 0;
 }
 
-// A run of bytes at `address`, whose value lies at `data` (both virtual), as one access for each page.
+// Records a run of bytes at `address` as one access for each page. The value is read from `data`. Both
+// addresses are virtual.
 void record_run(Cpu& cpu, const Op* op, uint64_t address, uint64_t data, uint64_t size, bool wrote);
 
 inline bool may_be_watched(const Cpu& cpu, uint64_t address, uint64_t size) {
@@ -55,8 +57,8 @@ inline bool may_be_watched(const Cpu& cpu, uint64_t address, uint64_t size) {
   return false;
 }
 
-// Must the CPU stop before this access of an instruction? Then cpu.hit and cpu.leave say so. Whoever asks
-// must be able to start again from the beginning of the instruction.
+// Returns true if the CPU must stop before this access; then cpu.hit and cpu.leave are set. The caller must
+// be able to restart the instruction from its beginning.
 bool stops_before(Cpu& cpu, const Op* op, uint64_t address, uint64_t size, bool write);
 inline bool watch(Cpu& cpu, const Op* op, uint64_t address, uint64_t size, bool write) {
   return !cpu.tap->watches.empty() && !cpu.watches_off && stops_before(cpu, op, address, size, write);

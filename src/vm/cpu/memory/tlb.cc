@@ -1,4 +1,4 @@
-// What makes TLB entries go: pages that must not be written unnoticed, other address spaces.
+// When TLB entries are dropped: protected pages, and changes of the address space.
 #include "vm/cpu/memory/tlb.h"
 
 #include <cstring>
@@ -55,7 +55,7 @@ UpperHalf::UpperHalf(const Cpu& cpu) : cr0(cpu.regs.cr0), cr4(cpu.regs.cr4), efe
 
 namespace {
 
-// Of one table whose entries map pages.
+// Drops what one table of pages maps.
 void forget_table(System& system, uint64_t first) {
   constexpr uint64_t kReach = 512 * kPageSize;
   for (const auto& cpu : system.cpus) {
@@ -69,15 +69,15 @@ void forget_table(System& system, uint64_t first) {
   }
 }
 
-// False: so much depends on them that everything must go.
+// Returns false if so much depends on the tables that everything must be dropped.
 bool forget_tables(System& system, std::span<const uint32_t> changed) {
   bool enough = true;
   for (const uint32_t page : changed) {
     if (!(system.ram.flags(page) & Ram::kPageTable)) continue;
     const TableUse& use = system.tables[page];
     if (use.level == 4 && !use.ambiguous) continue;  // roots are compared as a whole
-    // Nothing that was read from it stays: it need not be watched before it is read again. Of the lower half
-    // nothing stays anyway.
+    // Nothing read from it is kept, so it need not be watched until it is read again. Nothing of the lower
+    // half is kept anyway.
     system.ram.clear_flag(page, Ram::kPageTable);
     if (use.ambiguous || (use.level != 1 && static_cast<int64_t>(use.address) < 0))
       enough = false;
@@ -92,14 +92,14 @@ bool forget_tables(System& system, std::span<const uint32_t> changed) {
 uint32_t find_generation(Cpu& cpu) {
   System& system = cpu.system;
   const UpperHalf own(cpu);
-  // The root is watched from now on, although it was perhaps not this CPU that read it.
+  // Watch the root from now on: another CPU may have read it.
   if (own.known) note_table(system, system.ram.page_of(cpu.regs.cr3 & kTableMask), 0, 4, false);
   const auto reads_as = [&own](UpperHalf other) {
-    // Of old there were pages of 4 MiB, and Linux leaves them to the first CPU.
+    // PSE (4 MiB pages) makes no difference, and Linux sets it on the first CPU only.
     other.cr4 ^= (other.cr4 ^ own.cr4) & cr4::kPse;
     return other == own;
   };
-  // Whether it is observed is a matter of the privilege, which need not be the same now.
+  // Observation depends on the privilege, which may differ now.
   const auto mode = [](const Cpu& one) { return one.mode.bits & ~CodeMode::kObserved; };
   for (const auto& other : system.cpus) {
     const uint32_t generation = other->jump_caches[0].generation;

@@ -1,8 +1,8 @@
-// Tlb: virtual pages that may be accessed through a host pointer, without further questions.
+// Tlb: virtual pages that may be accessed through a host pointer without further checks.
 //
-// An entry answers for a whole page and for what it allows: reading, writing, executing. A write tag is there
-// only while a write needs nothing but storing (see Ram's page flags). The guest can never see whether an
-// entry is there: page tables are watched for writes, and what they change is dropped at once.
+// An entry stands for a whole page and what it allows: reading, writing, executing. It allows writing only
+// while a write needs nothing but a store (see Ram's page flags). The guest cannot detect whether an entry
+// exists: writes to page tables are noticed, and the entries that they change are dropped at once.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@
 namespace slalom::vm {
 
 inline constexpr uint64_t kPageMask = ~(kPageSize - 1);
-inline constexpr uint64_t kNoTag = ~uint64_t{0};  // equals no page
+inline constexpr uint64_t kNoTag = ~uint64_t{0};  // differs from every page
 
 struct TlbEntry {
-  uint64_t read = kNoTag;  // the virtual page for which it answers, or kNoTag
+  uint64_t read = kNoTag;  // the virtual page, or kNoTag if reading is not allowed
   uint64_t write = kNoTag;
   uint64_t execute = kNoTag;
   uint64_t addend = 0;  // host address = virtual address + addend
@@ -26,7 +26,7 @@ struct Tlb {
   static constexpr unsigned kEntries = 1024;
 
   std::array<TlbEntry, kEntries> entries;
-  // Entries below the middle of the address space, which go when the address space changes.
+  // Indices of the entries of the lower half, which are dropped when the address space changes.
   std::array<uint16_t, kEntries> low;
   unsigned low_count = 0;
   bool any = false;

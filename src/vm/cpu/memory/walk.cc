@@ -8,7 +8,7 @@ namespace {
 constexpr uint64_t kPresent = 1, kWritable = 2, kUser = 4, kAccessed = 0x20, kDirtyBit = 0x40, kLarge = 0x80,
                    kNoExecute = uint64_t{1} << 63;
 
-// The bits of a page fault's error code that say what was tried.
+// The bits of a page fault's error code that describe the access.
 uint32_t attempt(const Cpu& cpu, AccessKind kind, bool user) {
   uint32_t code = user ? 4 : 0;
   if (kind == AccessKind::Write) code |= 2;
@@ -47,7 +47,7 @@ bool allowed(const Cpu& cpu, AccessKind kind, bool user, const Translation& t) {
   return kind != AccessKind::Execute || !t.no_execute;
 }
 
-// `levels` steps down from `table`. Entries are 8 bytes.
+// Walks `levels` levels down from `table`. Entries have 8 bytes.
 bool walk_long(Cpu& cpu, uint64_t address, AccessKind kind, bool user, Physical table, unsigned levels,
                Translation& out) {
   const bool nxe = (cpu.regs.efer & efer::kNxe) != 0;
@@ -138,7 +138,7 @@ bool walk(Cpu& cpu, uint64_t address, AccessKind kind, bool user, Translation& o
     return true;
   }
   if (cpu.long_mode()) {
-    // Tables hold addresses without the sign extension.
+    // Tables do not include the sign extension of addresses.
     return walk_long(cpu, address, kind, user, cpu.regs.cr3 & kTableMask, 4, out);
   }
   if (!(cpu.regs.cr4 & cr4::kPae)) return walk_two_levels(cpu, address, kind, user, out);

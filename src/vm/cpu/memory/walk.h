@@ -1,4 +1,4 @@
-// Page walks: two, three and four levels.
+// Page walks with two, three and four levels.
 #pragma once
 
 #include "vm/cpu/memory/mmu.h"
@@ -12,13 +12,13 @@ struct Translation {
   bool writable = false;
   bool user = false;
   bool no_execute = false;
-  bool dirty = false;  // the leaf's D bit is set
+  bool dirty = false;  // the leaf entry has its D bit set
 };
 
-// Checks rights and sets accessed and dirty bits. False: cpu.fault is a page fault.
+// Checks access rights and sets accessed and dirty bits. If it returns false, cpu.fault is a page fault.
 bool walk(Cpu& cpu, uint64_t address, AccessKind kind, bool user, Translation& out);
 
-// From here on writes to that page are watched: it holds translations for addresses from `address` on.
+// Watches writes to this page from now on. The page holds translations for addresses from `address` on.
 void note_table(System& system, uint64_t ram_page, uint64_t address, unsigned level, bool ambiguous);
 
 }  // namespace slalom::vm

@@ -67,7 +67,8 @@ std::string describe_place(const Cpu& cpu) {
                        i % 4 == 3 ? "\n" : "");
   out += fmt::format("  cr0 {:x} cr2 {:x} cr3 {:x} cr4 {:x} efer {:x} flags {:x}\n", r.cr0, r.cr2, r.cr3,
                      r.cr4, r.efer, r.rflags);
-  // Frame pointers, where code keeps them; of others, what lies on the stack and looks like code.
+  // Follows frame pointers, if the code keeps them. Otherwise lists the words on the stack that look like
+  // code.
   out += "  stack:";
   uint64_t at = r.gpr[kRsp];
   unsigned shown = 0;

@@ -10,10 +10,11 @@
 namespace slalom::vm {
 namespace {
 
-// As Linux passes them.
+// Linux's argument registers.
 constexpr unsigned kArgument[6] = {kRdi, kRsi, kRdx, kRcx, 8, 9};
 
-constexpr size_t kMostSpare = 256;  // what was restored with a checkpoint goes, but came from nowhere
+// Restored frames are freed but were not taken from here, so there must be a limit.
+constexpr size_t kMostSpare = 256;
 
 }  // namespace
 
@@ -41,14 +42,15 @@ void FunctionWatch::enter(Cpu& cpu, Tap& tap, uint64_t rip, bool called, uint64_
   std::vector<Frame>& frames = frames_at(stack);
   Frame frame{
       .function = rip, .return_address = read_word(cpu, stack).value_or(0), .step = step, .retired = retired};
-  // A block may begin twice, where the CPU had to stop before its first instruction; others may have run
-  // meanwhile, or an interrupt on this CPU.
+  // A block may begin twice, if the CPU had to stop before its first instruction. Other CPUs, or an interrupt
+  // on this one, may have run in between.
   if (!frames.empty() && frames.back().function == rip &&
       (frames.back().retired == retired || (!called && frames.back().return_address == frame.return_address)))
     return;
-  // What was called here before never returned.
+  // An older call with the same stack pointer never returned.
   if (called) frames.clear();
-  // What a jump leads to returns where the first one was to return; else those are stale.
+  // A function that was jumped to returns where the first function of the chain would. Frames with other
+  // return addresses are stale.
   std::erase_if(frames, [&](const Frame& old) { return old.return_address != frame.return_address; });
   for (unsigned i = 0; i < 6; ++i) frame.arguments[i] = cpu.gpr(kArgument[i]);
   frames.push_back(frame);

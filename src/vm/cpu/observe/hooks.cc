@@ -8,7 +8,7 @@
 namespace slalom::vm {
 namespace {
 
-// After a call or return: an entry of the batch, and perhaps another stack.
+// Runs after a call or return: adds an entry to the batch, and notices a change of stacks.
 void arrive(Cpu& cpu, const Op* op) {
   Tap& tap = *cpu.tap;
   const uint64_t stack = cpu.gpr(kRsp);
@@ -21,7 +21,7 @@ void arrive(Cpu& cpu, const Op* op) {
     cpu.last_stack = stack;
   }
   if (!tap.filter.calls) return;
-  const uint64_t step = tap.base_step + cpu.executed_before(op) - 1;  // made by the instruction before
+  const uint64_t step = tap.base_step + cpu.executed_before(op) - 1;  // the previous instruction made it
   if (tap.next == tap.end || tap.owner != &cpu || step - tap.first_step > 0xffff) tap.make_room(cpu, step);
   *tap.next++ = {.pc_bits = cpu.transfer_from,
                  .op_bits = transfer,
@@ -56,20 +56,20 @@ void arrive(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// Most blocks were reached by a jump and begin no function.
+// Most blocks are reached by a jump and begin no function.
 const Op* at_block(Cpu& cpu, const Op* op) {
   const Tap& tap = *cpu.tap;
-  // What comes next is somewhere else in memory, and more than the host's caches can hold.
+  // Prefetch the next block: the code is larger than the host's caches.
   const Block& block = *cpu.block;
   const auto fetch = [&](const Block* next) {
-    // That nothing lies at null would be found out at great length.
+    // Prefetching a null pointer would be slow.
     if (next == nullptr) next = &block;
     __builtin_prefetch(next);
     __builtin_prefetch(next->ops);
   };
   fetch(block.taken);
   fetch(block.fallthrough);
-  cpu.look_at_stack();
+  cpu.check_stack();
   if (tap.filter.edges || cpu.transfer != 0 || tap.functions.may_begin(cpu.gpr(kRip)))
     SLALOM_JUMP return enter_block(cpu, op);
   NEXT;

@@ -1,5 +1,5 @@
-// Hooks: ops of observed blocks that are no instructions (see cpu/tap.h). They come before the instruction
-// whose number they have.
+// Hooks: ops of observed blocks that are no instructions (see cpu/observe/tap.h). A hook comes before the
+// instruction with the same number.
 #pragma once
 
 #include "vm/cpu/blocks.h"
@@ -8,14 +8,14 @@
 namespace slalom::vm {
 
 enum class Hook : uint8_t {
-  Block,   // the first of every block, if edges, calls or stacks matter
+  Block,   // at the start of every block, if edges, calls or stacks matter
   Call,    // before a call
   Return,  // before a return
   Place,   // where the CPU may stop
 };
 
 Op make_hook(Hook hook, unsigned offset, unsigned number);
-// Before an instruction whose operand matters (Cpu::others).
+// For an instruction whose operand matters (Cpu::pending).
 Op make_place_hook(const Decoded& one, unsigned offset, unsigned number);
 
 }  // namespace slalom::vm

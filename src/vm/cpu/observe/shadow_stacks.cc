@@ -5,7 +5,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr size_t kMostFrames = 512;  // a recursion that never returns is not kept
+constexpr size_t kMostFrames = 512;  // deeper frames are dropped
 
 uint64_t region(uint64_t stack_pointer) {
   return stack_pointer & ~(kKernelStack - 1);
@@ -22,7 +22,7 @@ void ShadowStacks::on_transfer(const Access& transfer) {
       frames.push_back({.stack = stack, .call = transfer.pc().raw, .function = transfer.address().raw});
     return;
   }
-  const auto found = stacks_.find(region(stack - 8));  // where the return address lay
+  const auto found = stacks_.find(region(stack - 8));  // the address of the return address
   if (found == stacks_.end()) return;
   std::vector<Frame>& frames = found->second;
   while (!frames.empty() && frames.back().stack < stack) frames.pop_back();

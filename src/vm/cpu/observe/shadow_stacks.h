@@ -1,8 +1,8 @@
-// ShadowStacks: who called whom, on every kernel stack, from the calls and returns that a tap records.
+// ShadowStacks: the call chains on every kernel stack, from the calls and returns that a tap records.
 //
-// A stack is the aligned region that its pointer lies in; interrupts have stacks of their own. A frame lives
-// until the stack pointer has risen above it, however that happened, so jumps out of several functions and
-// switches of stacks need no special care. Frames from before the recording began are unknown.
+// A stack is the aligned region that contains the stack pointer; interrupts have stacks of their own. A frame
+// ends when the stack pointer has risen above it, for whatever reason. So jumps out of several functions and
+// switches of stacks need no special handling. Frames from before the recording are unknown.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace slalom::vm {
 class ShadowStacks {
  public:
   struct Frame {
-    uint64_t stack = 0;     // where its return address lies
-    uint64_t call = 0;      // the call
-    uint64_t function = 0;  // what was called
+    uint64_t stack = 0;     // address of its return address
+    uint64_t call = 0;      // address of the call instruction
+    uint64_t function = 0;  // the called function
   };
-  // A Call or Return of ring 0; others are not for here.
+  // `transfer` must be a Call or Return of ring 0.
   void on_transfer(const Access& transfer);
-  // The calls that lead to a stack pointer, innermost first.
+  // Returns the calls that lead to a stack pointer, innermost first.
   std::vector<Frame> frames(uint64_t stack_pointer) const;
   size_t depth(uint64_t stack_pointer) const;
 

@@ -53,7 +53,8 @@ void Tap::flush() {
   if (count > 0) sink.on_batch(*cpu, {first, count}, first_step);
 }
 
-// Records of the instruction that runs may still be taken back: they stay, unless there are no others.
+// Keeps the records of the running instruction in the batch, since it may still be taken back, unless there
+// are no others.
 void Tap::make_room(const Cpu& cpu, uint64_t step) {
   Access* kept = next;
   if (owner == &cpu && next == end && step >= first_step)

@@ -1,12 +1,12 @@
-// Tap: what observed CPUs leave behind, and where they must stop.
+// Tap: records what observed CPUs do, and defines where they must stop.
 //
-// An observed CPU runs other blocks than an unobserved one (CodeMode::kObserved): they have hooks, ops that
-// are no instructions, before what matters. Its accesses find no TLB entry and so take the slow way, where
-// they are recorded and compared with the watched ranges; only those to its own stack may be fast, if nobody
-// wants them (Cpu::look_at_stack). An unobserved CPU pays for none of it.
+// An observed CPU runs other blocks than an unobserved one (CodeMode::kObserved). These have hooks, which are
+// ops without an instruction, at the relevant places. The accesses of an observed CPU find no TLB entry. So
+// they take the slow path, which records them and compares them with the watched ranges. Only accesses to its
+// own stack may be fast, if no one needs them (Cpu::check_stack). An unobserved CPU pays nothing.
 //
-// One machine has at most one tap; its batch belongs to whichever CPU runs. Observing changes nothing that a
-// guest or a state hash could see.
+// A machine has at most one tap. Its batch belongs to the CPU that runs. Observation changes nothing that a
+// guest can see or that a state hash covers.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +23,28 @@ namespace slalom::vm {
 
 struct Cpu;
 
-// Ring 0's stacks are as large and as aligned as this, on every kernel that slalom knows.
+// Size and alignment of ring 0's stacks, on every kernel that slalom knows.
 inline constexpr uint64_t kKernelStack = 16384;
-// What of one is nearer than this to its ends is not taken for granted, since a block may move the stack
-// pointer by so much.
+// Addresses of a stack that are nearer than this to its ends are treated as uncertain, since a block may move
+// the stack pointer by as much.
 inline constexpr uint64_t kStackMargin = 256;
 
-// Rarer than accesses. In the order in which things happened, but told only between batches.
+// Rarer than accesses. Events are reported in order, but only between batches.
 struct CpuEvent {
   enum class Kind : uint8_t {
-    Interrupt,        // delivered: vector in `number`, the interrupted pc in `pc`
+    Interrupt,        // delivered: vector in `number`, interrupted pc in `pc`
     Exception,        // the same for a fault or trap, with its error code in `value`
-    InterruptReturn,  // back to `pc`
+    InterruptReturn,  // returns to `pc`
     SystemCall,       // number in `number`, arguments in `arguments`; from `pc`
     SystemReturn,     // result in `value`, to `pc`
-    AddressSpace,     // CR3 is `value` now
-    Stack,            // the kernel switched stacks: from `number` to `value`
+    AddressSpace,     // CR3 changed to `value`
+    Stack,            // the kernel switched stacks, from `number` to `value`
     Halt,
     Pause,
-    // Of a watched function (Tap::functions), which is `pc`: the return address in `number`, the stack
-    // pointer at the entry in `stack`, the arguments at the entry in `arguments`, the entry's step in
-    // `since`.
+    // For a watched function (Tap::functions) at `pc`: the return address in `number`, the stack pointer at
+    // the entry in `stack`, the arguments at the entry in `arguments`, the step of the entry in `since`.
     FunctionEntry,
-    FunctionReturn,  // with its result in `value`
+    FunctionReturn,  // the same, with the result in `value`
   };
   Kind kind = Kind::Interrupt;
   uint64_t pc = 0;
@@ -59,28 +58,28 @@ struct CpuEvent {
 class TapSink {
  public:
   virtual ~TapSink() = default;
-  // Accesses of one CPU; Access::retired counts from first_step, which counts instructions of all CPUs. Calls
-  // and returns are among them if the filter asks for them: op() is OpKind::Call or Return, the address is
-  // where it goes, the value the stack pointer there.
+  // Accesses of one CPU. Access::retired is relative to first_step, which counts the instructions of all
+  // CPUs. Calls and returns are included if the filter enables them: op() is OpKind::Call or Return, the
+  // address is the target, the value is the stack pointer there.
   virtual void on_batch(const Cpu& cpu, std::span<const Access> accesses, uint64_t first_step) = 0;
   virtual void on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step) = 0;
 };
 
 struct TapFilter {
-  uint8_t rings = 1 << 0 | 1 << 3;  // of privilege levels: a bit each
+  uint8_t rings = 1 << 0 | 1 << 3;  // one bit for each privilege level
   bool accesses = true;
-  bool own_stack = true;  // ring 0's accesses to the stack it runs on
+  bool own_stack = true;  // include ring 0's accesses to its current stack
   bool calls = false;     // calls and returns
   bool edges = false;     // coverage
   bool events = true;
-  uint64_t first = 0;  // addresses first .. last
+  uint64_t first = 0;  // addresses from first to last, inclusive
   uint64_t last = ~uint64_t{0};
-  uint64_t address_space = 0;  // CR3's page; 0: any
+  uint64_t address_space = 0;  // the page in CR3; 0: any
 
   bool observes(unsigned ring) const { return (rings >> ring) & 1; }
 };
 
-// A range of virtual addresses before (or after) whose accesses the CPU stops.
+// The CPU stops before (or after) accesses to this range of virtual addresses.
 struct AccessWatch {
   uint64_t first = 0, last = 0;
   bool reads = true, writes = true;
@@ -88,7 +87,7 @@ struct AccessWatch {
 };
 
 struct AccessHit {
-  uint32_t watch = 0;    // index
+  uint32_t watch = 0;    // index in Tap::watches
   unsigned ordinal = 0;  // among the watched accesses of its instruction
   uint64_t pc = 0;
   uint64_t address = 0;
@@ -96,18 +95,18 @@ struct AccessHit {
   bool write = false;
 };
 
-// The edges of the control flow that were taken: exact, in the order of first use, cheap to reset.
+// The control-flow edges that were taken: exact, in the order of first use, and cheap to reset.
 class Coverage {
  public:
   Coverage();
   void add(uint64_t from, uint64_t to);
   void reset();
   struct Edge {
-    uint64_t from, to;  // the last byte's instruction of a block, the first of the next
+    uint64_t from, to;  // the last instruction of a block, the first of the next
     bool operator==(const Edge&) const = default;
   };
   const std::vector<Edge>& edges() const { return edges_; }
-  uint64_t round() const { return round_; }  // another one after each reset
+  uint64_t round() const { return round_; }  // changes with each reset
 
  private:
   void grow();
@@ -123,20 +122,22 @@ struct Tap {
   TapFilter filter;
   Coverage coverage;
   std::vector<AccessWatch> watches;
-  FunctionWatch functions;  // told if the filter asks for events
+  FunctionWatch functions;  // reported if the filter enables events
 
-  // The batch. `next` == `end`: it must be flushed first.
+  // The batch. If `next` equals `end`, flush it first.
   static constexpr unsigned kBatch = 256;  // so that it stays in the host's nearest cache
   Access* next;
   Access* end;
   uint64_t first_step = 0;
-  const Cpu* owner = nullptr;  // of the batch
+  const Cpu* owner = nullptr;  // the CPU of the batch
   uint64_t base_step = 0;      // instructions of all CPUs before the running slice
 
   void flush();
-  void make_room(const Cpu& cpu, uint64_t step);                         // for an access of that instruction
-  void take_back(const Cpu& cpu, uint64_t step);                         // its accesses: it will run again
-  void event(const Cpu& cpu, const CpuEvent& event, uint64_t executed);  // instructions of this slice
+  void make_room(const Cpu& cpu, uint64_t step);  // for an access of instruction `step`
+  // Removes the accesses of instruction `step`, which will run again.
+  void take_back(const Cpu& cpu, uint64_t step);
+  // `executed`: instructions of this slice.
+  void event(const Cpu& cpu, const CpuEvent& event, uint64_t executed);
 
  private:
   std::unique_ptr<Access[]> batch_;

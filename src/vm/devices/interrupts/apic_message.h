@@ -1,4 +1,4 @@
-// ApicMessage: what travels between local APICs and the IO-APIC.
+// ApicMessage: messages between local APICs and the IO-APIC.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ enum class Shorthand : uint8_t { None, Self, All, Others };
 struct ApicMessage {
   Delivery delivery = Delivery::Fixed;
   uint8_t vector = 0;
-  bool level = false;  // level-triggered: the end of interrupt is told to the IO-APIC
+  bool level = false;  // level-triggered: the IO-APIC is notified of the end of interrupt
   bool logical = false;
   uint8_t destination = 0;
   Shorthand shorthand = Shorthand::None;
   bool operator==(const ApicMessage&) const = default;
 };
 
-// What reaches a CPU like an interrupt but restarts it.
+// Reaches a CPU like an interrupt, but restarts it.
 struct CpuSignal {
   enum class Kind : uint8_t { None, Init, Startup };
   Kind kind = Kind::None;
-  uint8_t vector = 0;  // of Startup: begin at vector * 4096
+  uint8_t vector = 0;  // for Startup: start at vector * 4096
   bool operator==(const CpuSignal&) const = default;
 };
 

@@ -9,7 +9,7 @@ namespace slalom::vm {
 
 namespace {
 
-constexpr unsigned kNobody = ~0u;  // the sender of the IO-APIC's messages
+constexpr unsigned kNobody = ~0u;  // sender of the IO-APIC's messages: no CPU
 
 }  // namespace
 
@@ -84,7 +84,7 @@ bool Interrupts::io_apic_write(unsigned offset, uint32_t value) {
 
 bool Interrupts::local_read(Time now, unsigned cpu, unsigned offset, uint32_t& value) {
   const bool known = local_[cpu].read(now, offset, value);
-  refresh();  // a read of a reserved register may raise the error interrupt
+  refresh();  // reading a reserved register may raise the error interrupt
   return known;
 }
 
@@ -152,7 +152,7 @@ void Interrupts::deliver(const ApicMessage& message, unsigned sender) {
     if (wanted) targets.push_back(&local_[cpu]);
   }
   if (message.delivery == Delivery::LowestPriority) {
-    // Real buses arbitrate; here the first CPU of the lowest priority gets it, the same one every time.
+    // Real buses arbitrate. Here the first CPU of the lowest priority is always chosen.
     std::erase_if(targets, [](const LocalApic* local) { return !local->accepts_interrupts(); });
     const auto chosen =
         std::min_element(targets.begin(), targets.end(), [](const LocalApic* a, const LocalApic* b) {

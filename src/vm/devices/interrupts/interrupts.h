@@ -1,7 +1,8 @@
-// Interrupts: the PIC, the IO-APIC and the local APICs, and the wires between them.
+// Interrupts: the PIC, the IO-APIC, the local APICs, and the wires between them.
 //
-// Interrupt line n of a device goes to line n of the PIC and to pin n of the IO-APIC, except that line 0 (the
-// timer) goes to pin 2, as on every PC. The PIC's output goes to LINT0 of all CPUs.
+// Interrupt line n of a device is connected to line n of the PIC and to pin n of the IO-APIC, except that
+// line 0 (the timer) is connected to pin 2, as on every PC. The PIC's output is connected to LINT0 of all
+// CPUs.
 #pragma once
 
 #include <array>
@@ -18,13 +19,13 @@ namespace slalom::vm {
 
 inline constexpr unsigned kMostCpus = 8;
 
-// Something that waits for a CPU. Where it came from is for people: two sources may share a vector.
+// A pending interrupt of a CPU. The source is for people: two sources may share a vector.
 struct PendingInterrupt {
   enum class Source : uint8_t { Timer, LocalVector, Line, Message, Pic, Nmi };
   Source source = Source::Message;
   uint8_t vector = 0;        // 2 for an NMI
-  uint8_t line = 0;          // of the IO-APIC, if source is Line
-  bool deliverable = false;  // priority lets it through; the CPU's own IF comes on top
+  uint8_t line = 0;          // of the IO-APIC, if the source is Line
+  bool deliverable = false;  // its priority is high enough; the CPU's own IF must allow it, too
   bool operator==(const PendingInterrupt&) const = default;
 };
 
@@ -44,9 +45,9 @@ class Interrupts {
   explicit Interrupts(unsigned cpus);
   unsigned cpus() const { return static_cast<unsigned>(local_.size()); }
   State state() const;
-  bool set_state(const State& state);  // false: not a state of this machine; nothing changed
+  bool set_state(const State& state);  // false, without a change, if this machine cannot be in that state
 
-  // From devices and ports.
+  // For devices and ports.
   void set_line(unsigned irq, bool asserted);
   void pulse_line(unsigned irq);
   void press_nmi_button();
@@ -65,18 +66,19 @@ class Interrupts {
   const LocalApic& local(unsigned cpu) const { return local_[cpu]; }
   void fire(Time now);
 
-  // To CPUs.
+  // For CPUs.
   static constexpr uint8_t kVector = 1, kNmi = 2, kSignal = 4;
   uint8_t attention(unsigned cpu) const { return attention_[cpu]; }
   std::optional<uint8_t> acknowledge(unsigned cpu);
-  bool acknowledge(unsigned cpu, uint8_t vector);  // that one, though others may come first; false: not now
+  // Even if others have priority over it; false if the processor priority blocks it.
+  bool acknowledge(unsigned cpu, uint8_t vector);
   bool take_nmi(unsigned cpu);
   CpuSignal take_signal(unsigned cpu);
   std::optional<PendingInterrupt> next(unsigned cpu) const;
-  std::vector<PendingInterrupt> pending(
-      unsigned cpu) const;  // NMI, then the local APIC's by priority, then the PIC
+  // NMI, then those of the local APIC by priority, then the PIC's.
+  std::vector<PendingInterrupt> pending(unsigned cpu) const;
 
-  // What a guest asked for and is not implemented; empty: nothing.
+  // What the guest requested that is not implemented; empty if nothing.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -89,7 +91,7 @@ class Interrupts {
   Pic pic_;
   IoApic io_apic_;
   std::vector<LocalApic> local_;
-  bool pic_output_ = false;  // as the wire to LINT0 last was
+  bool pic_output_ = false;  // the last state of the wire to LINT0
   std::array<uint8_t, kMostCpus> attention_{};
   std::string problem_;
 };

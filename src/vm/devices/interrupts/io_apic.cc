@@ -51,7 +51,7 @@ IoApic::Effect IoApic::write(unsigned offset, uint32_t value) {
   entry = (entry & ~kWritable) | (written & kWritable);
   // Kernels switch an entry to edge and back to clear a stuck remote IRR.
   if ((entry & kLevel) == 0) entry &= ~kRemoteIrr;
-  // An asserted level-triggered line interrupts as soon as it is unmasked; edges behind the mask are gone.
+  // An asserted level-triggered line interrupts as soon as it is unmasked. Edges on a masked line are lost.
   if ((entry & kLevel) != 0) return {.message = service(pin)};
   return {};
 }

@@ -1,8 +1,8 @@
 // IoApic: 24 interrupt lines, each routed by its redirection entry (Intel 82093AA datasheet).
 //
-// Lines are "asserted" or not: the polarity bit of an entry is kept for the guest but means nothing here.
-// What a line causes is returned as a message; whoever owns the local APICs delivers it
-// (devices/interrupts.h).
+// Lines are asserted or not. The polarity bit of an entry is kept for the guest but has no effect. Messages
+// that a line causes are returned; the owner of the local APICs delivers them
+// (devices/interrupts/interrupts.h).
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class IoApic {
   struct State {
     uint8_t id = 0;
     uint8_t index = 0;
-    uint32_t lines = 0;  // asserted ones
+    uint32_t lines = 0;  // one bit for each asserted line
     std::array<uint64_t, kPins> entries{};
     bool operator==(const State&) const = default;
     template <class Self, class Visitor>
@@ -35,7 +35,7 @@ class IoApic {
   static bool valid(const State& state) { return state.lines >> kPins == 0; }
   void set_state(const State& state) { state_ = state; }
 
-  // Offsets 0x00 (index) and 0x10 (data). False: nothing known there.
+  // Offsets 0x00 (index) and 0x10 (data). false or !known: no such register.
   bool read(unsigned offset, uint32_t& value) const;
   struct Effect {
     bool known = true;
@@ -44,9 +44,9 @@ class IoApic {
   Effect write(unsigned offset, uint32_t value);
 
   std::optional<ApicMessage> set_line(unsigned pin, bool asserted);
-  // A level-triggered interrupt with this vector has ended: lines that are still asserted interrupt again.
+  // A level-triggered interrupt with this vector has ended. Lines that are still asserted interrupt again.
   std::vector<ApicMessage> end_of_interrupt(uint8_t vector);
-  // Which pin an unmasked entry sends as this vector; -1: none.
+  // The pin whose unmasked entry sends this vector; -1 if there is none.
   int pin_of(uint8_t vector) const;
 
  private:

@@ -34,7 +34,8 @@ constexpr uint32_t kSendIllegalVector = 1 << 5;
 constexpr uint32_t kReceiveIllegalVector = 1 << 6;
 constexpr uint32_t kIllegalRegister = 1 << 7;
 
-// What a guest may set in each local vector; bit 18 of the timer's would be the TSC deadline mode.
+// The bits of each local vector that a guest may set. Bit 18 of the timer's vector would select TSC deadline
+// mode.
 constexpr uint32_t kLvtWritable[LocalApic::kLvtCount] = {0x300ff, 0x107ff, 0x107ff,
                                                          0x1a7ff, 0x1a7ff, 0x100ff};
 constexpr uint32_t kTimerTscDeadline = 1 << 18;
@@ -131,7 +132,7 @@ bool LocalApic::read(Time now, unsigned offset, uint32_t& value) {
     case kArbitrationPriority:
     case kRemoteRead:
     case kEndOfInterrupt:
-      break;  // write-only, or gone since the Pentium 4: zero
+      break;  // write-only, or removed in the Pentium 4: reads as zero
     case kLogicalDestination:
       value = state_.logical_destination;
       break;
@@ -242,7 +243,7 @@ LocalApic::Effect LocalApic::send() {
   const bool deassert = (low & (1 << 14)) == 0 && (low & (1 << 15)) != 0;
   if (delivery == Delivery::Smi || delivery == Delivery::Reserved || delivery == Delivery::ExtInt)
     return {.known = false};
-  // The de-assertion of INIT only mattered to the bus of the first APICs.
+  // The de-assertion of INIT only affected the bus of the first APICs.
   if (delivery == Delivery::Init && deassert) return {};
   if ((delivery == Delivery::Fixed || delivery == Delivery::LowestPriority) && (low & 0xff) < 16) {
     report_error(kSendIllegalVector);
@@ -262,7 +263,7 @@ bool LocalApic::is_target(bool logical, uint8_t destination) const {
   if (!logical) return destination == 0xff || destination == state_.id;
   const uint8_t mine = static_cast<uint8_t>(state_.logical_destination >> 24);
   if ((state_.destination_format >> 28) == 0xf) return (mine & destination) != 0;
-  // Clusters of four: the high nibble names the cluster (15: all of them), the low one its members.
+  // Clusters of four. The high nibble selects the cluster (15: all), the low one its members.
   const bool cluster = (destination >> 4) == 0xf || (destination >> 4) == (mine >> 4);
   return cluster && (mine & destination & 0xf) != 0;
 }
@@ -281,7 +282,7 @@ void LocalApic::request(uint8_t vector, bool level) {
 void LocalApic::report_error(uint32_t bit) {
   state_.errors_so_far |= bit;
   const uint8_t vector = lvt_vector(kError);
-  // An illegal vector for errors themselves would report errors for ever.
+  // An illegal vector for the error interrupt would report errors forever.
   if (!masked(kError) && accepts_interrupts() && vector >= 16) {
     set_bit(state_.request, vector);
     clear_bit(state_.trigger_mode, vector);
@@ -305,7 +306,7 @@ void LocalApic::request_init() {
   state_.startup = false;
 }
 
-// The first one starts the CPU; those that follow would find it running and be ignored.
+// The first one starts the CPU. Later ones would be ignored, because the CPU is running then.
 void LocalApic::request_startup(uint8_t vector) {
   if (state_.startup) return;
   state_.startup = true;

@@ -1,11 +1,12 @@
 // LocalApic: the interrupt controller of one CPU, with its timer (Intel SDM volume 3, chapter "APIC", xAPIC
 // mode).
 //
-// Raising an interrupt (a bit in the request register) and delivering it (acknowledge) are separate: a
-// scheduler may let any time pass in between. Messages to other CPUs are returned, not sent: see
-// devices/interrupts.h.
+// Raising an interrupt (setting a bit in the request register) and delivering it (acknowledge) are separate:
+// a scheduler may let any amount of time pass in between. Messages to other CPUs are returned, not sent: see
+// devices/interrupts/interrupts.h.
 //
-// Not here: x2APIC, TSC deadline, SMI, a movable base address. Whatever asks for them is reported as unknown.
+// Not implemented: x2APIC, TSC deadline, SMI, a movable base address. Requests for these are reported as
+// unknown.
 #pragma once
 
 #include <array>
@@ -32,17 +33,17 @@ class LocalApic {
     Bits in_service{};
     Bits trigger_mode{};
     Bits request{};
-    uint32_t errors = 0;         // as latched by the last write
-    uint32_t errors_so_far = 0;  // since then
+    uint32_t errors = 0;         // latched by the last write
+    uint32_t errors_so_far = 0;  // since the last latch
     uint32_t command_low = 0;
     uint32_t command_high = 0;
     std::array<uint32_t, kLvtCount> lvt{};
     uint32_t timer_initial = 0;
-    uint8_t timer_divide = 0;  // the register; see divisor()
+    uint8_t timer_divide = 0;  // the register's value; see divisor()
     Time timer_end = kNever;   // when the count reaches zero; kNever: it stands still at zero
     bool nmi = false;
     bool init = false;
-    bool startup = false;  // behind init, if both are set
+    bool startup = false;  // processed after init, if both are set
     uint8_t startup_vector = 0;
     bool operator==(const State&) const = default;
     template <class Self, class Visitor>
@@ -53,19 +54,19 @@ class LocalApic {
     }
   };
 
-  // As firmware leaves it: CPU 0 takes the PIC's interrupts through LINT0 ("virtual wire").
+  // The state after firmware has run: CPU 0 receives the PIC's interrupts through LINT0 ("virtual wire").
   explicit LocalApic(unsigned cpu);
 
   const State& state() const { return state_; }
   static bool valid(const State& state);
   void set_state(const State& state);
 
-  // Registers, by offset from the base; false or !known: no such register, or something not implemented.
+  // Registers, by offset from the base. false or !known: no such register, or not implemented.
   bool read(Time now, unsigned offset, uint32_t& value);
   struct Effect {
     bool known = true;
-    std::optional<ApicMessage> message = std::nullopt;          // to be sent
-    std::optional<uint8_t> end_of_level_vector = std::nullopt;  // to be told to the IO-APIC
+    std::optional<ApicMessage> message = std::nullopt;          // to send
+    std::optional<uint8_t> end_of_level_vector = std::nullopt;  // to report to the IO-APIC
   };
   Effect write(Time now, unsigned offset, uint32_t value);
   void set_enabled(bool enabled);
@@ -74,22 +75,24 @@ class LocalApic {
   bool is_target(bool logical, uint8_t destination) const;
   bool accepts_interrupts() const { return state_.enabled && (state_.spurious & kSoftwareEnable) != 0; }
   void request(uint8_t vector, bool level);
-  // The pin LINT0 rose; ExtInt is not an event but a level: see passes_external().
+  // Pin LINT0 has risen. ExtInt is a level, not an event: see passes_external().
   void lint0_rose();
   void nmi_button();
   void request_nmi() { state_.nmi = true; }
   void request_init();
   void request_startup(uint8_t vector);
 
-  Time deadline() const;  // of the timer; kNever also if nobody would notice
+  Time deadline() const;  // of the timer; kNever also if its end has no effect
   void fire(Time now);
 
-  int ready_vector() const { return ready_; }  // the request that priority lets through; -1: none
+  int ready_vector() const { return ready_; }  // the request that the processor priority allows; -1: none
   bool passes_external() const { return external_; }
-  uint8_t acknowledge();  // moves the ready request into service; the spurious vector if there is none
-  bool acknowledge(uint8_t vector);  // a request that is not the first; false: priority holds it back
+  // Moves the ready request into service; returns the spurious vector if there is none.
+  uint8_t acknowledge();
+  // A request that need not be the first; false if the processor priority blocks it.
+  bool acknowledge(uint8_t vector);
   bool take_nmi();
-  CpuSignal take_signal();  // Init comes before Startup, and resets all but the identity
+  CpuSignal take_signal();  // Init comes before Startup, and resets everything except the identity
   bool is_requested(uint8_t vector) const { return (state_.request[vector / 32] >> (vector % 32)) & 1; }
   uint8_t processor_priority() const;
   bool outranks(uint8_t vector) const { return (vector >> 4) > (processor_priority() >> 4); }
@@ -104,7 +107,7 @@ class LocalApic {
   uint64_t divisor() const;
   uint64_t period() const { return uint64_t{state_.timer_initial} * divisor(); }
   uint32_t current_count(Time now);
-  void settle(Time now);  // past ends of a timer whose interrupt is masked
+  void settle(Time now);  // handles past ends of a timer whose interrupt is masked
   void report_error(uint32_t bit);
   bool write_lvt(Time now, Lvt entry, uint32_t value);
   Effect send();

@@ -8,7 +8,7 @@ constexpr uint16_t kMasterCommand = 0x20, kMasterData = 0x21, kSlaveCommand = 0x
 constexpr uint16_t kMasterLevel = 0x4d0, kSlaveLevel = 0x4d1;
 constexpr unsigned kCascade = 2;
 constexpr uint8_t kMasterLevelWritable = 0xf8,
-                  kSlaveLevelWritable = 0xde;  // not timer, keyboard, cascade, RTC, FPU
+                  kSlaveLevelWritable = 0xde;  // all but timer, keyboard, cascade, RTC, FPU
 
 uint8_t bit(unsigned line) {
   return static_cast<uint8_t>(1u << line);
@@ -48,8 +48,8 @@ int Pic::ready_line(const Chip& chip, bool is_master) {
   const int request = best_line(chip.lowest, chip.request & static_cast<uint8_t>(~chip.mask));
   if (request < 0) return -1;
   uint8_t blocking = chip.in_service;
-  // In special mask mode only the masks hold interrupts back; a fully nested master lets its slave interrupt
-  // again.
+  // In special mask mode, only the masks block interrupts. A fully nested master allows further interrupts of
+  // its slave.
   if (chip.special_mask) blocking &= static_cast<uint8_t>(~chip.mask);
   if (chip.special_nested && is_master) blocking &= static_cast<uint8_t>(~bit(kCascade));
   const int serving = best_line(chip.lowest, blocking);
@@ -69,7 +69,8 @@ void Pic::set_chip_line(Chip& chip, unsigned line, bool asserted) {
     chip.request |= mask;
 }
 
-// The slave's output is the master's line 2. It follows whatever changes, so no other place thinks of it.
+// The slave's output is line 2 of the master. Called after every change, so that no other code must keep them
+// consistent.
 void Pic::refresh() {
   Chip& master = state_.chips[kMaster];
   const bool slave_ready = ready_line(state_.chips[kSlave], false) >= 0;
@@ -105,7 +106,7 @@ uint8_t Pic::next_vector() const {
 }
 
 uint8_t Pic::acknowledge() {
-  const uint8_t vector = next_vector();  // without a request: the spurious one
+  const uint8_t vector = next_vector();  // the spurious vector if there is no request
   Chip& master = state_.chips[kMaster];
   if (const int line = ready_line(master, true); line >= 0) {
     const int behind = ready_line(state_.chips[kSlave], false);
@@ -187,7 +188,7 @@ bool Pic::write_command(Chip& chip, uint8_t value) {
     for (unsigned line = 0; line < 8; ++line)
       if (is_level(fresh, line)) fresh.request |= fresh.lines & bit(line);
     chip = fresh;
-    return fresh.wants_word4;  // without word 4 the chip would speak 8080
+    return fresh.wants_word4;  // without word 4 the chip would use 8080 mode
   }
   if ((value & 0x08) != 0) {                // operation command word 3
     if ((value & 0x04) != 0) return false;  // polling
@@ -235,7 +236,7 @@ bool Pic::write_data(Chip& chip, uint8_t value) {
       chip.vector_base = value & 0xf8;
       chip.init_step = chip.single ? 4 : 3;
       return true;
-    case 3:  // how the chips are wired: they are a PC's
+    case 3:  // the wiring of the chips, which is that of a PC
       chip.init_step = 4;
       return true;
     case 4:

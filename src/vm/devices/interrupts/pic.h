@@ -1,9 +1,9 @@
 // Pic: the two cascaded 8259A interrupt controllers of a PC (ports 20, 21, a0, a1; edge/level control 4d0,
 // 4d1).
 //
-// An edge stays latched until it is acknowledged, even if the line falls before (the chip would answer with a
-// spurious interrupt; nothing we model relies on that). Not here: polling and the 8080 mode; asking for them
-// is reported as unknown.
+// An edge stays latched until it is acknowledged, even if the line falls earlier. The chip would answer with
+// a spurious interrupt then, but no modelled device relies on that. Not implemented: polling and 8080 mode;
+// requests for them are reported as unknown.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ class Pic {
     uint8_t mask = 0xff;
     uint8_t in_service = 0;
     uint8_t vector_base = 0;
-    uint8_t lowest = 7;     // the line of lowest priority; the next one has the highest
-    uint8_t init_step = 0;  // the initialisation word that comes next on the odd port: 2, 3, 4; 0: none
+    uint8_t lowest = 7;     // the line with the lowest priority; the next line has the highest
+    uint8_t init_step = 0;  // the next initialisation word on the odd port: 2, 3, 4; 0: none
     uint8_t level = 0;      // level-triggered lines, from the edge/level control register
     bool all_level = false;
     bool wants_word4 = false;
@@ -47,7 +47,7 @@ class Pic {
     }
   };
 
-  // As firmware leaves it, but with every line masked.
+  // The state after firmware has run, but with all lines masked.
   Pic();
   const State& state() const { return state_; }
   static bool valid(const State& state);
@@ -58,7 +58,7 @@ class Pic {
   void set_line(unsigned irq, bool asserted);  // 0 to 15, not 2
 
   bool output() const { return output_; }  // the INTR pin
-  uint8_t next_vector() const;             // what acknowledge() would answer
+  uint8_t next_vector() const;             // what acknowledge() would return
   uint8_t acknowledge();
 
  private:

@@ -14,7 +14,8 @@ struct Entry {
   std::string contents;
 };
 
-// A reader of its own, from the kernel's Documentation/driver-api/early-userspace/buffer-format.rst.
+// An independent reader, written from the kernel's
+// Documentation/driver-api/early-userspace/buffer-format.rst.
 std::vector<std::pair<std::string, Entry>> read_archive(const Bytes& bytes) {
   std::vector<std::pair<std::string, Entry>> entries;
   const std::string text(bytes.begin(), bytes.end());

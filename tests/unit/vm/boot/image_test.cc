@@ -102,7 +102,8 @@ TEST(Image, EveryTruncationIsRefused) {
   }
 }
 
-// Each field of the headers set to extreme values: refused, or what is accepted lies within the file.
+// Sets each field of the headers to extreme values. The file must be refused, or all segments must lie within
+// it.
 TEST(Image, ExtremeFieldsNeverLeadOutsideTheFile) {
   for (const Bytes& whole :
        {make_bzimage(zstd(make_vmlinux())), make_vmlinux(),
@@ -123,8 +124,7 @@ TEST(Image, ExtremeFieldsNeverLeadOutsideTheFile) {
   }
 }
 
-// What was measured of Debian's kernels with other tools (readelf, objdump): entries are at or after the
-// start.
+// The expected values come from other tools (readelf, objdump). Entries are at or after the start.
 TEST(Image, DebiansKernels) {
   const auto cache = KernelCache::open();
   if (!cache.ok() || cache->names().empty())

@@ -16,7 +16,7 @@ namespace {
 
 const Bytes kAgent = text_bytes("the agent");
 
-// What busybox itself, another implementation, reads from an archive.
+// Lists an archive with busybox, an independent implementation.
 std::vector<std::string> listing(const ScratchDirectory& scratch, const Bytes& archive) {
   const std::filesystem::path file = scratch.write("archive.cpio", archive);
   const auto done =
@@ -93,7 +93,7 @@ TEST(Initramfs, FilesOfTheUser) {
   EXPECT_FALSE(build_initramfs({.files = {{tool, "../x"}}, .agent = kAgent}).ok());
 }
 
-// ldd, which asks the dynamic linker itself, names the same files.
+// ldd, which uses the dynamic linker itself, names the same files.
 TEST(Initramfs, ProgramsComeWithTheirLibraries) {
   const ScratchDirectory scratch;
   const auto archive = build_initramfs({.files = {{"/usr/bin/apt-get", "usr/bin/program"}}, .agent = kAgent});
@@ -115,7 +115,7 @@ TEST(SharedLibraries, WhatIsNoProgramNeedsNothing) {
   EXPECT_TRUE(shared_objects(make_vmlinux()).interpreter.empty());
   EXPECT_EQ(shared_objects(make_elf64(0, {{0, 0, text_bytes("/lib64/ld.so"), 0, 3}})).interpreter,
             "/lib64/ld.so");
-  // A name far outside the file, and a table of names that is nowhere.
+  // A name far outside of the file, and a table of names that does not exist.
   Bytes dynamic;
   for (const uint64_t word : {uint64_t{1}, ~uint64_t{0}, uint64_t{1}, uint64_t{5}, uint64_t{5}, uint64_t{0}})
     append_le<uint64_t>(dynamic, word);
@@ -184,7 +184,7 @@ TEST(Agent, IsAStaticProgram) {
   const ScratchDirectory scratch;
   const auto path = scratch.write("init", agent);
   chmod(path.c_str(), 0755);
-  // It knows that it is not the first program here.
+  // The agent notices that it is not the first program here.
   const auto done = run_child({.program = path.string()}, "slalom");
   ASSERT_TRUE(done.ok());
   EXPECT_EQ(done->status, 2);

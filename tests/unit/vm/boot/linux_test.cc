@@ -13,7 +13,7 @@ Image test_kernel() {
   return *parse_image(make_vmlinux());
 }
 
-// A bzImage whose payload is not unpacked: simpler to change the header of.
+// A bzImage whose payload is not unpacked, so that its header is easy to change.
 Image test_bzimage() {
   return *parse_image(make_bzimage(text_bytes("BZh9")));
 }
@@ -47,7 +47,8 @@ TEST(Linux, BootParamsSayWhatTheProtocolAsksFor) {
   EXPECT_EQ(peek<uint64_t>(*ram, params + 0x258), 0x1000000u);  // copied from the file
   EXPECT_EQ(peek<uint8_t>(*ram, params + 0x210), 0xff);
   EXPECT_EQ(peek<uint8_t>(*ram, params + 0x211) & 1, 1);
-  EXPECT_EQ(peek<uint8_t>(*ram, params + 0x1ef), 0);  // the sentinel: else the kernel clears other fields
+  // The sentinel; otherwise the kernel clears other fields.
+  EXPECT_EQ(peek<uint8_t>(*ram, params + 0x1ef), 0);
   EXPECT_EQ(peek_text(*ram, peek<uint32_t>(*ram, params + 0x228)), "console=ttyS0 quiet");
   const Physical initrd_at = peek<uint32_t>(*ram, params + 0x218);
   EXPECT_EQ(peek<uint32_t>(*ram, params + 0x21c), initrd.size());
@@ -90,7 +91,7 @@ TEST(Linux, TheSeedIsInSetupDataAndFollowsTheOption) {
 
 TEST(Linux, KernelIsWhereItBelongs) {
   const auto ram = *Ram::make(64 * kMiB);
-  // What lay there before: the zeros after "data" are zeros all the same.
+  // Even if memory was not zero before, the zeros after "data" are zero.
   ASSERT_TRUE(ram->write(0x1200000, Bytes(0x3000, 0xee)));
   const auto entry = load_linux(*ram, test_kernel(), {});
   ASSERT_TRUE(entry.ok());
@@ -104,7 +105,7 @@ TEST(Linux, KernelIsWhereItBelongs) {
   EXPECT_EQ(peek<uint32_t>(*ram, entry->rsi + 0x21c), 0u);  // no initrd
 }
 
-// Walks the page tables and the GDT as the CPU would.
+// Walks the page tables and the GDT as the CPU does.
 TEST(Linux, EntryStateIsLongModeWithIdenticalAddresses) {
   const auto ram = *Ram::make(64 * kMiB);
   const auto entry = *load_linux(*ram, test_kernel(), {});
@@ -139,7 +140,7 @@ TEST(Linux, WhatDoesNotFitIsRefusedWithAdvice) {
   EXPECT_NE(reason(kMiB, test_kernel(), {}).find("--memory"), std::string::npos);
   EXPECT_NE(reason(17 * kMiB, test_kernel(), {}).find("--memory 19M"), std::string::npos);
   EXPECT_EQ(reason(19 * kMiB, test_kernel(), {}), "accepted");
-  // The header says that it needs 4 MiB from 16 MiB on.
+  // The header requires 4 MiB from 16 MiB on.
   EXPECT_NE(reason(19 * kMiB, test_bzimage(), {}).find("--memory 20M"), std::string::npos);
   EXPECT_EQ(reason(20 * kMiB, test_bzimage(), {}), "accepted");
   EXPECT_NE(reason(20 * kMiB, test_bzimage(), {.initrd = Bytes(16 * kMiB)}).find("the initrd has 16 MiB"),

@@ -102,7 +102,7 @@ TEST(Multiboot, Elf64IsEnteredInProtectedModeAtItsPhysicalEntry) {
 }
 
 TEST(Multiboot, AddressFieldsOfAFlatKernel) {
-  // 16 bytes before the header, which is to lie at 0x200010.
+  // 16 bytes before the header, which must be loaded at 0x200010.
   Bytes file(16, 0xaa);
   file = join(file, make_multiboot_header(1 << 16, {0x200010, 0x200000, 0, 0x200100, 0x200030}));
   file = join(file, text_bytes("code"));
@@ -114,7 +114,7 @@ TEST(Multiboot, AddressFieldsOfAFlatKernel) {
   ASSERT_TRUE(load_multiboot(*ram, *image, {}).ok());
   EXPECT_EQ(peek_text(*ram, 0x200030), "code");
 
-  // Loaded from the middle of the file, and only a part of it.
+  // Loads only a part from the middle of the file.
   Bytes part(64, 0xaa);
   part = join(part, make_multiboot_header(1 << 16, {0x200000, 0x200000, 0x200024, 0, 0x200020}));
   part = join(part, text_bytes("code"));
@@ -127,13 +127,13 @@ TEST(Multiboot, DamagedAddressFieldsAreRefused) {
   };
   EXPECT_EQ(with({0x200010, 0x200000, 0, 0, 0x200000}), "accepted");
   for (const std::vector<uint32_t>& words : std::vector<std::vector<uint32_t>>{
-           {},                                    // cut off
+           {},                                    // truncated
            {0x1fffff, 0x200000, 0, 0, 0},         // header before the load address
-           {0x200020, 0x200000, 0, 0, 0},         // it would start before the file
+           {0x200020, 0x200000, 0, 0, 0},         // would start before the file
            {0x200010, 0x200000, 0x200100, 0, 0},  // longer than the file
            {0x200010, 0x200000, 0x100000, 0, 0},  // ends before it starts
            {0x200010, 0x200000, 0, 0x200001, 0},  // bss ends within the data
-           {0xfffffff0, 0xffffffe8, 0, 0, 0},     // over the end of the addresses
+           {0xfffffff0, 0xffffffe8, 0, 0, 0},     // beyond the end of the address space
        })
     EXPECT_NE(with(words).find("cut short or damaged"), std::string::npos) << with(words);
 }
@@ -143,7 +143,7 @@ TEST(Multiboot, DemandsThatCannotBeMetAreRefused) {
     return reason(make_elf32(0x100000, {{0x100000, 0x100000, header}}));
   };
   EXPECT_NE(elf(make_multiboot_header(1 << 5)).find("demands features"), std::string::npos);
-  EXPECT_EQ(elf(make_multiboot_header(1 << 20)), "accepted");  // the upper half only wishes
+  EXPECT_EQ(elf(make_multiboot_header(1 << 20)), "accepted");  // flags in the upper half are optional
   EXPECT_NE(elf(make_multiboot_header(4, {0, 0, 0, 0, 0, 0, 1024, 768, 32})).find("graphics mode"),
             std::string::npos);
   EXPECT_NE(elf(make_multiboot_header(4)).find("cut short"), std::string::npos);

@@ -1,4 +1,4 @@
-// What a boot loader has put into guest memory, for its tests. A read outside of it fails the test.
+// Reads what a boot loader has put into guest memory. A read outside of memory fails the test.
 #pragma once
 
 #include <gtest/gtest.h>

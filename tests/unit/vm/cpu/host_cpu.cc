@@ -1,4 +1,4 @@
-// The stub that runs an instruction natively, and the page tables that let a handler run it at the same
+// The stub that runs an instruction on the host, and the page tables that let a handler run it at the same
 // addresses.
 #include "unit/vm/cpu/host_cpu.h"
 
@@ -17,7 +17,7 @@
 namespace slalom::vm {
 namespace {
 
-// What the stub below reads and writes; its offsets are spelled out there.
+// Data of the stub below, which contains its offsets.
 struct alignas(64) Frame {
   uint64_t gpr[16];
   uint64_t rflags;
@@ -28,9 +28,9 @@ struct alignas(64) Frame {
 static_assert(offsetof(Frame, rflags) == 128 && offsetof(Frame, guest) == 192 &&
               offsetof(Frame, host) == 704);
 
-// Loads the guest's registers, runs what was put into the slot, and stores them again. It is copied to a
-// writable page, so it names nothing by address. r15 holds the frame; instructions under test leave it and
-// rsp alone.
+// Loads the guest's registers, runs the instruction in the slot, and stores the registers. It is copied to a
+// writable page, so it contains no absolute addresses. r15 points to the frame. Instructions under test must
+// not change r15 and rsp.
 extern "C" const uint8_t host_stub[], host_stub_slot[], host_stub_end[];
 constexpr unsigned kSlot = 16;
 asm(R"(
@@ -73,9 +73,9 @@ asm(R"(
   .popsection
 )");
 
-constexpr unsigned kOperand = 2048;  // where in its page the operand lies
+constexpr unsigned kOperand = 2048;  // offset of the operand in its page
 
-// A fault in the slot goes on behind it: the stub then stores what the fault left behind.
+// After a fault, the stub continues behind the slot and stores the state that the fault left.
 volatile uint64_t slot_start;
 volatile int caught;
 
@@ -160,7 +160,7 @@ HostCpu::HostCpu() {
   map_operand();
 }
 
-// In the guest the operand's page is where it is on the host: at the address of its place in RAM.
+// Maps the operand's page at its host address, where it also lies in guest memory.
 void HostCpu::map_operand() {
   constexpr uint64_t kFirstTable = 1, kOperandPage = 16;
   ram_->touch(kOperandPage);
@@ -264,7 +264,7 @@ CpuResult HostCpu::run_handler(std::span<const uint8_t> bytes, const CpuCase& st
 }
 
 std::string difference(CpuResult host, const CpuResult& handler) {
-  host.state.fx.mxcsr_mask = handler.state.fx.mxcsr_mask;  // AMD has a bit more
+  host.state.fx.mxcsr_mask = handler.state.fx.mxcsr_mask;  // AMD has one more bit
   if (!__builtin_cpu_is("intel")) {
     host.state.fx.opcode = handler.state.fx.opcode;
     host.state.fx.instruction = handler.state.fx.instruction;
@@ -303,11 +303,11 @@ std::string difference(CpuResult host, const CpuResult& handler) {
 std::string trouble_with_missing_page(HostCpu& host, std::span<const uint8_t> bytes, CpuCase start) {
   Instruction in;
   CHECK(HostCpu::decode(bytes, in), "not an instruction");
-  // Hints access nothing, single bytes cross nothing.
+  // Hints access nothing, and single bytes cannot cross pages.
   if (in.visible() == 0 || (!in.is_memory(0) && (in.visible() < 2 || !in.is_memory(1)))) return {};
   const unsigned size = in.is_memory(0) ? in.size(0) : in.size(1);
   if (size < 2) return {};
-  // As far as alignment permits: FXSAVE's area is as aligned as vectors are.
+  // As far as the alignment permits: FXSAVE's area must be aligned like vectors.
   start.offset = static_cast<unsigned>(kPageSize - kOperand - (size >= 16 ? 16 : 1));
   if (size == 16) start.offset += 15;
   CpuResult result = host.run_handler(bytes, start);

@@ -1,8 +1,8 @@
-// Runs one instruction twice, on the host CPU and in a handler, and says where they differ.
+// Runs one instruction twice, on the host CPU and in a handler, and reports the differences.
 //
-// Both start from the same registers and the same page of memory, at the same addresses: the handler's CPU
-// gets a TLB entry that maps the page onto itself. What is compared is everything the instruction could have
-// changed: general registers, flags, the whole FXSAVE image, the page, and whether it faulted.
+// Both start with the same registers and the same page of memory, at the same addresses: the handler's CPU
+// gets a TLB entry that maps the page to itself. The comparison covers everything that the instruction could
+// change: general registers, flags, the whole FXSAVE image, the page, and whether it faulted.
 #pragma once
 
 #include <array>
@@ -45,9 +45,9 @@ struct CpuCase {
   std::array<uint64_t, 16> gpr{};  // rdi is set to the operand's address
   uint64_t rflags = flag::kFixed | flag::kInterrupt;
   FxImage fx;
-  std::array<uint8_t, 2048> memory{};  // rdi points behind its first half,
-  unsigned offset = 0;                 // or a little further
-  // What a user on the host cannot choose.
+  std::array<uint8_t, 2048> memory{};  // rdi points to its second half,
+  unsigned offset = 0;                 // plus this offset
+  // Registers that a host program cannot set.
   uint64_t cr0 = cr0::kPe | cr0::kMp | cr0::kNe | cr0::kPg;
   uint64_t cr4 = cr4::kPae | cr4::kOsfxsr | cr4::kOsxmmexcpt;
   bool operator==(const CpuCase&) const = default;
@@ -78,11 +78,11 @@ class HostCpu {
   HostCpu(const HostCpu&) = delete;
   HostCpu& operator=(const HostCpu&) = delete;
 
-  // Decodes in 64-bit mode. False: not an instruction.
+  // Decodes in 64-bit mode. Returns false if the bytes are no instruction.
   static bool decode(std::span<const uint8_t> bytes, Instruction& in);
 
   CpuResult run_on_host(std::span<const uint8_t> bytes, const CpuCase& start);
-  // A result that is not `known` comes from no handler: no family has one.
+  // The result is not `known` if no family has a handler.
   CpuResult run_handler(std::span<const uint8_t> bytes, const CpuCase& start);
 
  private:
@@ -98,20 +98,20 @@ class HostCpu {
   std::unique_ptr<Cpu> cpu_;
 };
 
-// Empty when both are the same. Which instruction and operand x87 remembers is compared on Intel's CPUs only.
+// Empty if both are equal. The instruction and operand that x87 records are only compared on Intel's CPUs.
 std::string difference(CpuResult host, const CpuResult& handler);
 
-// Runs an instruction whose operand crosses into a page that is not there. Empty when it faults and leaves
-// everything as it was, or does not access memory.
+// Runs an instruction whose operand extends into an unmapped page. Returns "" if it faults and changes
+// nothing, or if it does not access memory.
 std::string trouble_with_missing_page(HostCpu& host, std::span<const uint8_t> bytes, CpuCase start);
 
-// An instruction to try, and how to name it in a message.
+// An instruction to test, with a name for messages.
 struct Form {
   std::vector<uint8_t> bytes;
   std::string name;
   ZydisMnemonic mnemonic = ZYDIS_MNEMONIC_INVALID;
 };
-// False: not an instruction.
+// Returns false if the bytes are no instruction.
 bool make_form(std::span<const uint8_t> bytes, Form& form, ZydisISASet& set);
 
 }  // namespace slalom::vm

@@ -6,7 +6,7 @@
 namespace slalom::vm {
 namespace {
 
-// With unmasked x87 exceptions some of the cases begin with one that is pending: #MF.
+// Some cases with unmasked x87 exceptions start with a pending one: #MF.
 TEST(Mmx, AllFormsAgreeWithTheHost) {
   HostCpu host;
   unsigned forms = 0;

@@ -1,4 +1,4 @@
-// SSE and SSE2 against the host CPU, and against the manual where the host has a choice.
+// SSE and SSE2 compared with the host CPU, and with the manual if results are vendor-specific.
 #include <emmintrin.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace slalom::vm {
 namespace {
 
-// What every vendor approximates by a table of its own: see SseApproximate.
+// Instructions that every vendor approximates with its own table: see SseApproximate.
 bool is_approximate(ZydisMnemonic mnemonic) {
   return mnemonic == ZYDIS_MNEMONIC_RCPPS || mnemonic == ZYDIS_MNEMONIC_RCPSS ||
          mnemonic == ZYDIS_MNEMONIC_RSQRTPS || mnemonic == ZYDIS_MNEMONIC_RSQRTSS;
@@ -45,14 +45,14 @@ TEST(Sse, AllFormsAgreeWithTheHostWhenExceptionsAreUnmasked) {
   compare_all_sse(true);
 }
 
-// The bits of MXCSR that this host has beyond those of the guest: AMD's for misaligned operands.
+// The bits of MXCSR that this host has but the guest does not: AMD's for misaligned operands.
 uint32_t further_mxcsr_bits() {
   alignas(16) FxImage image;
   __builtin_ia32_fxsave64(&image);
   return image.mxcsr_mask & ~0xffffu;
 }
 
-// Any image: reserved bits of MXCSR, odd control words, flags that are unmasked, empty registers.
+// Any image: reserved bits of MXCSR, unusual control words, unmasked flags, empty registers.
 TEST(Sse, FxsaveAndFxrstorAgreeWithTheHost) {
   HostCpu host;
   const uint32_t further = further_mxcsr_bits();
@@ -149,7 +149,7 @@ TEST(Sse, NewerInstructionsAreUndefined) {
     EXPECT_FALSE(host.run_handler(bytes, {}).known);
 }
 
-// The host's sticky flags may not reach the guest, nor the guest's modes the host.
+// The host's sticky flags must not reach the guest, and the guest's modes must not reach the host.
 TEST(Sse, HostAndGuestKeepTheirModesApart) {
   HostCpu host;
   const std::vector<uint8_t> addsd = {0xf2, 0x0f, 0x58, 0xca}, divss = {0xf3, 0x0f, 0x5e, 0xca};
@@ -193,7 +193,7 @@ TEST(SseApproximate, StaysWithinTheManualsError) {
   EXPECT_EQ(approximate(host, 0x52, std::bit_cast<uint32_t>(4.0f)), 0x3f000000u);
 }
 
-// What is not approximate about them: zeros, infinities, NaNs, denormals and tiny results; and no flags.
+// Their exact results: zeros, infinities, NaNs, denormals and tiny results. No flags are set.
 TEST(SseApproximate, SpecialValuesAgreeWithTheHost) {
   HostCpu host;
   const uint32_t specials[] = {0x00000000, 0x80000000, 0x00000001, 0x807fffff, 0x7f800000,

@@ -1,4 +1,5 @@
-// Operands that break things: edge values of every format, their neighbours, and random ones.
+// Operands that are likely to reveal errors: edge values of every format, their neighbours, and random
+// values.
 #pragma once
 
 #include <iterator>
@@ -128,7 +129,7 @@ class Values {
     return modes | static_cast<uint32_t>(random() & 0x1f80);
   }
 
-  // An x87 state in which nothing waits to be told.
+  // An x87 state without pending exceptions.
   FxImage masked_x87() {
     FxImage image;
     image.control = static_cast<uint16_t>(0x7f | (random() & 0xf00));
@@ -138,7 +139,8 @@ class Values {
     return image;
   }
 
-  // Mostly enough registers, any control word. With unmasked exceptions, rarely one that is pending already.
+  // Usually enough valid registers, and any control word. `unmasked`: with unmasked exceptions, and rarely
+  // with one that is already pending.
   FxImage x87(bool unmasked) {
     FxImage image = masked_x87();
     if (below(2) != 0) image.valid = static_cast<uint8_t>(~(1u << (((image.status >> 11) + 7) & 7)));

@@ -17,8 +17,8 @@ inline bool belongs(ZydisISASet set, VectorSet wanted) {
          set == ZYDIS_ISA_SET_SSE_PREFETCH || set == ZYDIS_ISA_SET_FXSAVE || set == ZYDIS_ISA_SET_FXSAVE64;
 }
 
-// All of 0F 00 to 0F FF, with each mandatory prefix, with REX.W and without, on registers 1 and 2 and on
-// [rdi]; each extension of a group; some immediates.
+// All opcodes from 0F 00 to 0F FF, with each mandatory prefix, with and without REX.W, on registers 1 and 2
+// and on [rdi], with all extensions of groups and some immediates.
 inline std::vector<Form> vector_forms(VectorSet wanted) {
   std::vector<Form> forms;
   std::set<std::vector<uint8_t>> seen;

@@ -1,6 +1,7 @@
-// x87's transcendental instructions against values computed with 600 bits (mpmath), rounded to nearest.
+// x87's transcendental instructions, compared with values computed with 600 bits (mpmath) and rounded to
+// nearest.
 //
-// Sines, cosines and tangents are those of the argument reduced by the 66-bit pi of the manuals.
+// Sines, cosines and tangents are those of the argument reduced by the manuals' 66-bit value of pi.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -79,19 +80,19 @@ TEST(X87Functions, AreCorrectlyRounded) {
     start.fx.st[1] = golden.st1;
     const std::vector<uint8_t> bytes = {0xd9, golden.modrm};
     const CpuResult result = host.run_handler(bytes, start);
-    const bool pushes = golden.modrm == 0xf2;  // a one, on top
+    const bool pushes = golden.modrm == 0xf2;  // pushes a one on top
     EXPECT_EQ(result.state.fx.st[pushes ? 1 : 0], golden.result)
         << std::hex << unsigned{golden.modrm} << " of " << golden.st0.high << ":" << golden.st0.low;
     EXPECT_EQ(result.state.fx.status & 0x3f, 0x20);
   }
 }
 
-// Neighbouring magnitudes are neighbouring numbers.
+// Maps magnitudes to integers, so that neighbouring magnitudes are neighbouring integers.
 __int128 place(const FxImage::Slot& r) {
   return static_cast<__int128>(r.high & 0x7fff) << 63 | static_cast<__int128>(r.low & ~(uint64_t{1} << 63));
 }
 
-// Rounding down and up gives the two neighbours of the true value, and C1 says which way it went.
+// Rounding down and up gives the two neighbours of the exact value. C1 is set if the value was rounded up.
 TEST(X87Functions, DirectedRoundingEnclosesTheValue) {
   HostCpu host;
   for (const Golden& golden : kGolden) {

@@ -1,4 +1,4 @@
-// x87 against the host CPU: every opcode from D8 to DF, with edge values, empty registers, unmasked and
+// x87 compared with the host CPU: every opcode from D8 to DF, with edge values, empty registers, unmasked and
 // pending exceptions.
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ CpuCase make_case(Values& values, bool unmasked) {
   start.rflags = values.flags();
   start.fx = values.x87(unmasked);
   if (values.below(8) == 0) start.offset = static_cast<unsigned>(values.below(16));
-  // Enough for FRSTOR; the first bytes are an operand.
+  // Enough for FRSTOR. The first bytes are the operand.
   for (uint8_t& byte : start.memory) byte = static_cast<uint8_t>(values.random());
   start.set_operand(values.below(2) != 0 ? values.vector() : values.extended());
   return start;
@@ -99,9 +99,9 @@ TEST(X87, AllFormsAgreeWithTheHostWhenExceptionsAreUnmasked) {
   compare_all_x87(true);
 }
 
-// Host and handler may round differently: makes their results equal where they are neighbours.
+// Host and handler may round differently. Makes their results equal if they are neighbours.
 void forgive_last_bit(const CpuResult& host, CpuResult& handler) {
-  uint16_t forgiven = 0x200;  // C1: which way it was rounded
+  uint16_t forgiven = 0x200;  // C1: the direction of rounding
   const auto place = [](const FxImage::Slot& r) {
     return static_cast<__int128>(r.high & 0x7fff) << 63 | static_cast<__int128>(r.low & ~(uint64_t{1} << 63));
   };
@@ -118,8 +118,8 @@ void forgive_last_bit(const CpuResult& host, CpuResult& handler) {
   status = static_cast<uint16_t>((status & ~forgiven) | (host.state.fx.status & forgiven));
 }
 
-// Whether a function of the smallest normal number underflows depends on its last bit: unmasked, that changes
-// everything.
+// Whether a function of the smallest normal number underflows depends on its last bit. If the exception is
+// unmasked, the whole result differs.
 bool is_borderline(const CpuCase& start) {
   const FxImage::Slot& x = start.fx.st[0];
   return (x.high & 0x7fff) <= 1 && x.low == uint64_t{1} << 63;
@@ -167,7 +167,7 @@ TEST(X87, NeedsTheUnit) {
   }
 }
 
-// An exception is told by the next instruction that waits, whatever CR0.NE says.
+// The next waiting instruction reports an exception, whatever CR0.NE says.
 TEST(X87, APendingExceptionWaits) {
   HostCpu host;
   CpuCase start;
@@ -181,8 +181,8 @@ TEST(X87, APendingExceptionWaits) {
   EXPECT_EQ(host.run_handler(fld1, start).fault, kX87);
 }
 
-// Real mode (and virtual 8086 mode, easier to be in here) packs addresses differently: 20 bits in the 16-bit
-// form, all of them in the 32-bit one.
+// Real mode stores addresses differently: 20 bits in the 16-bit form, all bits in the 32-bit form. So does
+// virtual 8086 mode, which is easier to enter here.
 TEST(X87, TheEnvironmentOfRealMode) {
   HostCpu host;
   CpuCase start;

@@ -36,7 +36,7 @@ std::string signature(const Bytes& table) {
   return std::string(table.begin(), table.begin() + 4);
 }
 
-// Finds everything the way an operating system does, from the RSDP on.
+// Finds all tables from the RSDP, as an operating system does.
 std::map<std::string, Bytes> walk(const Bytes& image) {
   std::map<std::string, Bytes> found;
   const Bytes xsdt = table_at(image, number(image, 24, 8));
@@ -100,7 +100,7 @@ TEST(Acpi, TheFadtNamesTheSleepAndResetRegisters) {
   EXPECT_EQ(number(fadt, 260, 8), 0x601u);
 }
 
-// What Intel's compiler makes of
+// The output of Intel's compiler for
 //   Scope (\_SB) { Device (COM1) { Name (_HID, EisaId ("PNP0501")) Name (_UID, 1) Name (_CRS,
 //   ResourceTemplate () {
 //     IO (Decode16, 0x3F8, 0x3F8, 0, 8)  Interrupt (ResourceConsumer, Edge, ActiveHigh, Exclusive) {4} }) } }

@@ -109,7 +109,7 @@ TEST_F(DevicesTest, TheSerialPortInterruptsThroughTheIoApic) {
   EXPECT_EQ(devices.next_interrupt(2), std::nullopt);
 }
 
-// A legacy kernel: PIC at 20, PIT at 100 Hz, no APIC touched.
+// A legacy kernel: PIC at vector 20, PIT at 100 Hz, APIC unused.
 TEST_F(DevicesTest, TheTimerInterruptsThroughThePic) {
   for (const auto& [port, value] : std::vector<std::pair<uint16_t, uint8_t>>{{0x20, 0x11},
                                                                              {0xa0, 0x11},
@@ -262,7 +262,7 @@ TEST_F(DevicesTest, ConsoleOutputComesFromBothPorts) {
   EXPECT_EQ(in(0xe9), 0xe9u);
 }
 
-// Random guests: what they do must neither depend on how often time is advanced nor leave any State.
+// Random guests. Their results must not depend on how often time is advanced, and all states must be valid.
 struct RandomGuest {
   explicit RandomGuest(uint64_t seed) : rng(seed) {}
   void step(Devices& devices, Time now) {
@@ -363,7 +363,7 @@ TEST_F(DevicesTest, AStateSurvivesWritingReadingAndGoingOn) {
   }
 }
 
-// A snapshot file may hold anything: whatever is accepted must be safe to run.
+// A snapshot file may contain anything. An accepted state must be safe to run.
 TEST_F(DevicesTest, CorruptStatesAreRefusedOrHarmless) {
   unsigned refused = 0, accepted = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {

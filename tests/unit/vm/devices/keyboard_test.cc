@@ -68,7 +68,7 @@ TEST_F(KeyboardTest, TheConfigurationSwitchesInterruptsAndTheKeyboard) {
   EXPECT_EQ(replies(), Bytes({0x1c}));
 }
 
-// The A20 dance of boot loaders.
+// The sequence of boot loaders that enables address line 20.
 TEST_F(KeyboardTest, TheOutputPortHoldsAddressLine20) {
   keyboard.write(0x64, 0xd0);
   EXPECT_EQ(replies(), Bytes({0x03}));

@@ -57,7 +57,8 @@ TEST_F(LocalApicTest, StartsAsTheManualSays) {
   EXPECT_TRUE(LocalApic(0).passes_external()) << "the boot CPU is in virtual wire mode";
 }
 
-// Figure "processor priority" of the manual: the higher class of task priority and interrupt in service.
+// The manual's figure "processor priority": the higher class of the task priority and the interrupt in
+// service.
 TEST_F(LocalApicTest, PriorityHoldsRequestsBack) {
   write(kTpr, 0x45);
   EXPECT_EQ(read(kPpr), 0x45u);

@@ -7,7 +7,7 @@ namespace {
 
 class PicTest : public testing::Test {
  protected:
-  // What Linux, Pintos and most others do.
+  // As Linux, Pintos and most other kernels do it.
   void initialise(uint8_t word4 = 0x01) {
     EXPECT_TRUE(pic.write(0x20, 0x11));
     EXPECT_TRUE(pic.write(0x21, 0x20));
@@ -122,7 +122,7 @@ TEST_F(PicTest, RotationMakesTheEndedLineTheLowest) {
   pulse(6);
   EXPECT_EQ(pic.acknowledge(), 0x26);
   pic.write(0x20, 0x20);
-  pic.write(0x20, 0xc7);  // back to the usual order
+  pic.write(0x20, 0xc7);  // back to the default order
   pulse(6);
   EXPECT_EQ(pic.acknowledge(), 0x23);
 }

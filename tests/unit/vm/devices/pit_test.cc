@@ -136,7 +136,7 @@ TEST_F(PitTest, TheGateHoldsAndRestarts) {
   EXPECT_EQ(latched(121, 2), 50u) << "mode 2 begins anew";
 }
 
-// How Linux calibrates the TSC: channel 2 in mode 0, wait for OUT2 in port 61.
+// As Linux calibrates the TSC: channel 2 in mode 0, waiting for OUT2 in port 61.
 TEST_F(PitTest, Port61ShowsTheOutputOfChannel2) {
   out(0, 0x61, 1);
   program(0, 2, 0, 11931);
@@ -148,7 +148,7 @@ TEST_F(PitTest, Port61ShowsTheOutputOfChannel2) {
 TEST_F(PitTest, TheLatchHoldsUntilRead) {
   program(0, 0, 2, 1000);
   out(101, 0x43, 0x00);
-  out(201, 0x43, 0x00);  // ignored: the first is not read yet
+  out(201, 0x43, 0x00);  // ignored, because the first one was not read yet
   EXPECT_EQ(in(301, 0x40), 900 & 0xff);
   EXPECT_EQ(in(301, 0x40), 900 >> 8);
   EXPECT_EQ(in(401, 0x40), 600 & 0xff);

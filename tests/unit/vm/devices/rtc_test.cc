@@ -9,7 +9,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr uint64_t kLeapDayEve = 1'582'934'398;  // 28 February 2020, 23:59:58: a leap day follows
+constexpr uint64_t kLeapDayEve = 1'582'934'398;  // 28 February 2020, 23:59:58; the next day is a leap day
 enum : uint8_t {
   kSeconds = 0,
   kMinutes = 2,
@@ -84,7 +84,7 @@ TEST_F(RtcTest, AnnouncesUpdatesShortlyBefore) {
   EXPECT_EQ(get(0x0a, kSecond), 0x26);
 }
 
-// As Linux does: stop, reset the divider, write, go on.
+// As Linux does: stop, reset the divider, write, continue.
 TEST_F(RtcTest, TheTimeCanBeSet) {
   const Time now = 7 * kSecond + 123;
   set(0x0b, 0x82, now);

@@ -71,7 +71,7 @@ TEST_F(UartTest, TransmitInterruptsComeAndAreReadAway) {
 TEST_F(UartTest, InputWaitsUntilTheGuestIsReady) {
   uart.push_input("abc");
   write(kModemControl, 0x0b);
-  for (int i = 0; i < 3; ++i) {  // as Linux does while it sets up the port, to clear it
+  for (int i = 0; i < 3; ++i) {  // Linux clears the port in this way during set-up
     uart.read(kLineStatus);
     EXPECT_EQ(uart.read(kData), 0);
   }
@@ -132,7 +132,7 @@ TEST_F(UartTest, LoopbackReceivesWhatIsSentAndOverruns) {
 TEST_F(UartTest, ModemChangesAreReportedOnce) {
   EXPECT_EQ(uart.read(kModemStatus), 0xb0);
   write(kEnable, 0x08);
-  write(kModemControl, 0x10);  // in the loop all lines are off
+  write(kModemControl, 0x10);  // in loopback mode all lines are off
   EXPECT_EQ(uart.read(kIdentification) & 0x0f, 0x00);
   EXPECT_EQ(uart.read(kModemStatus), 0x0b);
   EXPECT_FALSE(uart.line());

@@ -15,7 +15,7 @@ namespace {
 TEST(Arena, NothingLiesInSomethingElse) {
   Arena arena;
   Rng rng(1);
-  std::map<uint8_t*, size_t> taken;  // each is filled with its size's low byte
+  std::map<uint8_t*, size_t> taken;  // each is filled with the low byte of its size
   const auto is_intact = [&](const uint8_t* at, size_t size) {
     for (size_t i = 0; i < size; ++i)
       if (at[i] != static_cast<uint8_t>(size)) return false;
@@ -47,7 +47,7 @@ TEST(Arena, WhatIsGivenBackIsTakenAgain) {
   EXPECT_NE(first, second);
   arena.give_back(first, 100);
   EXPECT_NE(arena.take(300), first);
-  EXPECT_EQ(arena.take(128), first);  // as many lines
+  EXPECT_EQ(arena.take(128), first);  // the same number of lines
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ TEST(Ram, TheBaseCanBeRestored) {
   EXPECT_EQ(hash, hash_of(content(*ram)));
 }
 
-// Everything at once, against plain copies of the whole memory.
+// All operations at random, compared with plain copies of the whole memory.
 TEST(Ram, BehavesLikeWholeCopiesUnderRandomCheckpoints) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     Rng rng(seed);

@@ -1,5 +1,5 @@
 # bare_program(NAME BITS 32|64 SOURCES ...): a multiboot kernel ${CMAKE_CURRENT_BINARY_DIR}/NAME.elf on top of bare/.
-# bare_test(NAME PROGRAM P [CPUS n] [STOP how] [EXPECT file]): runs it in slalom, and where QEMU is installed also there.
+# bare_test(NAME PROGRAM P [CPUS n] [STOP how] [EXPECT file]): runs it in slalom and, if QEMU is installed, also in QEMU.
 set(BARE_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   set(BARE_COMPILER ${CMAKE_CXX_COMPILER})
@@ -13,7 +13,7 @@ set(BARE_FLAGS -std=c++20 -O1 -ffreestanding -fno-exceptions -fno-rtti -fno-pic 
     -fno-asynchronous-unwind-tables -fno-threadsafe-statics -fcf-protection=none -mgeneral-regs-only -mno-red-zone
     -Wall -Wextra -Werror -Wno-volatile -I${BARE_DIRECTORY})
 
-# Not with the flags of the build, which may ask for sanitizers.
+# Does not use the flags of the build, which may enable sanitizers.
 function(bare_object bits source object)
   get_filename_component(folder ${object} DIRECTORY)
   file(GLOB headers CONFIGURE_DEPENDS ${BARE_DIRECTORY}/*.h)
@@ -23,7 +23,7 @@ function(bare_object bits source object)
     DEPENDS ${source} ${headers} VERBATIM)
 endfunction()
 
-# What all programs of a width share, built once.
+# The objects that all programs of a width share.
 set(BARE_SHARED_32 start32.S bare.cc)
 set(BARE_SHARED_64 start64.S bare.cc smp.S smp.cc)
 foreach(bits 32 64)
@@ -50,7 +50,7 @@ function(bare_program name)
   list(APPEND objects ${BARE_OBJECTS_${BARE_BITS}})
   set(format $<IF:$<EQUAL:${BARE_BITS},64>,elf_x86_64,elf_i386>)
   set(program ${CMAKE_CURRENT_BINARY_DIR}/${name}.elf)
-  # Multiboot loaders want 32-bit ELF files, whatever code is in them.
+  # Multiboot loaders require 32-bit ELF files, whatever code they contain.
   add_custom_command(OUTPUT ${program}
     COMMAND ${BARE_LINKER} -m ${format} -z max-page-size=0x1000 -T ${BARE_DIRECTORY}/multiboot.ld ${objects} -o ${program}
     COMMAND ${BARE_OBJCOPY} -O elf32-i386 ${program}

@@ -13,7 +13,7 @@ int attempt_user_raw(Function function);
 [[noreturn]] void resume_after_trap();
 void on_trap(Frame* frame);
 void bare_main(word magic, word information);
-// The compiler may ask for these.
+// The compiler may generate calls of these.
 void* memset(void* to, int value, size_t size) {
   for (size_t i = 0; i < size; ++i) static_cast<volatile char*>(to)[i] = static_cast<char>(value);
   return to;
@@ -121,8 +121,8 @@ bool under_slalom() {
 }
 
 word idt_error(unsigned vector, bool external) {
-  // QEMU gives the offset of 64-bit gates, not their number, and says "external" of hardware's interrupts
-  // only.
+  // QEMU reports the offset of 64-bit gates instead of their number, and sets "external" only for hardware
+  // interrupts.
   if (!under_slalom()) return vector * (k64 ? 16 : 8) + 2;
   return vector * 8 + 2 + (external ? 1 : 0);
 }
@@ -212,13 +212,13 @@ void bare_main(word, word) {
   const word stack = reinterpret_cast<word>(trap_stack_top);
   memcpy(task_state.bytes + 4, &stack, sizeof stack);
   if (!k64) task_state.bytes[8] = kKernelData;
-  task_state.bytes[102] = 104;  // the map of ports starts there; none are open
+  task_state.bytes[102] = 104;  // the I/O permission map starts here; no port is allowed
   for (size_t i = 104; i < sizeof task_state; ++i) task_state.bytes[i] = 0xff;
   for (unsigned vector = 0; vector < 256; ++vector) set_gate(vector, stub_of(vector), kKernelCode, 0x8e);
   set_gate(0x80, stub_of(0x80), kKernelCode, 0xee);
   load_tables();
-  // No interrupt from the old controllers until a test asks for it; the FPU and SSE as an operating system
-  // sets them up.
+  // No interrupts from the old controllers until a test enables them. FPU and SSE are set up as by an
+  // operating system.
   out8(0x21, 0xff);
   out8(0xa1, 0xff);
   write_cr0((read_cr0() & ~word{0xc}) | 0x22);

@@ -1,8 +1,9 @@
-// What bare-metal test programs share: reporting on the serial port, descriptor tables, and attempts: running
-// a function, in ring 0 or 3, up to its end or its first trap, which is then a value to compare.
+// Shared by the bare-metal test programs: output on the serial port, descriptor tables, and attempts. An
+// attempt runs a function in ring 0 or 3 until it ends or traps for the first time; the trap is then a value
+// to compare.
 //
-// The same source serves 32-bit (protected mode, paging off) and 64-bit programs (paging on, first 4 GiB
-// mapped one to one). One CPU only may make attempts.
+// The same source is used for 32-bit programs (protected mode, paging off) and 64-bit programs (paging on,
+// the first 4 GiB mapped one to one). Only one CPU may make attempts.
 #pragma once
 
 #include <stddef.h>
@@ -15,7 +16,7 @@ inline constexpr bool k64 = sizeof(word) == 8;
 #else
 #define STACK_POINTER "%%esp"
 #endif
-// Of a place in assembler text, which is declared as extern "C" char here[].
+// For a label in assembly, declared as extern "C" char label[].
 inline word address_of(const char* label) {
   return reinterpret_cast<word>(label);
 }
@@ -38,8 +39,8 @@ void print(const char* text);
 void print_hex(word value);
 void check(const char* name, word got, word want);
 [[noreturn]] void finish();  // the verdict and the end of the program
-bool under_slalom();         // QEMU leaves some checks out, so some tests are for slalom alone
-word idt_error(unsigned vector, bool external = false);  // the error code that names a gate
+bool under_slalom();         // QEMU omits some checks, so some tests only run in slalom
+word idt_error(unsigned vector, bool external = false);  // the error code for a gate
 
 // --- traps ---
 struct Frame {
@@ -65,17 +66,17 @@ using Function = void (*)();
 const Trap& attempt(Function function);
 const Trap& attempt_user(Function function);
 void check_trap(const char* name, const Trap& trap, int vector, word error = 0);
-// The same for what QEMU is known not to check.
+// The same for checks that QEMU is known to omit.
 void check_strict(const char* name, const Trap& trap, int vector, word error = 0);
-// A handler that returns to where the trap happened, instead of ending the attempt.
+// Handlers that return to the trapped instruction instead of ending the attempt.
 extern void (*hooks[256])(Frame*);
-extern volatile word user_flags;  // of attempt_user; IF is off
+extern volatile word user_flags;  // flags of attempt_user; IF is off
 
 // --- descriptor tables ---
 inline constexpr uint16_t kKernelCode = 0x08, kKernelData = 0x10, kUserCode32 = 0x1b, kUserData = 0x23;
 inline constexpr uint16_t kUserCode64 = 0x2b;          // in 64-bit programs
 inline constexpr uint16_t kKernelCode32 = 0x30;        // in both
-inline constexpr uint16_t kTask = 0x40, kFree = 0x60;  // from kFree on tests make their own
+inline constexpr uint16_t kTask = 0x40, kFree = 0x60;  // tests may use the entries from kFree on
 extern uint64_t gdt[64];
 extern uint64_t idt[512];
 struct TaskState {
@@ -87,7 +88,7 @@ uint64_t descriptor(uint32_t base, uint32_t limit, unsigned access, unsigned fla
 uint64_t gate(word offset, uint16_t selector, unsigned access, unsigned extra = 0);
 void set_gate(unsigned vector, word handler, uint16_t selector, unsigned access, unsigned extra = 0);
 void load_tables();             // GDT, IDT and task register
-word stub_of(unsigned vector);  // the address behind an IDT entry
+word stub_of(unsigned vector);  // the handler address of an IDT entry
 extern "C" char boot_stack_top[], trap_stack_top[], user_stack_top[], user_done[];
 extern "C" word recovery_stack;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a bare-metal program under QEMU's own interpreter, to see that what the tests expect is right.
+"""Runs a bare-metal program in QEMU's interpreter, to check that the tests' expectations are right.
 
 usage: run_in_qemu.py QEMU PROGRAM [--cpus N] [--stop HOW] [--expect FILE]   (as for run_bare)
 """

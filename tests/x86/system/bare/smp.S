@@ -1,4 +1,4 @@
-# How the other CPUs come up: from real mode at 0x8000 to 64-bit mode, on the stack that smp_stack names.
+# The start-up code of the other CPUs: from real mode at 0x8000 to 64-bit mode, on the stack in smp_stack.
     .text
     .code16
     .globl smp_trampoline, smp_trampoline_end

@@ -1,4 +1,4 @@
-// More than one CPU: the local APIC, and starting the others. For 64-bit programs.
+// Several CPUs: the local APIC, and starting the other CPUs. For 64-bit programs.
 #pragma once
 
 #include "bare.h"
@@ -15,6 +15,6 @@ inline unsigned this_cpu() {
   return apic(kApicId) >> 24;
 }
 unsigned cpu_count();
-void send(unsigned target, uint32_t command);  // an interrupt command; waits until it left
-// Runs the function on that CPU; returns when it has started.
+void send(unsigned target, uint32_t command);  // sends an interrupt command and waits until it was sent
+// Runs the function on this CPU. Returns when it has started.
 void start_cpu(unsigned id, Function function);

@@ -17,7 +17,7 @@ start:
     hlt
     jmp 1b
 
-# int attempt_raw(void (*function)()): 0 when it returned, 1 when a trap cut it short.
+# int attempt_raw(void (*function)()): returns 0 if the function returned, 1 if a trap ended it.
     .globl attempt_raw, resume_after_trap, attempt_user_raw, user_done
 attempt_raw:
     mov 4(%esp), %eax
@@ -37,7 +37,7 @@ attempt_raw:
     xor %eax, %eax
     ret
 
-# Never returns to its caller: goes on as attempt_raw's result 1.
+# Never returns to its caller: continues as if attempt_raw returned 1.
 resume_after_trap:
     mov recovery_stack, %esp
     movl $0, recovery_stack
@@ -49,7 +49,7 @@ resume_after_trap:
     mov $1, %eax
     ret
 
-# The same in ring 3, on the user stack; int 0x80 ends it, as does any other trap.
+# The same in ring 3, on the user stack. int 0x80 or any other trap ends it.
 attempt_user_raw:
     mov 4(%esp), %eax
     push %ebp

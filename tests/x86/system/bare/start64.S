@@ -1,5 +1,5 @@
 # Entry of a 64-bit bare-metal program: entered in 32-bit mode, it maps the first 4 GiB one to one (2 MiB pages,
-# open to ring 3) and goes on in 64-bit mode. Every vector leads to on_trap() with a Frame (bare.h).
+# accessible to ring 3) and continues in 64-bit mode. Every vector leads to on_trap() with a Frame (bare.h).
     .section .multiboot, "a"
     .align 4
     .long 0x1badb002, 0, -0x1badb002

@@ -1,6 +1,6 @@
-// Addition, subtraction, logic and comparison, with the read-modify-write forms that locks are made of.
+// Addition, subtraction, logic and comparison, including the read-modify-write forms that locks use.
 //
-// LOCK needs no code of its own: CPUs run one at a time and switch between instructions only.
+// LOCK needs no code, because one CPU runs at a time and switches only happen between instructions.
 #include "vm/cpu/handler.h"
 #include "vm/cpu/handlers/forms.h"
 #include "vm/cpu/instruction.h"
@@ -120,7 +120,7 @@ const Op* cmpxchg(Cpu& cpu, const Op* op) {
     T found;
     if (!address_of<AccessKind::Write>(cpu, op, sizeof(T), address)) return stop(cpu, op);
     if (!load_for_write(cpu, op, address, found)) return stop(cpu, op);
-    // A failed one writes back what was there, which nobody can see.
+    // A failed CMPXCHG writes the old value back on real CPUs, which no one can observe.
     if (found == accumulator && !store(cpu, op, address, desired)) return stop(cpu, op);
     cpu.flags.subtract(accumulator, found);
     if (found != accumulator) {

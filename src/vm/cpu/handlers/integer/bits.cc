@@ -1,4 +1,5 @@
-// Bit tests and scans. With a register as bit number, memory forms reach beyond their operand.
+// Bit tests and scans. If the bit number is in a register, memory forms can access bytes outside of their
+// operand.
 #include <bit>
 
 #include "vm/cpu/handler.h"
@@ -61,7 +62,8 @@ const Op* on_memory(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// ZF tells a zero source; the destination is then left as it is. Other flags are undefined and left alone.
+// ZF is set for a zero source; then the destination does not change. The other flags are undefined and do not
+// change here.
 template <class T, Source source, bool forward>
 const Op* scan(Cpu& cpu, const Op* op) {
   T value;
@@ -69,7 +71,7 @@ const Op* scan(Cpu& cpu, const Op* op) {
   uint64_t flags = cpu.flags.arithmetic() & ~flag::kZeroFlag;
   if (value == 0) {
     flags |= flag::kZeroFlag;
-    // Both vendors leave the whole register alone, the upper half of a 32-bit one included.
+    // Both vendors leave the whole register unchanged, including the upper half of a 32-bit one.
   } else {
     set<T>(cpu, op->dst,
            static_cast<T>(forward ? std::countr_zero(value) : 8 * sizeof(T) - 1 - std::countl_zero(value)));
@@ -111,7 +113,7 @@ Handler select_bits(Instruction& in, Op& op) {
       return select_bit<Bit::Reset>(in, op);
     case ZYDIS_MNEMONIC_BTC:
       return select_bit<Bit::Complement>(in, op);
-    // Without BMI1 and LZCNT, which CPUID does not offer, the prefix means nothing.
+    // CPUID does not offer BMI1 and LZCNT, so the prefix has no meaning.
     case ZYDIS_MNEMONIC_BSF:
     case ZYDIS_MNEMONIC_TZCNT:
       return select_scan<true>(in, op);

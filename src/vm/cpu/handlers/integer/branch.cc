@@ -9,7 +9,7 @@
 namespace slalom::vm {
 namespace {
 
-// op.immediate: the target, from the start of the block. op.extra: the target lies within the page.
+// op.immediate: the target, relative to the start of the block. op.extra: the target lies within the page.
 template <unsigned code>
 const Op* jcc(Cpu& cpu, const Op* op) {
   if (cpu.flags.condition<code>())
@@ -23,7 +23,7 @@ const Op* jcc_far(Cpu& cpu, const Op* op) {
   return jump_near(cpu, next_rip(cpu, op), cpu.block->fallthrough);
 }
 
-// One at the end of its page: a link to the next page would outlive what it leads to.
+// For a jump at the end of its page: a link to the next page could outlive its target.
 template <unsigned code>
 const Op* jcc_off_page(Cpu& cpu, const Op* op) {
   if (cpu.flags.condition<code>()) return jump_to(cpu, cpu.gpr(kRip) + static_cast<uint64_t>(op->immediate));
@@ -73,7 +73,7 @@ const Op* ret64(Cpu& cpu, const Op* op) {
   return return_to(cpu, target);
 }
 
-// The rest is for 16- and 32-bit code. op.extra: operand size in bytes.
+// The rest is for 16-bit and 32-bit code. op.extra: operand size in bytes.
 bool target_fits(Cpu& cpu, uint64_t target) {
   return target <= cpu.regs.segments[kCs].limit || cpu.raise(kProtection, 0);
 }
@@ -201,7 +201,7 @@ const Op* software_interrupt(Cpu& cpu, const Op* op) {
   return leave_for_interrupts(cpu, cpu.gpr(kRip));
 }
 
-// The bounds lie one behind the other, and are signed.
+// The lower bound is followed by the upper bound. Both are signed.
 template <class T>
 const Op* bound(Cpu& cpu, const Op* op) {
   const T index = static_cast<T>(get<std::make_unsigned_t<T>>(cpu, op->dst));
@@ -215,7 +215,7 @@ const Op* bound(Cpu& cpu, const Op* op) {
   return leave(cpu, next_rip(cpu, op));
 }
 
-// INT1 asks no gate for permission.
+// INT1 does not check the gate's privilege.
 const Op* debug_trap(Cpu& cpu, const Op* op) {
   if (!cpu.interrupt(kDebug, false, false, 0, next_rip(cpu, op))) return stop(cpu, op);
   return leave_for_interrupts(cpu, cpu.gpr(kRip));
@@ -235,16 +235,16 @@ Handler select_jump(Instruction& in, Op& op, int condition) {
   const bool is_long = in.mode.is_long();
   const uint64_t target = op.end() + static_cast<uint64_t>(in.immediate(0));
   op.immediate = static_cast<int64_t>(target);
-  // Offsets within the page: the block knows where in its page it starts (op.displacement, set by the
-  // decoder).
+  // The target's offset within the page. op.displacement, set by the decoder, is where the block starts in
+  // its page.
   const uint64_t in_page = static_cast<uint64_t>(op.displacement) + target;
   const bool near = in_page < kPageSize;
-  const bool stays = static_cast<uint64_t>(op.displacement) + op.end() < kPageSize;
+  const bool next_in_page = static_cast<uint64_t>(op.displacement) + op.end() < kPageSize;
   op.displacement = 0;
   if (condition < 0) return is_long ? (near ? jmp : jmp_far_page) : jmp_legacy;
   return by_condition(static_cast<unsigned>(condition),
                       [&]<unsigned c>(std::integral_constant<unsigned, c>) -> Handler {
-                        if (!stays) return is_long ? jcc_off_page<c> : jcc_legacy_off_page<c>;
+                        if (!next_in_page) return is_long ? jcc_off_page<c> : jcc_legacy_off_page<c>;
                         return is_long ? (near ? jcc<c> : jcc_far<c>) : jcc_legacy<c>;
                       });
 }
@@ -254,7 +254,7 @@ Handler select_jump(Instruction& in, Op& op, int condition) {
 const Op* jump_and_link(Cpu& cpu, uint64_t rip, Block& from, Block*& link, uint64_t& link_rip) {
   JumpCache& jumps = *cpu.jumps;
   const JumpCache::Entry& entry = jumps.at(rip);
-  // What lies below the middle changes with every address space.
+  // Addresses of the lower half change with every address space, so they are not linked.
   if (entry.tag == (rip ^ jumps.salt) && static_cast<int64_t>(rip) < 0) {
     if (jumps.generation == 0) jumps.generation = find_generation(cpu);
     from.begin_generation(jumps.generation);
@@ -332,7 +332,7 @@ Handler select_branch(Instruction& in, Op& op) {
     case ZYDIS_MNEMONIC_INTO:
       in.ends_block = true;
       return into;
-    case ZYDIS_MNEMONIC_RSM:  // there is no system management mode to come back from
+    case ZYDIS_MNEMONIC_RSM:  // there is no system management mode to return from
     case ZYDIS_MNEMONIC_UD0:
     case ZYDIS_MNEMONIC_UD1:
     case ZYDIS_MNEMONIC_UD2:

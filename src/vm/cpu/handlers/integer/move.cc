@@ -1,4 +1,4 @@
-// Data movement: mov, movzx, movsx, xchg, lea, cmov, setcc, bswap and their kind.
+// Data movement: mov, movzx, movsx, xchg, lea, cmov, setcc, bswap and similar instructions.
 #include "vm/cpu/condition.h"
 #include "vm/cpu/handler.h"
 #include "vm/cpu/handlers/forms.h"
@@ -22,7 +22,7 @@ const Op* to_memory(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// Far: the address is the whole immediate.
+// The immediate is the whole address.
 template <class T, bool loads>
 const Op* absolute(Cpu& cpu, const Op* op) {
   uint64_t address = static_cast<uint64_t>(op->immediate);
@@ -86,7 +86,7 @@ template <class T, Source source, unsigned code>
 const Op* cmov(Cpu& cpu, const Op* op) {
   T value;
   if (!load_source<T, source>(cpu, op, value)) return stop(cpu, op);
-  // Without the move a 32-bit form still clears the upper half.
+  // A 32-bit form clears the upper half even if it does not move.
   set<T>(cpu, op->dst, cpu.flags.condition<code>() ? value : get<T>(cpu, op->dst));
   NEXT;
 }
@@ -109,7 +109,7 @@ const Op* bswap(Cpu& cpu, const Op* op) {
   else if constexpr (sizeof(T) == 4)
     set<T>(cpu, op->dst, __builtin_bswap32(get<T>(cpu, op->dst)));
   else
-    set<T>(cpu, op->dst, 0);  // undefined; CPUs of both vendors give zero
+    set<T>(cpu, op->dst, 0);  // undefined; CPUs of both vendors return zero
   NEXT;
 }
 
@@ -117,7 +117,7 @@ const Op* nop(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// A NOP that no compiler makes: `nopl kHypercallMark(%rax,%rax,1)`. Hypercalls answers it before the next
+// A NOP that no compiler generates: `nopl kHypercallMark(%rax,%rax,1)`. Hypercalls answers it before the next
 // instruction (see guest/slalom.h).
 constexpr int64_t kHypercallMark = 0x6c616c73;
 
@@ -132,7 +132,7 @@ bool is_hypercall(const Instruction& in) {
          in.operand(0).mem.disp.value == kHypercallMark;
 }
 
-// Ends the block: a CPU that waits in a loop gives way.
+// Ends the block, so that a CPU that waits in a loop gives way.
 const Op* pause(Cpu& cpu, const Op* op) {
   cpu.paused = true;
   cpu.tell({.kind = CpuEvent::Kind::Pause, .pc = cpu.gpr(kRip) + op->offset});
@@ -266,7 +266,7 @@ Handler select_move(Instruction& in, Op& op) {
     case ZYDIS_MNEMONIC_MOVSX:
       return in.size(1) == 1 ? select_extend<int8_t>(in, op) : select_extend<int16_t>(in, op);
     case ZYDIS_MNEMONIC_MOVSXD:
-      // With a 16-bit destination only that much is read, whatever Zydis says.
+      // With a 16-bit destination only 16 bits are read, although Zydis reports more.
       return in.size(0) == 2 ? select_extend<int16_t>(in, op) : select_extend<int32_t>(in, op);
     case ZYDIS_MNEMONIC_LEA:
       op.dst = in.register_number(0);
@@ -291,7 +291,7 @@ Handler select_move(Instruction& in, Op& op) {
       in.ends_block = true;
       return pause;
     case ZYDIS_MNEMONIC_LAHF:
-      return in.mode.is_long() ? nullptr : lahf;  // in 64-bit code a feature of its own
+      return in.mode.is_long() ? nullptr : lahf;  // a separate feature in 64-bit code
     case ZYDIS_MNEMONIC_SAHF:
       return in.mode.is_long() ? nullptr : sahf;
     case ZYDIS_MNEMONIC_CLC:

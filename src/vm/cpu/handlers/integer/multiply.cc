@@ -51,7 +51,7 @@ inline void set_accumulator(Cpu& cpu, T low, T high) {
   }
 }
 
-// SF, ZF, AF and PF are undefined; they are those of the low half here, as on CPUs that define them so.
+// SF, ZF, AF and PF are undefined. They are set from the low half here, as CPUs that define them do.
 template <class T>
 inline void multiplied(Cpu& cpu, T low, bool overflow) {
   cpu.flags.set_result(low);
@@ -100,7 +100,7 @@ const Op* multiply_into(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// Flags are undefined; they are left alone.
+// Flags are undefined and do not change here.
 template <class T, Source source, bool is_signed>
 const Op* divide(Cpu& cpu, const Op* op) {
   T divisor;
@@ -112,7 +112,7 @@ const Op* divide(Cpu& cpu, const Op* op) {
     using Signed = std::make_signed_t<T>;
     const Wide a = static_cast<Wide>(dividend);
     const Signed b = static_cast<Signed>(divisor);
-    // The lowest value by -1 does not fit the wide type either.
+    // The lowest value divided by -1 does not fit into the wide type either.
     if (b == -1) {
       constexpr Wide lowest =
           static_cast<Wide>(static_cast<typename Wider<T>::Unsigned>(1) << (16 * sizeof(T) - 1));

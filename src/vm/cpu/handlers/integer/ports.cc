@@ -1,4 +1,4 @@
-// Port input and output. All of it goes back to the run loop: a device may have something to say.
+// Port input and output. All of it returns to the run loop, because a device may request something.
 #include "vm/cpu/handler.h"
 #include "vm/cpu/instruction.h"
 
@@ -55,14 +55,16 @@ const Op* out(Cpu& cpu, const Op* op) {
   return leave_for_interrupts(cpu, next_rip(cpu, op));
 }
 
-// INS and OUTS: one element for each instruction counted, so that a repeated one can always be interrupted.
+// INS and OUTS: each element counts as one instruction, so that a repeated one can be interrupted at any
+// element.
 template <bool input>
 const Op* port_string(Cpu& cpu, const Op* op) {
   const uint64_t mask = (op->bits & Op::kAddress16)   ? 0xffff
                         : (op->bits & Op::kAddress32) ? 0xffffffff
                                                       : ~uint64_t{0};
   const bool repeats = (op->bits & (Op::kRep | Op::kRepne)) != 0;
-  if (!port_allowed(cpu, get<uint16_t>(cpu, kRdx), op->extra)) return stop(cpu, op);  // even to do nothing
+  // Checked even if the count is zero.
+  if (!port_allowed(cpu, get<uint16_t>(cpu, kRdx), op->extra)) return stop(cpu, op);
   if (repeats && (cpu.gpr(kRcx) & mask) == 0) return leave(cpu, next_rip(cpu, op));
   const unsigned size = op->extra;
   const unsigned pointer = input ? kRdi : kRsi;

@@ -1,4 +1,4 @@
-// Segment registers, far transfers, descriptor inspection. All of it goes back to the run loop.
+// Segment registers, far transfers, descriptor inspection. All of it returns to the run loop.
 #include "vm/cpu/descriptor.h"
 #include "vm/cpu/handler.h"
 #include "vm/cpu/handlers/integer/stack.h"
@@ -19,7 +19,7 @@ bool load_sized(Cpu& cpu, const Op* op, uint64_t address, unsigned size, uint64_
   return true;
 }
 
-// After a write to SS one instruction runs before interrupts are looked at, and before a single step traps.
+// After a write to SS, one instruction runs before interrupts are delivered and before a single step traps.
 const Op* loaded(Cpu& cpu, const Op* op, SegmentName name) {
   if (name == kSs) cpu.regs.interrupt_shadow = cpu.step_waits = true;
   return leave_for_interrupts(cpu, next_rip(cpu, op));
@@ -50,7 +50,7 @@ const Op* mov_segment_to_memory(Cpu& cpu, const Op* op) {
 
 const Op* push_segment(Cpu& cpu, const Op* op) {
   Stack stack(cpu);
-  // Of 32 bits only the selector's half is written, as on Intel's CPUs.
+  // A 32-bit push writes only the selector's half, as on Intel's CPUs.
   const unsigned size = op->extra == 4 ? 2 : op->extra;
   stack.skip(-uint64_t{op->extra - size});
   if (!stack.push(op, size, cpu.regs.segments[op->src].selector)) return stop(cpu, op);
@@ -119,7 +119,8 @@ const Op* iret(Cpu& cpu, const Op* op) {
 
 enum class Inspect : uint8_t { Lar, Lsl, Verr, Verw };
 
-// Is the descriptor there, of a kind that may be inspected, and visible from here?
+// Returns true if the descriptor exists, is of a kind that may be inspected, and is visible with the current
+// privilege.
 bool visible(Cpu& cpu, Inspect inspect, uint16_t selector, Descriptor& descriptor) {
   if ((selector & 0xfffc) == 0) return false;
   if (!read_descriptor(cpu, selector, kProtection, descriptor)) return false;
@@ -170,7 +171,7 @@ const Op* arpl(Cpu& cpu, const Op* op) {
   const bool raised = (value & 3u) < privilege;
   if (raised) value = static_cast<uint16_t>((value & ~3u) | privilege);
   if constexpr (source == Source::Memory) {
-    if (raised && !store_operand(cpu, op, value)) return stop(cpu, op);  // nothing is written otherwise
+    if (raised && !store_operand(cpu, op, value)) return stop(cpu, op);  // otherwise nothing is written
   } else {
     set<uint16_t>(cpu, op->dst, value);
   }

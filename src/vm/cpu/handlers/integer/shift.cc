@@ -1,4 +1,4 @@
-// Shifts and rotations. A count of zero leaves all flags alone.
+// Shifts and rotations. A count of zero changes no flags.
 #include "vm/cpu/handler.h"
 #include "vm/cpu/handlers/forms.h"
 #include "vm/cpu/instruction.h"
@@ -23,7 +23,8 @@ inline void rotated(LazyFlags& flags, bool carry, bool overflow) {
               static_cast<uint64_t>(carry != overflow) << 30;
 }
 
-// OF is defined for counts of one; for others it is what CPUs do: as if the last step had been of one.
+// OF is only defined for a count of one. For others it has the value that CPUs produce: as if the last step
+// had a count of one.
 template <Shift shift, class T>
 inline T compute(LazyFlags& flags, T value, unsigned count) {
   constexpr unsigned bits = kBits<T>;
@@ -91,7 +92,7 @@ template <class T, Shift shift, Count from>
 const Op* shift_register(Cpu& cpu, const Op* op) {
   const unsigned count = count_of<T, from>(cpu, op);
   const T value = get<T>(cpu, op->dst);
-  // A 32-bit shift by zero clears the upper half all the same.
+  // A 32-bit shift by zero still clears the upper half.
   set<T>(cpu, op->dst, count == 0 ? value : compute<shift>(cpu.flags, value, count));
   NEXT;
 }
@@ -112,7 +113,7 @@ const Op* shift_memory(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// For 16 bits and counts above 16 the result is undefined; this is what Intel's and AMD's CPUs give.
+// For 16 bits and counts above 16 the result is undefined. This is the result of Intel's and AMD's CPUs.
 template <class T, bool left>
 inline T compute_double(LazyFlags& flags, T value, T fill, unsigned count) {
   constexpr unsigned bits = kBits<T>;

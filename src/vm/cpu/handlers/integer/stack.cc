@@ -1,4 +1,4 @@
-// push, pop and what else is made for the stack.
+// push, pop and other stack instructions.
 #include "vm/cpu/handlers/integer/stack.h"
 
 #include "vm/cpu/handlers/forms.h"
@@ -26,7 +26,7 @@ bool Stack::linear(uint64_t offset, unsigned size, bool write, uint64_t& address
   if (segment_.expands_down()) {
     inside = offset > segment_.limit && last <= (segment_.big() ? 0xffffffff : 0xffff) && last >= offset;
   } else {
-    inside = (last <= segment_.limit && last >= offset) || segment_.limit == 0xffffffff;  // 4 GiB wrap
+    inside = (last <= segment_.limit && last >= offset) || segment_.limit == 0xffffffff;  // wraps at 4 GiB
   }
   if (!inside || (cpu_.protected_mode() && !cpu_.vm86() && write && !segment_.writable()))
     return cpu_.raise(kStackFault, 0);
@@ -96,7 +96,7 @@ const Op* leave64(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// All other forms go through Stack, and back to the run loop: they may not keep NEXT from being a jump.
+// All other forms use Stack and return to the run loop, since they would prevent NEXT from being a jump.
 const Op* done(Cpu& cpu, const Op* op) {
   return leave(cpu, next_rip(cpu, op));
 }
@@ -145,7 +145,7 @@ const Op* pop_memory(Cpu& cpu, const Op* op) {
   uint64_t value, address = 0;
   const uint64_t before = cpu.gpr(kRsp);
   if (!stack.pop(op, op->extra, value)) return stop(cpu, op);
-  stack.commit();  // an address based on rsp means the new one
+  stack.commit();  // an address based on rsp uses the new value
   std::memcpy(cpu.buffer.data(), &value, 8);
   if (!address_of<AccessKind::Write>(cpu, op, op->extra, address)) {
     cpu.gpr(kRsp) = before;

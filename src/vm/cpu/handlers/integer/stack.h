@@ -1,7 +1,7 @@
-// Stack: pushing and popping with the width and the checks of a mode: the current one, or that of the code
-// which a gate or far call leads to, since that is what the return address is pushed with.
+// Stack: pushes and pops with the width and checks of a mode. Usually that is the current mode. For a gate or
+// far call it is the mode of the target code, because its pushes have that width.
 //
-// The stack pointer changes at commit() only, so that an instruction that faults half-way leaves no trace.
+// Only commit() changes the stack pointer, so an instruction that faults half-way leaves no trace.
 #pragma once
 
 #include "vm/cpu/handler.h"
@@ -11,16 +11,16 @@ namespace slalom::vm {
 class Stack {
  public:
   explicit Stack(Cpu& cpu) : Stack(cpu, cpu.mode.is_long()) {}
-  // The current stack as 64-bit code sees it, without a segment, or as other code does.
+  // The current stack, without a segment as 64-bit code uses it, or with one as other code does.
   Stack(Cpu& cpu, bool is_long) : Stack(cpu, cpu.regs.segments[kSs], cpu.gpr(kRsp), cpu.cpl, is_long) {}
-  // Another stack than the current one, as when a gate changes privilege.
+  // Another stack, for a gate that changes the privilege.
   Stack(Cpu& cpu, const Segment& segment, uint64_t pointer, unsigned privilege, bool is_long);
 
   bool push(const Op* op, unsigned size, uint64_t value);
   bool pop(const Op* op, unsigned size, uint64_t& value);
   void skip(uint64_t bytes) { pointer_ += bytes; }
   uint64_t pointer() const { return pointer_; }
-  // Writes the stack pointer: the part of it that the stack's width covers.
+  // Writes the stack pointer, only as many bits as the stack's width has.
   void commit();
 
  private:
@@ -34,7 +34,7 @@ class Stack {
   const bool flat_;
 };
 
-// 64-bit code that could not reach the stack: an address that is not canonical is a stack fault then.
+// Turns the #GP of a stack access into a stack fault: in 64-bit code, a stack address that is not canonical.
 inline void blame_stack(Cpu& cpu) {
   if (cpu.leave == Leave::Fault && cpu.fault.vector == kProtection) cpu.fault.vector = kStackFault;
 }

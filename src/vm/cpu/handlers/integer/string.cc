@@ -1,8 +1,8 @@
-// String instructions, alone and repeated.
+// String instructions, single and repeated.
 //
-// A repeated one runs in steps of at most kStep iterations; each step counts as one instruction and leaves
-// the registers as if it had been interrupted there. Where the elements of a step lie in pages that the TLB
-// knows, the step is one memmove or fill.
+// A repeated one runs in steps of at most kStep iterations. Each step counts as one instruction and leaves
+// the registers as if it had been interrupted there. If all elements of a step lie in pages of the TLB, the
+// step is one memmove or fill.
 #include <algorithm>
 
 #include "vm/cpu/handler.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kStep = 1024;
 
-// Registers of the width of the address size.
+// Registers have the width of the address size.
 uint64_t address_mask(const Op* op) {
   if (op->bits & Op::kAddress16) return 0xffff;
   if (op->bits & Op::kAddress32) return 0xffffffff;
@@ -73,8 +73,8 @@ bool one(Cpu& cpu, const Op* op) {
   return true;
 }
 
-// A repeated instruction stops before all of its accesses, or before none: partial steps would be counted in
-// another way than whole ones.
+// A repeated instruction stops before all of its accesses or before none. Otherwise partial steps would be
+// counted differently from whole ones.
 template <class T, String string>
 bool stops_before_any(Cpu& cpu, const Op* op, uint64_t count) {
   if (!cpu.recording || cpu.tap->watches.empty()) return false;
@@ -99,7 +99,7 @@ bool can_do_many(const Cpu& cpu, const Op* op) {
          !cpu.aligned_only;
 }
 
-// Does as many iterations at once as the pages of both ends allow; 0: do one the slow way.
+// Executes as many iterations at once as both pages allow. Returns 0 if one must be executed the slow way.
 template <class T, String string>
 uint64_t many(Cpu& cpu, const Op* op, uint64_t count) {
   if (!can_do_many(cpu, op)) return 0;
@@ -118,7 +118,7 @@ uint64_t many(Cpu& cpu, const Op* op, uint64_t count) {
     const TlbEntry& source = tlb.at(from);
     if (source.read != (from & kPageMask)) return 0;
     const uint8_t* in = reinterpret_cast<const uint8_t*>(from + source.addend);
-    // Overlapping forward copies repeat a pattern: element by element.
+    // An overlapping forward copy repeats a pattern, so copy element by element.
     if (in < out && out < in + count * sizeof(T))
       for (uint64_t i = 0; i < count; ++i) std::memmove(out + i * sizeof(T), in + i * sizeof(T), sizeof(T));
     else
@@ -139,7 +139,7 @@ template <class T, String string>
 const Op* repeat_step(Cpu& cpu, const Op* op) {
   const uint64_t mask = address_mask(op);
   constexpr bool compares = string == String::Cmps || string == String::Scas;
-  const LazyFlags before = cpu.flags;  // comparing shows no flags before its end
+  const LazyFlags before = cpu.flags;  // comparisons set no flags before the end
   uint64_t budget = (cpu.regs.rflags & flag::kTrap) ? 1 : kStep;
   while (true) {
     const uint64_t count = cpu.gpr(kRcx) & mask;
@@ -166,8 +166,8 @@ const Op* repeat_step(Cpu& cpu, const Op* op) {
   }
 }
 
-// Of an observed CPU. Moving and filling is recorded in whole runs of bytes, whichever way it was done: what
-// lies in one page is one access. Every element is stored once, so the bytes read are those at the
+// For an observed CPU. Moves and fills are recorded as runs of bytes, however they were executed: the bytes
+// of one page are one access. Every element is stored once, so the bytes that were read equal those at the
 // destination.
 template <class T, String string>
 const Op* observed_step(Cpu& cpu, const Op* op) {
@@ -178,7 +178,7 @@ const Op* observed_step(Cpu& cpu, const Op* op) {
   const Op* result = nullptr;
   if (in_runs && can_do_many(cpu, op)) {
     const uint64_t to = cpu.gpr(kRdi), from = cpu.gpr(kRsi) + cpu.segment_base[op->segment];
-    const uint64_t start = cpu.gpr(kRip);  // of the block: where records find their place
+    const uint64_t start = cpu.gpr(kRip);  // start of the block, from which records compute their pc
     cpu.recording = false;
     result = repeat_step<T, string>(cpu, op);
     cpu.recording = true;
@@ -198,7 +198,7 @@ template <class T, String string>
 const Op* repeated(Cpu& cpu, const Op* op) {
   const uint64_t mask = address_mask(op);
   if (mask == 0xffffffff && cpu.mode.is_long()) {
-    // Upper halves go even when nothing is done.
+    // Upper halves are cleared even if nothing else happens.
     cpu.gpr(kRcx) &= mask;
     if constexpr (string == String::Movs || string == String::Stos) cpu.gpr(kRdi) &= mask;
     if constexpr (string == String::Movs) cpu.gpr(kRsi) &= mask;
@@ -210,7 +210,7 @@ template <String string>
 Handler select_one(Instruction& in, unsigned size) {
   const bool repeats = in.has_rep() || in.has_repne();
   in.ends_block = true;
-  in.stands_alone = repeats;  // how far a step goes must not depend on what ran before it
+  in.stands_alone = repeats;  // the length of a step must not depend on what ran before it
   return by_size(size,
                  [&]<class T>(T) -> Handler { return repeats ? repeated<T, string> : once<T, string>; });
 }

@@ -1,4 +1,4 @@
-// Privileged instructions, system calls, time. All of it goes back to the run loop.
+// Privileged instructions, system calls, time. All of it returns to the run loop.
 #include "vm/cpu/descriptor.h"
 #include "vm/cpu/handler.h"
 #include "vm/cpu/handlers/forms.h"
@@ -116,7 +116,7 @@ const Op* lmsw(Cpu& cpu, const Op* op) {
   if (!privileged(cpu)) return stop(cpu, op);
   uint16_t value;
   if (!load_source<uint16_t, source>(cpu, op, value)) return stop(cpu, op);
-  // It can set PE but not clear it.
+  // LMSW can set PE but not clear it.
   const uint64_t pe = cpu.regs.cr0 & cr0::kPe;
   if (!write_cr(cpu, 0, (cpu.regs.cr0 & ~uint64_t{15}) | (value & 15) | pe)) return stop(cpu, op);
   return done(cpu, op);
@@ -154,7 +154,7 @@ const Op* rdtsc(Cpu& cpu, const Op* op) {
   return done(cpu, op);
 }
 
-// There are no counters, so no index names one.
+// There are no performance counters, so every index is invalid.
 const Op* rdpmc(Cpu& cpu, const Op* op) {
   return raise(cpu, op, kProtection, 0);
 }
@@ -169,7 +169,7 @@ const Op* cpuid_op(Cpu& cpu, const Op* op) {
   return done(cpu, op);
 }
 
-// Caches and the TLB cannot be seen by the guest.
+// The guest cannot observe caches and the TLB.
 const Op* privileged_nothing(Cpu& cpu, const Op* op) {
   if (!privileged(cpu)) return stop(cpu, op);
   return done(cpu, op);
@@ -250,9 +250,9 @@ Segment flat_segment(uint16_t selector, bool code, bool is_long, unsigned dpl) {
           .limit = 0xffffffff};
 }
 
-// SYSCALL and SYSRET end here. Other instructions trap by the trap flag that they began with. These trap by
-// the one that they leave: a kernel that masks TF is not entered with a trap, and SYSRET completes the step
-// of a program's SYSCALL.
+// SYSCALL and SYSRET end here. Other instructions trap if TF was set before them. These trap if TF is set
+// after them: a kernel that masks TF is entered without a trap, and SYSRET completes the step of a program's
+// SYSCALL.
 const Op* leave_by_new_flags(Cpu& cpu, uint64_t target) {
   cpu.steps_by_new_flag = true;
   return leave_for_interrupts(cpu, target);
@@ -290,7 +290,7 @@ const Op* sysret(Cpu& cpu, const Op* op) {
   const uint16_t selector = static_cast<uint16_t>(cpu.regs.star >> 48);
   const bool to_64bit = op->extra == 8;
   const uint64_t target = to_64bit ? cpu.gpr(kRcx) : get<uint32_t>(cpu, kRcx);
-  if (to_64bit && !is_canonical(target)) return raise(cpu, op, kProtection, 0);  // as Intel's do
+  if (to_64bit && !is_canonical(target)) return raise(cpu, op, kProtection, 0);  // as on Intel's CPUs
   if (cpu.long_mode()) {
     const uint64_t flags = cpu.gpr(11) & 0x3c7fd7;
     cpu.set_rflags((flags & ~(flag::kResume | flag::kVm86)) | flag::kFixed);
@@ -397,7 +397,7 @@ Handler pick(Instruction& in, Op& op) {
 }  // namespace
 
 Handler select_system(Instruction& in, Op& op) {
-  // Two that leave interrupts as undeliverable as they were.
+  // These two cannot make an interrupt deliverable.
   if (in.mnemonic() == ZYDIS_MNEMONIC_CLI) return cli;
   if (in.mnemonic() == ZYDIS_MNEMONIC_SWAPGS) return swapgs;
   const Handler handler = pick(in, op);

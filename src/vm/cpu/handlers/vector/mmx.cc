@@ -1,7 +1,7 @@
 // MMX: 64-bit vectors in the significands of the x87 registers.
 //
-// Whatever touches one of them marks all registers valid and puts the top of the stack at register 0; what is
-// written gets an exponent of all ones. EMMS marks all registers empty instead.
+// Every instruction that accesses one marks all registers valid and sets the top of the stack to register 0.
+// A written register gets an exponent of all ones. EMMS marks all registers empty.
 #include "vm/cpu/handlers/vector/packed_integer.h"
 
 namespace slalom::vm {
@@ -9,7 +9,7 @@ namespace {
 
 using V = __m128i;
 
-// The second operand: a register, or `Memory` zero-extended.
+// Loads the second operand: a register, or `Memory` zero-extended.
 template <class Memory>
 bool load_mmx_source(Cpu& cpu, const Op* op, uint64_t& value) {
   if (op->extra == 0) {
@@ -133,21 +133,21 @@ Handler select_mmx_shuffle(const Instruction& in) {
   const auto pick = [](auto operation) -> Handler { return packed<decltype(operation), uint64_t>; };
   const auto pick_short = [](auto operation) -> Handler { return packed<decltype(operation), uint32_t>; };
   switch (in.mnemonic()) {
-    // Both operands side by side are what one packing instruction of XMM registers takes.
+    // One packing instruction of XMM registers takes both operands, side by side.
     case ZYDIS_MNEMONIC_PACKSSWB:
       return pick([](V a, V b) { return _mm_packs_epi16(_mm_unpacklo_epi64(a, b), a); });
     case ZYDIS_MNEMONIC_PACKSSDW:
       return pick([](V a, V b) { return _mm_packs_epi32(_mm_unpacklo_epi64(a, b), a); });
     case ZYDIS_MNEMONIC_PACKUSWB:
       return pick([](V a, V b) { return _mm_packus_epi16(_mm_unpacklo_epi64(a, b), a); });
-    // The low unpacking of XMM registers has the high one of MMX in its upper half.
+    // The low unpacking of XMM registers contains the high unpacking of MMX in its upper half.
     case ZYDIS_MNEMONIC_PUNPCKHBW:
       return pick([](V a, V b) { return _mm_srli_si128(_mm_unpacklo_epi8(a, b), 8); });
     case ZYDIS_MNEMONIC_PUNPCKHWD:
       return pick([](V a, V b) { return _mm_srli_si128(_mm_unpacklo_epi16(a, b), 8); });
     case ZYDIS_MNEMONIC_PUNPCKHDQ:
       return pick([](V a, V b) { return _mm_srli_si128(_mm_unpacklo_epi32(a, b), 8); });
-    // These read no more of memory than they need.
+    // These read only as much memory as they need.
     case ZYDIS_MNEMONIC_PUNPCKLBW:
       return pick_short([](V a, V b) { return _mm_unpacklo_epi8(a, b); });
     case ZYDIS_MNEMONIC_PUNPCKLWD:
@@ -162,7 +162,7 @@ Handler select_mmx_shuffle(const Instruction& in) {
 }  // namespace
 
 Handler select_mmx(Instruction& in, Op& op) {
-  // SSE and SSE2 added to MMX as well; what came after them (PABS and its kind) is not promised.
+  // Includes the MMX instructions of SSE and SSE2. CPUID does not advertise later ones (PABS and so on).
   switch (in.info.meta.isa_set) {
     case ZYDIS_ISA_SET_PENTIUMMMX:
     case ZYDIS_ISA_SET_SSE:

@@ -1,7 +1,7 @@
-// The integer operations that exist for MMX and for XMM registers, each written once.
+// The integer operations that MMX and XMM registers share, each written once.
 //
-// An MMX operation is the XMM one on operands whose upper halves are zero; only the lower half of the result
-// is kept. Where that is not so (packing, unpacking from the upper half) the operation has its own place in
+// An MMX operation is the XMM operation on operands whose upper halves are zero; only the lower half of the
+// result is kept. Operations for which that does not hold (packing, unpacking from the upper half) are in
 // sse_shuffle.cc and mmx.cc.
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace slalom::vm {
 
-// Calls pick with a stateless callable that computes the operation; null when it is none of them.
+// Calls `pick` with a stateless callable that computes the operation. Returns nullptr if there is none for
+// the mnemonic.
 template <class Pick>
 Handler packed_integer(ZydisMnemonic mnemonic, Pick pick) {
   using V = __m128i;
@@ -101,7 +102,7 @@ Handler packed_integer(ZydisMnemonic mnemonic, Pick pick) {
   }
 }
 
-// Shifts: the count is the low 64 bits of b, whatever its size.
+// Shifts. The count is the low 64 bits of b.
 template <class Pick>
 Handler packed_shift(ZydisMnemonic mnemonic, Pick pick) {
   using V = __m128i;

@@ -1,8 +1,4 @@
-// RCP and RSQRT: approximations for which every vendor has a table of its own.
-//
-// Here: the exact value, rounded to twelve bits of significand (half up). Its relative error stays below
-// 2^-12, where the manuals promise 1.5 * 2^-12. Denormal operands count as zero, results that would be
-// denormal are zero, whatever MXCSR says, and no exception is ever raised.
+// / 1.0 is 1. All other results lie between 1/2 and 1.
 #include "vm/cpu/handlers/vector/vector.h"
 
 namespace slalom::vm {
@@ -21,8 +17,8 @@ bool is_nan(uint32_t bits) {
   return (bits & 0x7fffffff) > kInfinity;
 }
 
-// Of kKept + 1 bits of a quotient or root, the last one decides the rounding. `exponent` is that of a value
-// in [1, 2) with these bits.
+// `bits` has kKept + 1 bits of a quotient or root; the last one decides the rounding. `exponent` is that of a
+// value in [1, 2) with these bits.
 uint32_t assemble(uint32_t sign, int exponent, uint32_t bits) {
   uint32_t kept = (bits + 1) >> 1;
   if (kept >> kKept != 0) {
@@ -42,7 +38,6 @@ struct Reciprocal {
     if (exponent_of(x) == 0xff) return sign;
     const uint32_t significand = significand_of(x);
     const int exponent = 254 - static_cast<int>(exponent_of(x));
-    // 1 / 1.0 is 1; all others lie between a half and one.
     if (significand == 0x800000) return assemble(sign, exponent, 1u << kKept);
     return assemble(sign, exponent - 1,
                     static_cast<uint32_t>((uint64_t{1} << (kFractionBits + 1 + kKept)) / significand));
@@ -55,7 +50,7 @@ struct ReciprocalRoot {
     if (exponent_of(x) == 0) return (x & kSign) | kInfinity;
     if ((x & kSign) != 0) return kIndefinite;
     if (exponent_of(x) == 0xff) return 0;
-    // x = m * 4^half with m in [1, 4): its root lies in (1/2, 1].
+    // x = m * 4^half with m in [1, 4). Its reciprocal root lies in (1/2, 1].
     const int unbiased = static_cast<int>(exponent_of(x)) - 127;
     const int half = unbiased >> 1;
     const uint64_t m = static_cast<uint64_t>(significand_of(x)) << (unbiased & 1);  // times 2^23

@@ -1,10 +1,10 @@
-// Comparisons of singles and doubles: the ones that make masks, and the ones that set flags.
+// Comparisons of singles and doubles: those that produce masks, and those that set flags.
 #include "vm/cpu/handlers/vector/sse_host.h"
 
 namespace slalom::vm {
 namespace {
 
-// CMPPS and its kind, one host instruction for each of the eight predicates.
+// CMPPS and similar, with one host instruction for each of the eight predicates.
 #define HOST_COMPARISON(name)                                 \
   template <unsigned predicate>                               \
   struct Host_##name {                                        \
@@ -22,7 +22,7 @@ HOST_COMPARISON(cmppd);
 HOST_COMPARISON(cmpss);
 HOST_COMPARISON(cmpsd);
 
-// COMISS and its kind answer in the flags; as a vector here, so that compute() can run them.
+// COMISS and similar set the flags. Here the flags are returned as a vector, so that compute() can run them.
 #define HOST_ORDER(name)                                                             \
   struct Host_##name {                                                               \
     static __m128i run(__m128i a, __m128i b, uint32_t& csr) {                        \
@@ -53,7 +53,7 @@ const Op* order(Cpu& cpu, const Op* op) {
 
 template <template <unsigned> class F, unsigned bytes>
 Handler pick_mask(bool memory, unsigned predicate) {
-  switch (predicate) {  // bits above are ignored
+  switch (predicate) {  // higher bits are ignored
     case 0:
       return memory ? on_host<F<0>, bytes, true> : on_host<F<0>, bytes, false>;
     case 1:

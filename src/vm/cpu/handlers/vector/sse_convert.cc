@@ -15,7 +15,7 @@ HOST_INSTRUCTION(cvtdq2pd);
 HOST_INSTRUCTION(cvtpd2dq);
 HOST_INSTRUCTION(cvttpd2dq);
 
-// A general register on either side; the integer travels in the low part of a vector.
+// Conversions from or to a general register. The integer is passed in the low part of a vector.
 #define HOST_FROM_GENERAL(name, suffix, Integer)              \
   struct Host_##name##suffix {                                \
     static __m128i run(__m128i a, __m128i b, uint32_t& csr) { \
@@ -76,9 +76,9 @@ const Op* to_general(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// MMX on one side. These are the XMM conversions with upper lanes that are zero, so that they raise nothing.
-// The x87 stack changes even where an unmasked exception then stops the conversion, but not for an operand in
-// memory.
+// Conversions from or to MMX registers. They are XMM conversions whose upper lanes are zero and so raise
+// nothing. The x87 stack changes even if an unmasked exception then stops the conversion, but not if the
+// operand is in memory.
 template <class F, bool merges, bool memory>
 const Op* from_mmx(Cpu& cpu, const Op* op) {
   uint64_t integers;

@@ -1,8 +1,8 @@
-// What happens when the guest has unmasked floating point exceptions: rare, so not part of any handler.
+// Unmasked floating point exceptions of the guest. They are rare, so handlers do not contain this code.
 //
-// The host computes with everything masked, and then says less than the guest must see: an unmasked underflow
-// is reported for every tiny result, not only for inexact ones, and an unmasked overflow or underflow is
-// inexact only if the significand was rounded. So each lane is looked at alone.
+// The host computes with all exceptions masked and reports less than the guest must see. An unmasked
+// underflow is reported for every tiny result, not only for inexact ones. An unmasked overflow or underflow
+// is inexact only if the significand was rounded. So each lane is examined separately.
 #include <bit>
 
 #include "vm/cpu/handlers/vector/sse_host.h"
@@ -23,14 +23,14 @@ struct Format {
 };
 constexpr Format kSingle{23, 127}, kDouble{52, 1023};
 
-// Takes a factor of 2^4 away where that changes no significand; an operand too small for that is far below
-// the one that made the sum overflow.
+// Divides by 2^4 if that does not change the significand. A smaller operand is negligible compared with the
+// one that made the sum overflow.
 uint64_t lowered(const Format& format, uint64_t x) {
   const uint64_t exponent = format.exponent(x);
   return exponent > 4 ? format.with_exponent(x, exponent - 4) : x;
 }
 
-// The same significand, in [1, 2).
+// Returns the same significand with an exponent that makes it lie in [1, 2).
 uint64_t normalized(const Format& format, uint64_t x) {
   const uint64_t fraction = x & ((uint64_t{1} << format.fraction_bits) - 1);
   if (format.exponent(x) != 0) return format.with_exponent(x, format.bias);
@@ -46,7 +46,7 @@ uint64_t lane_of(__m128i v, const Lanes& lanes, unsigned i) {
   std::memcpy(&value, bytes + i * lanes.bytes, lanes.bytes);
   return value;
 }
-// One lane, ones around it.
+// A vector with `value` in one lane and `one` in the others.
 __m128i alone(const Lanes& lanes, uint64_t value, uint64_t one) {
   if (lanes.bytes == 8) return _mm_set_epi64x(static_cast<int64_t>(one), static_cast<int64_t>(value));
   const auto others = static_cast<int>(one);
@@ -65,7 +65,8 @@ uint32_t raised_by_lane(HostOperation run, const Lanes& lanes, uint64_t a, uint6
   const auto run_on = [&](uint64_t x, uint64_t y, uint32_t modes) {
     return raised_by(run, alone(lanes, x, format.one()), alone(lanes, y, format.one()), modes);
   };
-  // Nothing is flushed while an underflow is unmasked. Flushing befalls every tiny result, so it tells them.
+  // Nothing is flushed while an underflow is unmasked. Flushing would affect every tiny result, so it reveals
+  // them.
   if ((unmasked & mxcsr::kUnderflow) != 0) csr &= ~mxcsr::kFlushToZero;
   const bool tiny = (run_on(a, b, csr | mxcsr::kFlushToZero) & mxcsr::kUnderflow) != 0;
   uint32_t raised = run_on(a, b, csr);
@@ -91,7 +92,7 @@ bool report_unmasked(Cpu& cpu, HostOperation run, __m128i a, __m128i b, const La
     for (unsigned i = 0; i < lanes->count; ++i)
       raised |= raised_by_lane(run, *lanes, lane_of(a, *lanes, i), lane_of(b, *lanes, i), host_mxcsr(cpu),
                                unmasked);
-  // What is wrong with an operand is found before anything is computed.
+  // Exceptions of operands are detected before anything is computed.
   constexpr uint32_t kOfOperands = mxcsr::kInvalid | mxcsr::kDenormal | mxcsr::kDivide;
   if ((raised & unmasked & kOfOperands) != 0) raised &= kOfOperands;
   cpu.regs.mxcsr |= raised;

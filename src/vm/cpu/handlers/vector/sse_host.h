@@ -1,8 +1,8 @@
-// Floating point on the host's own SSE unit: IEEE 754 leaves no room for two answers.
+// Floating point on the host's SSE unit. IEEE 754 defines all results, so the host's are those of any CPU.
 //
-// The host instruction runs under the guest's rounding and flushing modes with all exceptions masked, between
-// loading and storing MXCSR in one asm statement, so that the compiler cannot move anything in between. Host
-// code afterwards sees its own modes again; the sticky flags that stay behind mean nothing to it.
+// The host instruction runs with the guest's rounding and flushing modes and with all exceptions masked. One
+// asm statement loads MXCSR, computes, and stores MXCSR, so that the compiler cannot move anything in
+// between. Host code afterwards has its own modes again; it ignores the sticky flags that remain.
 #pragma once
 
 #include "vm/cpu/handlers/vector/vector.h"
@@ -16,23 +16,23 @@ inline constexpr uint32_t kFlags = 0x3f;
 inline constexpr uint32_t kMasks = 0x1f80, kMaskShift = 7;
 inline constexpr uint32_t kDenormalsAreZero = 0x40, kFlushToZero = 0x8000;
 inline constexpr uint32_t kModes = 0xe040;  // rounding, flush to zero, denormals are zero
-inline constexpr uint32_t kValid = 0xffff;  // all others must be zero: the mask that FXSAVE shows
+inline constexpr uint32_t kValid = 0xffff;  // other bits must be zero: the mask that FXSAVE stores
 }  // namespace mxcsr
 
 inline uint32_t host_mxcsr(const Cpu& cpu) {
   return (cpu.regs.mxcsr & mxcsr::kModes) | mxcsr::kMasks;
 }
 
-// Gives the host its own modes back.
+// Restores the host's own modes.
 inline void leave_guest_modes(const Cpu& cpu) {
   if (__builtin_expect((cpu.regs.mxcsr & mxcsr::kModes) != 0, 0)) _mm_setcsr(mxcsr::kMasks);
 }
 
-// An operation as the host computes it: takes MXCSR, and leaves it with the flags that the operation raised.
+// Computes an operation on the host with the modes in `csr`, and adds the flags that it raised.
 using HostOperation = __m128i (*)(__m128i a, __m128i b, uint32_t& csr);
 
-// How an operation's operands are laid out, and how they are brought to a size where its result fits while
-// its significand stays the same: what is needed to say whether an unmasked overflow or underflow is inexact.
+// The layout of an operation's operands, and how to rescale them so that the result fits and keeps its
+// significand. That decides whether an unmasked overflow or underflow is inexact.
 enum class Rescale : uint8_t { Sum, Product };
 struct Lanes {
   uint8_t bytes;
@@ -40,11 +40,12 @@ struct Lanes {
   Rescale rescale;
 };
 
-// With exceptions unmasked: sets the flags that the guest gets to see. False: it faults. Without lanes the
-// result always fits.
+// For unmasked exceptions: sets the flags that the guest sees. Returns false if the operation faults. No
+// lanes: the result always fits.
 bool report_unmasked(Cpu& cpu, HostOperation run, __m128i a, __m128i b, const Lanes* lanes);
 
-// Computes a = F(a, b). False: an unmasked exception; cpu.fault is set, and a must not be used.
+// Computes a = F(a, b). Returns false for an unmasked exception; then cpu.fault is set, and `a` must not be
+// used.
 template <class F>
 inline bool compute(Cpu& cpu, __m128i& a, __m128i b) {
   uint32_t csr = host_mxcsr(cpu);
@@ -61,7 +62,7 @@ inline bool compute(Cpu& cpu, __m128i& a, __m128i b) {
   return true;
 }
 
-// A handler: the destination becomes F of itself and the source.
+// A handler: sets the destination to F(destination, source).
 template <class F, unsigned bytes, bool memory>
 const Op* on_host(Cpu& cpu, const Op* op) {
   __m128i b;
@@ -72,7 +73,7 @@ const Op* on_host(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// A host instruction of the shape `name source, destination`. What follows its name are more members.
+// A host instruction of the form `name source, destination`. The other arguments are additional members.
 #define HOST_INSTRUCTION(name, ...)                           \
   struct Host_##name {                                        \
     __VA_ARGS__                                               \

@@ -1,4 +1,4 @@
-// SSE2's integer operations, and the bitwise ones of SSE: no rounding, no exceptions of their own.
+// SSE2's integer operations and SSE's bitwise ones: without rounding and floating point exceptions.
 #include "vm/cpu/handlers/vector/packed_integer.h"
 
 namespace slalom::vm {
@@ -19,7 +19,7 @@ const Op* shift_by_immediate(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// Of the whole register, in bytes; 16 and more leave nothing.
+// Shifts the whole register by bytes. Counts of 16 and more clear it.
 template <bool left>
 const Op* shift_bytes(Cpu& cpu, const Op* op) {
   if (!sse_ready(cpu)) return stop(cpu, op);

@@ -32,7 +32,7 @@ Handler whole(Instruction& in) {
   return in.is_memory(1) ? load_all<alignment> : copy;
 }
 
-// The low part of the destination from memory or a general register, the rest zero.
+// Loads the low part of the destination from memory or a general register, and clears the rest.
 template <class T, Source source>
 const Op* load_low(Cpu& cpu, const Op* op) {
   T value;
@@ -55,7 +55,7 @@ const Op* low_to_general(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// Between registers MOVSS and MOVSD leave the rest of the destination alone, MOVQ clears it.
+// Between registers, MOVSS and MOVSD keep the rest of the destination; MOVQ clears it.
 template <class T>
 const Op* merge_low(Cpu& cpu, const Op* op) {
   if (!sse_ready(cpu)) return stop(cpu, op);
@@ -102,7 +102,7 @@ const Op* low_to_high(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// MOVNTI touches no vector register, so nothing can forbid it.
+// MOVNTI uses no vector register, so it works even if SSE is disabled.
 template <class T>
 const Op* store_general(Cpu& cpu, const Op* op) {
   if (!store_operand(cpu, op, get<T>(cpu, op->src))) return stop(cpu, op);
@@ -130,7 +130,7 @@ const Op* xmm_to_mmx(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// One CPU runs at a time and nothing is cached: the order of accesses is always the program's.
+// One CPU runs at a time and nothing is cached, so accesses are always in program order.
 const Op* nothing(Cpu& cpu, const Op* op) {
   NEXT;
 }

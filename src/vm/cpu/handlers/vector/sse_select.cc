@@ -1,11 +1,10 @@
-// Which of SSE's families an instruction belongs to.
+// Selects the SSE family of an instruction.
 #include "vm/cpu/handlers/vector/vector.h"
 
 namespace slalom::vm {
 
 Handler select_sse(Instruction& in, Op& op) {
-  // CPUID promises SSE and SSE2; a newer instruction of the same name (PEXTRW to memory) is not one of
-  // theirs.
+  // CPUID advertises SSE and SSE2. A later instruction with the same name (PEXTRW to memory) is not included.
   switch (in.info.meta.isa_set) {
     case ZYDIS_ISA_SET_SSE:
     case ZYDIS_ISA_SET_SSE2:
@@ -23,7 +22,7 @@ Handler select_sse(Instruction& in, Op& op) {
   op = untouched;
   if (const Handler handler = select_sse_move(in, op)) return handler;
   if (in.visible() < 2) return nullptr;
-  // All of these have a second operand and fill the same fields.
+  // All of these have a second operand and set the same fields.
   constexpr Handler (*kFamilies[])(Instruction&, Op&) = {
       select_sse_integer, select_sse_shuffle, select_sse_arithmetic,
       select_sse_compare, select_sse_convert, select_sse_approximate,

@@ -1,4 +1,4 @@
-// Lanes that change places: packing, unpacking, shuffles, single words, and sign masks.
+// Instructions that move lanes: packing, unpacking, shuffles, single words, and sign masks.
 #include "vm/cpu/handlers/vector/vector.h"
 
 namespace slalom::vm {
@@ -14,7 +14,8 @@ const Op* packed(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// The immediate is known only now, while the host's shuffles want it in their encoding: so these pick lanes.
+// The host's shuffles need the immediate at compile time. Here it is only known at run time, so these move
+// lanes one by one.
 template <class Lane>
 struct Lanes {
   Lane at[16 / sizeof(Lane)];

@@ -7,7 +7,7 @@
 namespace slalom::vm {
 namespace {
 
-// The area up to the end of XMM15. What lies behind, up to 512 bytes, is checked but never touched.
+// The area up to the end of XMM15. The rest, up to 512 bytes, is checked but never accessed.
 constexpr unsigned kAreaSize = 512, kChunks = 26, kFirstX87 = 2, kFirstXmm = 10;
 using Area = std::array<Bytes16, kChunks>;
 

@@ -1,8 +1,8 @@
-// What the handlers of XMM and MMX registers share: registers as host vectors, 16-byte operands, and the
-// checks that come before anything else.
+// Shared by the handlers of XMM and MMX registers: registers as host vectors, 16-byte operands, and the
+// checks that come first.
 //
-// Integer and bitwise operations are the host's own SSE2 instructions, which every x86-64 host has and which
-// are exact. Everything that depends on MXCSR goes through cpu/handlers/sse_host.h.
+// Integer and bitwise operations use the host's SSE2 instructions, which every x86-64 host has and which are
+// exact. Everything that depends on MXCSR goes through sse_host.h.
 #pragma once
 
 #include <emmintrin.h>
@@ -12,7 +12,7 @@
 
 namespace slalom::vm {
 
-// What one access of 16 bytes carries.
+// The data of a 16-byte access.
 struct Bytes16 {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -31,7 +31,7 @@ inline uint64_t low_of(__m128i value) {
   return static_cast<uint64_t>(_mm_cvtsi128_si64(value));
 }
 
-// False: the instruction faults.
+// Returns false if the instruction faults.
 inline bool sse_ready(Cpu& cpu) {
   if (__builtin_expect((cpu.regs.cr0 & (cr0::kEm | cr0::kTs)) == 0 && (cpu.regs.cr4 & cr4::kOsfxsr) != 0, 1))
     return true;
@@ -39,7 +39,7 @@ inline bool sse_ready(Cpu& cpu) {
   return cpu.raise(undefined ? kInvalidOpcode : kNoDevice);
 }
 
-// Of an x87 status word: an unmasked exception waits to be told.
+// In the x87 status word: an unmasked exception is pending.
 inline constexpr uint16_t kX87Pending = 0x80;
 
 inline bool mmx_ready(Cpu& cpu) {
@@ -49,7 +49,7 @@ inline bool mmx_ready(Cpu& cpu) {
   return true;
 }
 
-// Every MMX instruction makes the x87 stack look full, its top at register 0.
+// Every MMX instruction marks the whole x87 stack as full, with its top at register 0.
 inline void enter_mmx(Cpu& cpu) {
   cpu.regs.fpu.valid = 0xff;
   cpu.regs.fpu.status &= static_cast<uint16_t>(~0x3800);
@@ -91,13 +91,13 @@ inline bool store_vector(Cpu& cpu, const Op* op, __m128i value) {
   return vector_address<AccessKind::Write, alignment>(cpu, op, 16, address) && store(cpu, op, address, bytes);
 }
 
-// MASKMOVDQU and MASKMOVQ: the bytes of `data` whose byte in `mask` is negative, to DS:DI. None is written
-// before all may be.
-void take_masked_destination(const Instruction& in, Op& op);  // no visible operand names it
+// MASKMOVDQU and MASKMOVQ: store to DS:DI the bytes of `data` whose byte in `mask` is negative. Nothing is
+// written before all writes are known to be allowed. Sets the destination, which no visible operand names.
+void take_masked_destination(const Instruction& in, Op& op);
 bool store_selected_bytes(Cpu& cpu, const Op* op, unsigned size, Bytes16 data, Bytes16 mask);
 
-// The second operand of an XMM instruction: a register, or that many bytes of memory (16 must be aligned) in
-// the low part of a vector.
+// Loads the second operand of an XMM instruction into the low part of a vector: a register, or `bytes` bytes
+// of memory (16 bytes must be aligned).
 template <unsigned bytes, bool memory>
 inline bool load_xmm_source(Cpu& cpu, const Op* op, __m128i& value) {
   if constexpr (!memory) {
@@ -126,15 +126,15 @@ inline bool is_mmx(const Instruction& in, unsigned i) {
   return i < in.visible() && in.is_register(i) && ZydisRegisterGetClass(in.reg(i)) == ZYDIS_REGCLASS_MMX;
 }
 
-// The usual place of operands: the first is the destination, the second a register or memory.
+// The usual operands: the first is the destination, the second a register or memory.
 inline void take_operands(const Instruction& in, Op& op) {
   if (in.visible() > 0 && in.is_register(0)) op.dst = in.register_number(0);
   if (in.visible() > 1 && in.is_register(1)) op.src = in.register_number(1);
   if (in.visible() > 2 && in.is_immediate(2)) op.immediate = in.immediate(2);
 }
 
-// The families within select_sse; each answers null for what is not its own.
-Handler select_sse_move(Instruction& in, Op& op);  // also what has fewer than two operands
+// The families of select_sse. Each returns nullptr for instructions of other families.
+Handler select_sse_move(Instruction& in, Op& op);  // also instructions with fewer than two operands
 Handler select_sse_integer(Instruction& in, Op& op);
 Handler select_sse_shuffle(Instruction& in, Op& op);
 Handler select_sse_arithmetic(Instruction& in, Op& op);

@@ -1,4 +1,4 @@
-// Arithmetic on 128-bit significands, in integers, and rounding to the 64 that x87 keeps.
+// Arithmetic on 128-bit significands with integers, and rounding to the 64 bits of x87.
 #include "vm/cpu/handlers/x87/wide_float.h"
 
 #include <bit>
@@ -23,7 +23,7 @@ WideFloat normalized(bool negative, int exponent, Significand significand) {
 constexpr int kBias = 0x3fff, kLargest = 0x7ffe, kWrap = 24576;
 enum Rounding : unsigned { kNearest, kDown, kUp, kToZero };
 
-// The upper 64 bits of a significand, rounded; `value` may become zero by carrying out.
+// The upper 64 bits of a significand, rounded. `value` is zero if rounding carried out of it.
 struct Rounded {
   uint64_t value;
   bool inexact;
@@ -79,7 +79,7 @@ WideFloat WideFloat::operator*(const WideFloat& other) const {
   return normalized(negative != other.negative, exponent + other.exponent + 1, Significand{a} * c + middle);
 }
 
-// Digit by digit; the divisor is not zero.
+// Divides bit by bit. The divisor must not be zero.
 WideFloat WideFloat::operator/(const WideFloat& other) const {
   Significand remainder = significand, quotient = 0;
   bool carried = false;  // a 129th bit of the remainder
@@ -124,7 +124,7 @@ X87Answer WideFloat::round(uint16_t control) const {
     biased -= kWrap;
   } else if (biased < 1) {
     if ((control & x87::kUnderflow) != 0) {
-      const int down = 1 - (exponent + kBias);  // by how much the significand lies too low
+      const int down = 1 - (exponent + kBias);  // by how many bits the significand must move down
       const Significand moved = down < 128 ? significand >> down : 0;
       const bool lost = down >= 128 || (moved << down) != significand;
       rounded = round_significand(moved | (lost ? 1 : 0), negative, rounding);

@@ -1,8 +1,8 @@
-// WideFloat: numbers with 128 bits of significand, for functions that x87 must round to 64.
+// WideFloat: numbers with a 128-bit significand, for functions that x87 rounds to 64 bits.
 //
-// Only integer arithmetic, so the same on every host. Results are truncated, with an error below a few units
-// in the last of 128 bits; a term too small to be seen still moves that last bit, so that an inexact result
-// never looks exact. Exponents are far from any limit.
+// It uses integer arithmetic only, so results are the same on every host. Results are truncated; their error
+// is below a few units in the last of the 128 bits. A term that is too small to matter still changes that
+// last bit, so that an inexact result never looks exact. Exponents are far from any limit.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct WideFloat {
   WideFloat operator/(uint64_t small) const;
   WideFloat times_power_of_two(int power) const { return {negative, exponent + power, significand}; }
 
-  // Rounded as the control word wants it, with what that raises.
+  // Rounds as the control word requires, and returns the exceptions raised by that.
   X87Answer round(uint16_t control) const;
 };
 

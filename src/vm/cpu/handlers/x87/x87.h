@@ -1,8 +1,8 @@
-// The x87 stack and its exceptions: what every x87 handler does around its computation.
+// The x87 stack and its exceptions, for all x87 handlers.
 //
-// Registers are named from the top of the stack, st(0) to st(7); Fpu keeps them where they physically are,
-// since that is what MMX and the tags name. Exceptions are told late: an operation only notes them, and the
-// next instruction that waits faults.
+// Registers are numbered from the top of the stack, st(0) to st(7). Fpu stores them by physical number, which
+// MMX and the tags use. Exceptions are delivered late: an operation only sets their flags, and the next
+// waiting instruction faults.
 #pragma once
 
 #include "vm/cpu/handler.h"
@@ -12,7 +12,7 @@ namespace slalom::vm {
 
 namespace x87 {
 
-// Of the status word; the first six have their masks at the same place in the control word.
+// Bits of the status word. The first six have their masks at the same positions in the control word.
 inline constexpr uint16_t kInvalid = 1, kDenormal = 2, kDivide = 4, kOverflow = 8, kUnderflow = 16,
                           kPrecision = 32, kStackFault = 64, kPending = kX87Pending, kBusy = 0x8000;
 inline constexpr uint16_t kC0 = 0x100, kC1 = 0x200, kC2 = 0x400, kC3 = 0x4000;
@@ -42,7 +42,7 @@ inline bool is_zero(const X87Register& r) {
 inline bool is_denormal(const X87Register& r) {
   return exponent(r) == 0 && r.significand != 0;
 }
-// Encodings that no operation makes: they are invalid operands.
+// Encodings that no operation produces. They are invalid operands.
 inline bool is_unsupported(const X87Register& r) {
   return exponent(r) != 0 && (r.significand >> 63) == 0;
 }
@@ -84,7 +84,7 @@ inline void push(Fpu& fpu, const X87Register& value) {
 
 // --- exceptions ---
 
-// After status or control changed: whether something waits to be told.
+// Call this after a change of status or control: updates whether an exception is pending.
 inline void note_pending(Fpu& fpu) {
   const bool pending = (fpu.status & ~fpu.control & x87::kExceptions) != 0;
   fpu.status = static_cast<uint16_t>((fpu.status & ~(x87::kPending | x87::kBusy)) |
@@ -95,8 +95,8 @@ inline void change_codes(Fpu& fpu, uint16_t which, uint16_t value) {
   fpu.status = static_cast<uint16_t>((fpu.status & ~which) | (value & which));
 }
 
-// Notes what an operation raised (exceptions and C1). False: an operand was at fault and the exception is
-// unmasked, so the operation leaves everything else as it is.
+// Sets the flags of what an operation raised (exceptions and C1). Returns false if an operand caused an
+// unmasked exception; then the operation must change nothing else.
 inline bool raise_x87(Fpu& fpu, uint16_t raised) {
   const bool goes_on = (raised & ~fpu.control & x87::kOfOperands) == 0;
   if (!goes_on) raised &= static_cast<uint16_t>(~(x87::kOverflow | x87::kUnderflow | x87::kPrecision));
@@ -112,7 +112,7 @@ inline bool raise_overflow_of_stack(Fpu& fpu) {
   return raise_x87(fpu, x87::kInvalid | x87::kStackFault | x87::kC1);
 }
 
-// Pushes, or notes that there is no room. False: nothing was pushed.
+// Pushes a value, or records a stack overflow. Returns false if nothing was pushed.
 inline bool push_checked(Fpu& fpu, const X87Register& value) {
   if (is_empty(fpu, 7)) {
     push(fpu, value);
@@ -125,22 +125,22 @@ inline bool push_checked(Fpu& fpu, const X87Register& value) {
 
 // --- before and after ---
 
-// Of an instruction that does not wait. False: it faults.
+// For an instruction that does not wait. Returns false if it faults.
 inline bool x87_available(Cpu& cpu) {
   if (__builtin_expect((cpu.regs.cr0 & (cr0::kEm | cr0::kTs)) == 0, 1)) return true;
   return cpu.raise(kNoDevice);
 }
-// Of one that waits. Without CR0.NE a PC would tell by interrupt 13; nothing in use wants that, so this is a
-// #MF as well (docs/x86.md).
+// For a waiting instruction. Without CR0.NE a PC would raise interrupt 13 instead; no current kernel uses
+// that, so this raises #MF in both cases (docs/x86.md).
 inline bool x87_ready(Cpu& cpu) {
   if (!x87_available(cpu)) return false;
   if (__builtin_expect((cpu.regs.fpu.status & x87::kPending) == 0, 1)) return true;
   return cpu.raise(kX87);
 }
 
-// Goes on after an instruction that FSTENV and FXSAVE may name: by its address always, by its opcode (in
-// op->immediate) and operand only when it raised an unmasked exception, as Intel's CPUs do. Nothing can fault
-// any more, and nothing was pending before.
+// Continues after an instruction that FSTENV and FXSAVE may report. As on Intel's CPUs, its address is always
+// recorded, but its opcode (in op->immediate) and operand only if it raised an unmasked exception. The
+// instruction can no longer fault, and no exception was pending before it.
 inline const Op* done(Cpu& cpu, const Op* op) {
   cpu.regs.fpu.instruction = cpu.regs.gpr[kRip] + op->offset;
   if (__builtin_expect((cpu.regs.fpu.status & x87::kPending) != 0, 0)) {
@@ -158,8 +158,8 @@ inline const Op* done_with_memory(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// The families within select_x87; each answers null for what is not its own. They go by opcode and ModRM,
-// which x87 uses more regularly than names.
+// The families of select_x87. Each returns nullptr for instructions of other families. They select by opcode
+// and ModRM, which x87 uses more regularly than names.
 struct X87Opcode {
   uint8_t number;  // 0 to 7 for D8 to DF
   bool memory;

@@ -4,7 +4,7 @@
 namespace slalom::vm {
 namespace {
 
-// A real in memory is its bits (uint32_t, uint64_t), an integer is signed.
+// A real in memory is passed as its bits (uint32_t, uint64_t), an integer as a signed type.
 #define X87_BINARY(Name, real, integer)                                                        \
   struct Name {                                                                                \
     static X87Answer run(const X87Register& a, const X87Register& b, uint16_t control) {       \
@@ -52,10 +52,10 @@ X87_BINARY(DivideReversed, "fdivr", "fidivr");
 X87_UNARY(Root, "fsqrt");
 X87_UNARY(Round, "frndint");
 
-// What the instructions do to the stack is kept out of the handlers: answers travel through memory, and a
-// handler with such variables could not end with a jump.
+// Stack changes are in functions of their own. Results are returned through memory, and a handler that takes
+// the address of a local variable could not end with a jump.
 
-// st(i) gets the answer, unless an operand was at fault and may say so. False: it was.
+// Stores the answer in st(i). Returns false, without storing, if an operand caused an unmasked exception.
 bool accept(Fpu& fpu, unsigned i, const X87Answer& answer) {
   if (!raise_x87(fpu, answer.status)) return false;
   set_st(fpu, i, answer.value);
@@ -86,7 +86,7 @@ const Op* with_memory(Cpu& cpu, const Op* op) {
   return done_with_memory(cpu, op);
 }
 
-// op->src is i; `to_top`: st(0) gets the result, not st(i).
+// op->src is i. `to_top`: the result goes to st(0) instead of st(i).
 template <class F, bool to_top, bool pops>
 const Op* with_register(Cpu& cpu, const Op* op) {
   if (!x87_ready(cpu)) return stop(cpu, op);
@@ -115,7 +115,7 @@ const Op* scale(Cpu& cpu, const Op* op) {
   return done(cpu, op);
 }
 
-// FXTRACT splits st(0) into exponent and significand, which is pushed.
+// FXTRACT replaces st(0) with its exponent and pushes its significand.
 [[gnu::noinline]] void split_top(Fpu& fpu) {
   X87Answer significand{x87::kIndefinite, 0};
   X87Register exponent = x87::kIndefinite;
@@ -141,7 +141,7 @@ const Op* extract(Cpu& cpu, const Op* op) {
   return done(cpu, op);
 }
 
-// FABS and FCHS: the sign is only a bit, of NaNs too.
+// FABS and FCHS only change the sign bit, also for NaNs.
 template <bool negate>
 const Op* change_sign(Cpu& cpu, const Op* op) {
   if (!x87_ready(cpu)) return stop(cpu, op);
@@ -158,7 +158,7 @@ const Op* change_sign(Cpu& cpu, const Op* op) {
   return done(cpu, op);
 }
 
-// The eight operations of D8, DC, DE (and DA with integers): 2 and 3 compare.
+// The eight operations of D8, DC, DE (and of DA with integers). 2 and 3 are comparisons.
 template <class Pick>
 Handler by_operation(unsigned reg, Pick pick) {
   switch (reg) {
@@ -197,7 +197,7 @@ Handler select_x87_arithmetic(const X87Opcode& code, Op& op) {
     }
   }
   op.src = code.rm;
-  // In DC and DE the reversed forms have changed places: their left operand is st(0) all the same.
+  // DC and DE encode the reversed forms the other way round: their left operand is also st(0).
   switch (code.number) {
     case 0:
       return by_operation(code.reg,

@@ -1,4 +1,4 @@
-// x87 comparisons, into the condition codes or the CPU's flags, and FXAM.
+// x87 comparisons that set the condition codes or the CPU's flags, and FXAM.
 #include "vm/cpu/handlers/x87/x87_host.h"
 
 namespace slalom::vm {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr uint16_t kUnordered = x87::kC0 | x87::kC2 | x87::kC3;
 
-// FUCOM and its kind accept quiet NaNs.
+// FUCOM and similar accept quiet NaNs.
 struct Ordered {
   static X87Answer run(const X87Register& a, const X87Register& b, uint16_t control) {
     X87Answer answer;
@@ -43,7 +43,7 @@ struct Unordered {
   }
 };
 
-// Both answer with a status: its codes say how the operands compare.
+// Both return a status whose codes contain the result of the comparison.
 template <class Memory>
 [[gnu::noinline]] uint16_t compare_with_memory(const Fpu& fpu, Memory b) {
   if (is_empty(fpu, 0)) return kStackUnderflow.status | kUnordered;
@@ -55,7 +55,7 @@ template <class F>
   return F::run(st(fpu, 0), st(fpu, i), fpu.control).status;
 }
 
-// False: an unmasked exception; the codes are set all the same, but nothing is popped.
+// Returns false for an unmasked exception. The codes are set even then, but nothing is popped.
 bool accept_codes(Fpu& fpu, uint16_t status) {
   change_codes(fpu, kUnordered, status);
   return raise_x87(fpu, status & ~x87::kC1);
@@ -87,7 +87,7 @@ const Op* into_flags(Cpu& cpu, const Op* op) {
   cpu.flags.set_arithmetic(((status & x87::kC3) != 0 ? flag::kZeroFlag : 0) |
                            ((status & x87::kC2) != 0 ? flag::kParity : 0) |
                            ((status & x87::kC0) != 0 ? flag::kCarry : 0));
-  // C1 only changes where the stack is at fault.
+  // C1 only changes for a stack fault.
   const uint16_t c1 = (status & x87::kStackFault) != 0 ? 0 : fpu.status & x87::kC1;
   if (raise_x87(fpu, static_cast<uint16_t>((status & ~x87::kC1) | c1)) && pops) pop(fpu);
   return done(cpu, op);
@@ -129,7 +129,7 @@ Handler select_register_form(const X87Opcode& code) {
   const unsigned place = code.reg << 3 | code.rm;
   switch (code.number) {
     case 0:
-    case 4:  // DC D0 and DC D8 are other encodings of the same
+    case 4:  // DC D0 and DC D8 are alternative encodings
       if (code.reg == 2) return with_register<Ordered, 0>;
       return code.reg == 3 ? with_register<Ordered, 1> : nullptr;
     case 1:
@@ -144,7 +144,7 @@ Handler select_register_form(const X87Opcode& code) {
       if (code.reg == 4) return with_register<Unordered, 0>;
       return code.reg == 5 ? with_register<Unordered, 1> : nullptr;
     case 6:
-      if (code.reg == 2) return with_register<Ordered, 1>;  // DE D0, likewise
+      if (code.reg == 2) return with_register<Ordered, 1>;  // DE D0, too
       return place == 031 ? with_register<Ordered, 2> : nullptr;
     case 7:
       if (code.reg == 5) return into_flags<Unordered, true>;

@@ -1,7 +1,7 @@
-// The x87 control, status and environment: FLDCW, FSTSW, FSTENV, FSAVE and their kind.
+// The x87 control, status and environment: FLDCW, FSTSW, FSTENV, FSAVE and similar instructions.
 //
-// Code and data segments of the last instruction are not kept: as on CPUs that say so in CPUID, they read as
-// zero.
+// Code and data segments of the last instruction are not recorded. They read as zero, as on CPUs that report
+// this in CPUID.
 #include <array>
 
 #include "vm/cpu/handlers/x87/x87.h"
@@ -30,7 +30,7 @@ const Op* fnclex(Cpu& cpu, const Op* op) {
   NEXT;
 }
 
-// FNENI, FNDISI and FNSETPM meant something to the 8087 and the 80287.
+// FNENI, FNDISI and FNSETPM only had a meaning on the 8087 and 80287.
 const Op* nothing(Cpu& cpu, const Op* op) {
   if (!x87_available(cpu)) return stop(cpu, op);
   NEXT;
@@ -73,7 +73,7 @@ const Op* fnstsw_ax(Cpu& cpu, const Op* op) {
 
 // --- the environment ---
 
-// Two bits for each physical register: valid, zero, special, empty.
+// Two bits for each physical register: valid, zero, special or empty.
 uint16_t full_tags(const Fpu& fpu) {
   unsigned tags = 0;
   for (unsigned i = 0; i < 8; ++i) {
@@ -96,7 +96,7 @@ void set_tags(Fpu& fpu, uint64_t tags) {
     if (((tags >> (2 * i)) & 3) != 3) fpu.valid = static_cast<uint8_t>(fpu.valid | 1u << i);
 }
 
-// Seven fields, of two or four bytes. Real mode has a layout of its own.
+// Seven fields of two or four bytes. Real mode has a different layout.
 using Environment = std::array<uint32_t, 7>;
 
 bool is_real(const Cpu& cpu) {
@@ -111,7 +111,8 @@ Environment environment(const Cpu& cpu) {
   constexpr uint32_t kUnused = sizeof(Field) == 4 ? 0xffff0000 : 0;
   Environment e{fpu.control | kUnused, fpu.status | kUnused, full_tags(fpu) | kUnused};
   if (is_real(cpu)) {
-    const uint32_t high = sizeof(Field) == 4 ? 0x0ffff000 : 0xf000;  // where the upper bits of an address go
+    // Position of the upper bits of an address.
+    const uint32_t high = sizeof(Field) == 4 ? 0x0ffff000 : 0xf000;
     e[3] = (instruction & 0xffff) | kUnused;
     e[4] = ((instruction >> 4) & high) | fpu.opcode;
     e[5] = (operand & 0xffff) | kUnused;

@@ -1,4 +1,4 @@
-// Series for x87 functions. Arguments are first made small enough that a few dozen terms give 120 bits.
+// Series for x87 functions. Arguments are reduced first, so that a few dozen terms give 120 bits.
 #include "vm/cpu/handlers/x87/x87_functions.h"
 
 namespace slalom::vm {
@@ -15,8 +15,8 @@ WideFloat magnitude(const WideFloat& x) {
   return {false, x.exponent, x.significand};
 }
 
-// A series ends with the first term that moves only the last bits of its sum: another one, of the other sign,
-// could undo what tells an inexact result from an exact one.
+// Returns true if the series may end with this term: it changes only the last bits of the sum. A following
+// term of the other sign could hide that the result is inexact.
 bool is_negligible(const WideFloat& term, const WideFloat& sum) {
   return term.is_zero() || term.exponent < sum.exponent - 125;
 }
@@ -52,13 +52,13 @@ WideFloat pi() {
 
 SineCosine sine_cosine(const X87Register& x) {
   using Integer = unsigned __int128;
-  // Half of pi in units of 2^-67: C90FDAA22168C234C, of which 66 bits count.
+  // pi / 2 in units of 2^-67: C90FDAA22168C234C, of which 66 bits are significant.
   constexpr Integer kQuarterTurn = Integer{0xc90fdaa22168c234} << 4 | 0xc;
   const WideFloat argument = WideFloat::of(x);
   WideFloat angle = magnitude(argument);
   unsigned quarters = 0;
   if (angle.exponent >= -4) {
-    // The argument in the same units is its significand times 2^(exponent + 4): taken modulo, bit by bit.
+    // In the same units the argument is its significand times 2^(exponent + 4). Reduce it bit by bit.
     auto rest = static_cast<Integer>(static_cast<uint64_t>(angle.significand >> 64));
     for (int i = 0; i < angle.exponent + 4; ++i) {
       rest <<= 1;
@@ -98,7 +98,7 @@ SineCosine sine_cosine(const X87Register& x) {
 
 WideFloat tangent(const X87Register& x) {
   const WideFloat wide = WideFloat::of(x);
-  // So close to the argument that a quotient of two rounded numbers could be the argument itself.
+  // The result is so close to the argument that the rounded quotient below could equal the argument.
   if (wide.exponent < -40) return wide + wide * wide * wide / 3;
   const SineCosine values = sine_cosine(x);
   return values.sine / values.cosine;
@@ -108,7 +108,7 @@ WideFloat arctangent(const WideFloat& y, const WideFloat& x) {
   const WideFloat a = magnitude(y), b = magnitude(x);
   const bool steep = (b - a).negative;  // beyond the diagonal
   const WideFloat slope = steep ? b / a : a / b;
-  // Above tan(pi/8), roughly, from the diagonal downwards.
+  // Roughly from tan(pi/8) to 1, computed from the diagonal downwards.
   const bool near_diagonal =
       slope.exponent >= -1 || (slope.exponent == -2 && (slope.significand >> 126) == 3);
   WideFloat angle = near_diagonal ? pi().times_power_of_two(-2) -
@@ -131,7 +131,7 @@ WideFloat power_of_two_minus_one(const WideFloat& x) {
 }
 
 WideFloat logarithm(const WideFloat& x) {
-  // x = m * 2^whole with m between the roots of 1/2 and 2, roughly: then nothing cancels.
+  // x = m * 2^whole with m roughly between sqrt(1/2) and sqrt(2), so that nothing cancels.
   const bool high = (x.significand >> 125) >= 6;  // 1.5 and above
   const int whole = x.exponent + (high ? 1 : 0);
   const WideFloat m{false, high ? -1 : 0, x.significand};

@@ -1,9 +1,9 @@
-// x87 arithmetic on the host's own x87 unit: IEEE 754 and forty years of compatibility leave it no choice.
+// x87 arithmetic on the host's x87 unit. IEEE 754 and compatibility leave all CPUs the same results.
 //
-// The host computes under the guest's control word, exception masks included, since they decide what an
-// operation leaves behind. An unmasked exception only becomes pending there, and FNINIT forgets it before
-// any instruction that would fault: between the operation and FNINIT there are FNSTSW and FNCLEX only, or
-// stores whose own trouble FNINIT forgets as well. What vendors disagree on is not done here.
+// The host computes with the guest's control word, including the exception masks, since they affect the
+// results. An unmasked exception only becomes pending on the host. FNINIT clears it before any instruction
+// that would fault: between the operation and FNINIT there are only FNSTSW, FNCLEX, and stores whose own
+// exceptions FNINIT also clears. Operations on which vendors disagree are not done here.
 #pragma once
 
 #include "vm/cpu/handlers/x87/x87.h"
@@ -18,7 +18,7 @@ struct X87Answer {
 inline constexpr X87Answer kStackUnderflow{x87::kIndefinite, x87::kInvalid | x87::kStackFault};
 inline constexpr X87Answer kStackOverflow{x87::kIndefinite, x87::kInvalid | x87::kStackFault | x87::kC1};
 
-// Runs `code`, which finds the operands loaded, and stores st(0).
+// Runs `code` with the operands loaded, and stores st(0).
 #define X87_ON_HOST(answer, mode, loads, code, ...)                           \
   asm volatile("fninit\n\tfldcw %[control]\n\t" loads code                    \
                "\n\tfnstsw %[status]\n\tfnclex\n\tfstpt %[value]\n\tfninit"   \

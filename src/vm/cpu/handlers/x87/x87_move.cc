@@ -29,8 +29,8 @@ X87Register from_integer(int64_t value) {
   return {magnitude << up, static_cast<uint16_t>(sign | (0x3fff + 63 - up))};
 }
 
-// Without room on the stack nothing is looked at. A denormal is loaded even when it is reported; a signalling
-// NaN is not.
+// If the stack is full, the operand is not examined. A denormal is loaded even if its exception is unmasked;
+// a signalling NaN is not.
 template <class Memory>
 [[gnu::noinline]] void push_real(Fpu& fpu, Memory bits) {
   const X87Answer answer = is_empty(fpu, 7) ? load_on_host(bits, fpu.control) : kStackOverflow;
@@ -56,7 +56,7 @@ const Op* load_integer(Cpu& cpu, const Op* op) {
   return done_with_memory(cpu, op);
 }
 
-// Exactly as it lies in memory: no encoding is wrong.
+// Loads the register exactly as it is in memory. No encoding is invalid.
 const Op* load_extended(Cpu& cpu, const Op* op) {
   Bytes10 bytes;
   if (!x87_ready(cpu) || !load_operand(cpu, op, bytes)) return stop(cpu, op);
@@ -68,7 +68,7 @@ const Op* load_extended(Cpu& cpu, const Op* op) {
   return done_with_memory(cpu, op);
 }
 
-// Digits above nine are undefined; they count for what they are.
+// Digits above nine are undefined. Here they count with their value.
 const Op* load_decimal(Cpu& cpu, const Op* op) {
   Bytes10 bytes;
   if (!x87_ready(cpu) || !load_operand(cpu, op, bytes)) return stop(cpu, op);
@@ -128,13 +128,13 @@ Bytes10 Decimal::indefinite() {
   return {{0, 0, 0, 0, 0, 0, 0, 0xc0, 0xff, 0xff}};
 }
 
-// False: it faults.
+// Returns false if the instruction faults.
 template <class F, bool pops>
 [[gnu::noinline]] bool store_top(Cpu& cpu, const Op* op) {
   Fpu& fpu = cpu.regs.fpu;
   Stored<typename F::Memory> stored{F::indefinite(), kStackUnderflow.status};
   if (!is_empty(fpu, 0)) stored = F::run(st(fpu, 0), fpu.control);
-  // Nothing is stored where the destination's format is what is wrong, unless that is masked.
+  // If the value does not fit the destination's format, nothing is stored, unless the exception is masked.
   const bool stores = (stored.status & ~fpu.control & (x87::kExceptions & ~x87::kPrecision)) == 0;
   if (stores && !store_operand(cpu, op, stored.value)) return false;
   raise_x87(fpu, stored.status);
@@ -178,7 +178,7 @@ const Op* store_register(Cpu& cpu, const Op* op) {
   return done(cpu, op);
 }
 
-// The encoding D9 D8 to D9 DF: finds nothing wrong with an empty st(0).
+// The encodings D9 D8 to D9 DF do not fault for an empty st(0).
 const Op* store_register_unchecked(Cpu& cpu, const Op* op) {
   if (!x87_ready(cpu)) return stop(cpu, op);
   Fpu& fpu = cpu.regs.fpu;
@@ -210,7 +210,7 @@ const Op* exchange(Cpu& cpu, const Op* op) {
   return done(cpu, op);
 }
 
-// FCMOV: below, equal, below or equal, unordered; and their opposites.
+// FCMOV: below, equal, below or equal, unordered, and their opposites.
 template <unsigned condition>
 const Op* move_if(Cpu& cpu, const Op* op) {
   if (!x87_ready(cpu)) return stop(cpu, op);
@@ -223,8 +223,8 @@ const Op* move_if(Cpu& cpu, const Op* op) {
   return done(cpu, op);
 }
 
-// FLD1 to FLDZ: the significand of the value rounded to nearest, and how far it lies from the one rounded
-// down and the one rounded up.
+// FLD1 to FLDZ: the significand rounded to nearest, and its distance to the value rounded down and to the
+// value rounded up.
 struct Constant {
   uint16_t exponent;
   uint64_t nearest;
@@ -277,7 +277,7 @@ const Op* nothing(Cpu& cpu, const Op* op) {
 }
 
 Handler select_memory_form(const X87Opcode& code) {
-  switch (code.number << 3 | code.reg) {  // in octal: which of D8 to DF, and ModRM.reg
+  switch (code.number << 3 | code.reg) {  // octal: which of D8 to DF, then ModRM.reg
     case 010:
       return load_real<uint32_t>;
     case 012:
@@ -324,7 +324,7 @@ Handler select_register_form(const X87Opcode& code) {
     case 010:
       return load_register;
     case 011:
-    case 051:  // DD C8 and DF C8: other encodings
+    case 051:  // DD C8 and DF C8 are alternative encodings
     case 071:
       return exchange;
     case 012:
@@ -332,7 +332,7 @@ Handler select_register_form(const X87Opcode& code) {
     case 013:
       return store_register_unchecked;
     case 053:
-    case 072:  // DF D0 and DF D8, likewise
+    case 072:  // DF D0 and DF D8, too
     case 073:
       return store_register<true>;
     case 052:

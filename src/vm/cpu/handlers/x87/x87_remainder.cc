@@ -1,8 +1,8 @@
-// FPREM and FPREM1: the remainder, 63 bits of quotient at a time.
+// FPREM and FPREM1: the remainder, up to 63 bits of quotient at a time.
 //
-// While the exponents differ by less than 64 the answer is exact and the host computes it. Otherwise an
-// instruction reduces by a number of bits that CPUs may choose; here it is 32 + difference % 32, as on
-// Intel's.
+// If the exponents differ by less than 64, the result is exact and the host computes it. Otherwise one
+// instruction reduces the exponent by a number of bits that CPUs may choose. Here it is 32 + difference % 32,
+// as on Intel's CPUs.
 #include "vm/cpu/handlers/x87/x87_host.h"
 
 namespace slalom::vm {
@@ -37,7 +37,7 @@ X87Register with_exponent(const X87Register& r, int exponent) {
   const auto sign = static_cast<uint16_t>(r.sign_exponent & 0x8000);
   const uint64_t normalized = r.significand << leading_zeros(r);
   if (exponent > 0) return {normalized, static_cast<uint16_t>(sign | exponent)};
-  return {normalized >> (1 - exponent), sign};  // loses nothing: it has that many zeros from normalizing
+  return {normalized >> (1 - exponent), sign};  // exact: normalising has appended that many zeros
 }
 
 template <class F>
@@ -61,7 +61,7 @@ template <class F>
   }
   const X87Register a = st(fpu, 0), b = st(fpu, 1);
   const X87Answer answer = remainder<F>(a, b, fpu.control);
-  // Bits of the quotient, where there is one.
+  // The lowest bits of the quotient, if there is one.
   const bool has_quotient = !x87::is_nan(a) && !x87::is_nan(b) && (answer.status & x87::kInvalid) == 0 &&
                             (answer.status & ~fpu.control & x87::kOfOperands) == 0;
   if (has_quotient) change_codes(fpu, x87::kCodes, answer.status);

@@ -1,5 +1,5 @@
-// The transcendental instructions: their stack effects and special cases. What they compute is in
-// x87_functions.h.
+// The transcendental instructions: their stack effects and special cases. x87_functions.h computes the
+// values.
 #include "vm/cpu/handlers/x87/x87_functions.h"
 
 namespace slalom::vm {
@@ -19,21 +19,21 @@ bool is_special(const X87Register& r) {
   return x87::is_nan(r) || x87::is_unsupported(r);
 }
 
-// Which NaN two operands make is the same for every operation.
+// Which NaN results from two operands is the same for every operation.
 X87Answer propagate(X87Register a, X87Register b, uint16_t control) {
   X87Answer answer;
   X87_ON_HOST(answer, control, "fldt %[b]\n\tfldt %[a]\n\t", "fadd %%st(1), %%st", [a] "m"(a), [b] "m"(b));
   return answer;
 }
 
-// An operation that is invalid or divides by zero does not complain of a denormal as well.
+// An operation that is invalid or divides by zero does not also report a denormal operand.
 X87Answer with_denormals(X87Answer answer, bool denormal) {
   if (denormal && (answer.status & (x87::kInvalid | x87::kDivide)) == 0) answer.status |= x87::kDenormal;
   return answer;
 }
 
-// A result that is not given by a special case counts as inexact, also where it happens to be a number of 64
-// bits; so a denormal one is always an underflow.
+// Results without a special case count as inexact, even if they happen to fit into 64 bits. So a denormal
+// result is always an underflow.
 X87Answer rounded(const WideFloat& result, uint16_t control) {
   X87Answer answer = result.round(control);
   answer.status |= x87::kPrecision;
@@ -46,7 +46,7 @@ X87Answer rounded(const WideFloat& result, uint16_t control) {
 struct ArcTangent {
   static X87Answer run(const X87Register& y, const X87Register& x, uint16_t control) {
     const bool left = x87::is_negative(x);
-    // On an axis or at infinity the answer is a number of eighths of a turn.
+    // On an axis or at infinity the result is a multiple of one eighth of a turn.
     int eighths = -1;
     if (x87::is_infinite(y))
       eighths = x87::is_infinite(x) ? (left ? 3 : 1) : 2;
@@ -62,7 +62,7 @@ struct ArcTangent {
   }
 };
 
-// y * log, where the logarithm is zero, infinite or neither: what remains of both instructions.
+// Computes y * log for a logarithm that is zero, infinite or neither: the common part of both instructions.
 X87Answer times_logarithm(const X87Register& y, const WideFloat& log, uint16_t control) {
   const bool negative = x87::is_negative(y) != log.negative;
   if (x87::is_infinite(y)) return log.is_zero() ? kInvalidAnswer : X87Answer{infinity(negative), 0};
@@ -93,9 +93,10 @@ struct LogarithmPlusOne {
       return {infinity(x87::is_negative(y)), 0};
     }
     const WideFloat wide = WideFloat::of(x);
-    const bool has_logarithm = !wide.negative || wide.exponent < 0;  // above -1: below, undefined
+    // X > -1; the result is undefined otherwise.
+    const bool has_logarithm = !wide.negative || wide.exponent < 0;
     if (wide.is_zero() || !has_logarithm) {
-      // The operand itself stands for its logarithm.
+      // The operand itself stands in for its logarithm.
       if (wide.is_zero() || x87::is_zero(y) || x87::is_infinite(y)) return times_logarithm(y, wide, control);
       return {x, x87::kPrecision};
     }
@@ -127,7 +128,7 @@ const Op* binary(Cpu& cpu, const Op* op) {
 
 struct PowerMinusOne {
   static X87Answer run(const X87Register& x, uint16_t control) {
-    // Undefined beyond one: there, what it tends to at infinity, and the operand elsewhere.
+    // Undefined for |x| > 1. Here, infinity gives the limit and other operands are returned unchanged.
     if (x87::is_infinite(x)) return {x87::is_negative(x) ? X87Register{kOne.significand, 0xbfff} : x, 0};
     const WideFloat wide = WideFloat::of(x);
     if (wide.is_zero()) return {x, 0};
@@ -155,7 +156,7 @@ const Op* power_minus_one(Cpu& cpu, const Op* op) {
   return done(cpu, op);
 }
 
-// FSIN, FCOS, FPTAN and FSINCOS: the last two push a second result.
+// FSIN, FCOS, FPTAN and FSINCOS. The last two push a second result.
 enum class Circular : uint8_t { Sine, Cosine, Tangent, Both };
 
 struct CircularAnswer {
