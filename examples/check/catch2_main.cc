@@ -1,3 +1,3 @@
-// Catch2's main(), in a file of its own: it takes long to compile, and its accesses are nobody's business.
+// Catch2's main(), in a file of its own: it compiles slowly, and slalom need not see its accesses.
 #define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// A ring for one producer and one consumer, without locks. It publishes an element before that is there,
-// unless it is FIXED: the consumer can get what was in the slot before.
+// A ring for one producer and one consumer, without locks. It publishes an element before storing it, unless
+// it is FIXED: the consumer can get the old contents of the slot.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// A lock-free stack that compares pointers only: between a thread's look at the top and its exchange, others
+// A lock-free stack that compares pointers only: between a thread's read of the top and its exchange, others
 // can pop two nodes and push the first one back. The exchange succeeds, and the stack gets a node that is in
 // use elsewhere.
 //

@@ -1,6 +1,6 @@
-// A worker that finds nothing to do says that it sleeps, looks once more, and sleeps. Who brings work looks
-// whether it sleeps, and wakes it then only. Both store and then load: without a fence each may miss the
-// other, and the work is never done.
+// A worker that finds nothing to do sets a flag that it sleeps, checks once more, and sleeps. A thread that
+// brings work checks the flag, and wakes the worker only if it is set. Both store and then load: without a
+// fence each may miss the other's store, and the work is never done.
 //
 // flags: -fsanitize=thread -Wno-tsan
 // options: --detectors default,weak-memory

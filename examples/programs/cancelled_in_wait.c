@@ -1,5 +1,5 @@
-// A thread is cancelled while it waits on a condition variable: it has the mutex again when it ends, and
-// nobody unlocks it.
+// A thread is cancelled while it waits on a condition variable: it holds the mutex again when it ends, and
+// never unlocks it.
 //
 // expect: deadlock
 #include <pthread.h>

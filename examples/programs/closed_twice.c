@@ -1,5 +1,5 @@
-// Two threads give up a connection, and both close it. The second time the number belongs to another file
-// already, which its owner finds closed.
+// Two threads release a connection, and both close it. By the second close the number already belongs to
+// another file, which its owner then finds closed.
 //
 // expect: assertion crash
 #include <assert.h>

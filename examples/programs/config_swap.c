@@ -1,5 +1,5 @@
-// A reader takes the pointer to the configuration under the lock and uses it after: meanwhile it is
-// replaced, and the old one is freed.
+// A reader takes the pointer to the configuration under the lock and uses it after the unlock: meanwhile it
+// is replaced, and the old one is freed.
 //
 // expect: assertion
 #include <assert.h>

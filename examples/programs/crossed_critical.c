@@ -1,6 +1,6 @@
 // Two sections of an OpenMP program move a unit from one account to the other. Each account has a critical
-// section of its own, and the second of them takes the two in the other order: each can wait for what the
-// other one has.
+// section of its own, and the second section of the program takes the two in the other order: each can wait
+// for the one that the other has.
 //
 // flags: -fopenmp
 // expect: deadlock

@@ -1,5 +1,5 @@
-// Dekker's idea: each thread raises its flag, then looks whether the other one's is up. No interleaving lets
-// both in; a processor does, which keeps the stores in a buffer while it loads.
+// Dekker's idea: each thread raises its flag, then reads the other one's. No interleaving lets both in, but a
+// processor does that keeps the stores in a buffer while it loads.
 //
 // flags: -fsanitize=thread
 // options: --detectors default,weak-memory

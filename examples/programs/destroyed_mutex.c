@@ -1,5 +1,5 @@
-// The last user of an object destroys it, and its mutex with it, when it sees that it is done; the other
-// thread may still be on its way out of that very mutex.
+// The last user of an object destroys it and its mutex when it sees that the object is done. The other thread
+// may still be unlocking that very mutex.
 //
 // expect: crash
 #include <pthread.h>

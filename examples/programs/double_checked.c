@@ -1,5 +1,5 @@
-// Lazy initialisation that announces itself before it is complete: who sees the flag uses what is not there
-// yet.
+// Lazy initialisation that sets its flag before it is complete: a thread that sees the flag uses an
+// incomplete object.
 //
 // expect: crash
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Two threads drop the same buffer: each looks at the pointer under the lock, and frees it after.
+// Two threads drop the same buffer: each reads the pointer under the lock, and frees it after the unlock.
 //
 // flags: -fsanitize=thread
 // expect: double-free data-race

@@ -14,7 +14,7 @@ struct Registry {
       std::lock_guard guard(lock);
       alive = false;
     }
-    std::this_thread::yield();  // other destructors take their time, too
+    std::this_thread::yield();  // other destructors take time, too
   }
 };
 static Registry registry;

@@ -1,5 +1,5 @@
-// A value is handed over by an atomic flag. Whoever waits for it looks a few times, yields in between, and
-// then sleeps; but who sets it wakes nobody. That shows only if the other one has given up looking before.
+// A value is handed over by an atomic flag. The receiver polls the flag a few times, yields in between, and
+// then sleeps; but the sender wakes no one. That shows only if the receiver has stopped polling before.
 //
 // flags: -fsanitize=thread
 // expect: deadlock

@@ -1,4 +1,4 @@
-// A thread gets a pointer to what its creator frees without having joined it.
+// A thread gets a pointer to an object that its creator frees without having joined it.
 //
 // expect: assertion
 #include <assert.h>

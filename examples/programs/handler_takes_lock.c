@@ -1,4 +1,4 @@
-// A handler of a signal takes a lock that the interrupted thread may hold: it waits for itself.
+// A signal handler takes a lock that the interrupted thread may hold: the thread waits for itself.
 //
 // expect: deadlock
 #include <pthread.h>

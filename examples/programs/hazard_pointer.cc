@@ -1,5 +1,5 @@
-// A reader says which node it uses, so that nobody frees it, but does not look whether that was in time: the
-// node may have been taken out and freed between finding and announcing it.
+// A reader publishes the node that it uses, so that others do not free it, but does not check whether that
+// was in time: the node may have been removed and freed between finding and publishing it.
 //
 // flags: -fsanitize=thread
 // expect: use-after-free data-race

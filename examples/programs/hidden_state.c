@@ -1,4 +1,4 @@
-// Two threads split their lines with strtok(), which remembers where it was in one place for all of them.
+// Two threads split their lines with strtok(), which keeps its position in one variable for all of them.
 //
 // expect: assertion crash
 #include <assert.h>

@@ -1,4 +1,4 @@
-// A barrier that is used twice but does not tell its rounds apart: a fast thread enters the second round
+// A barrier that is used twice but does not distinguish its rounds: a fast thread enters the second round
 // before a slow one has left the first.
 //
 // expect: deadlock lost-wakeup

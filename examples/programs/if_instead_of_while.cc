@@ -1,4 +1,4 @@
-// A consumer that was woken takes an item without looking again: another consumer may have been faster.
+// A consumer that was woken takes an item without checking again: another consumer may have been faster.
 //
 // expect: assertion
 #include <cassert>

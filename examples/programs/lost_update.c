@@ -1,5 +1,5 @@
-// Two threads add to a counter. Each reads it under the lock and writes it under the lock, but not both
-// under the same one: between the two the other thread's update gets lost.
+// Two threads add to a counter. Each reads it under the lock and writes it under the lock, but in two
+// separate critical sections: an update of the other thread in between gets lost.
 //
 // expect: assertion
 #include <assert.h>

@@ -1,4 +1,4 @@
-// A thread waits for a signal without looking whether what it waits for has happened already.
+// A thread waits for a signal without checking whether the event has already happened.
 //
 // expect: lost-wakeup
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// An initialisation that starts a thread and waits for it; the thread needs what is being initialised.
+// An initialisation starts a thread and waits for it; the thread needs the initialised object.
 //
 // expect: deadlock
 #include <mutex>

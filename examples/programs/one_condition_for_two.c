@@ -1,5 +1,5 @@
 // A buffer of one element whose producers and consumers wait on one condition variable. A signal meant for a
-// consumer can wake a producer, who goes back to sleep, and then all sleep.
+// consumer can wake a producer, which goes back to sleep, and then all threads sleep.
 //
 // expect: deadlock lost-wakeup
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// Peterson's algorithm for two threads, in the right order, with stores that only release: each thread may
-// look at the other one's flag before its own is up for the other one.
+// Peterson's algorithm for two threads, in the right order, with release stores only: each thread may read
+// the other one's flag before its own is visible to the other one.
 //
 // flags: -fsanitize=thread -Wno-tsan
 // options: --detectors default,weak-memory

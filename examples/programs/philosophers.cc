@@ -1,5 +1,5 @@
-// Each philosopher takes the fork at the left, then the one at the right; all at once have one each and wait
-// for ever.
+// Each philosopher takes the fork at the left, then the one at the right. If all have one each, they wait for
+// ever.
 //
 // expect: deadlock
 #include <mutex>

@@ -1,5 +1,5 @@
 // A client sends a request through one pipe and reads the answer from another. The server first reads a
-// request that a second client was to send; that one gives up if somebody else was faster.
+// request that a second client was to send; that client gives up if another one was faster.
 //
 // expect: deadlock
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// A thread pool is told to stop by a flag that is set without the lock: the worker may have looked at it
-// already and be about to wait.
+// A thread pool is stopped by a flag that is set without the lock: the worker may already have read it and be
+// about to wait.
 //
 // expect: lost-wakeup
 #include <condition_variable>
@@ -17,7 +17,7 @@ static void work() {
 
 int main() {
   std::thread worker(work);
-  { std::lock_guard line(log_lock); }  // what a program does in the meantime
+  { std::lock_guard line(log_lock); }  // stands for other work
   {
 #ifdef FIXED
     std::lock_guard guard(lock);

@@ -1,4 +1,4 @@
-// Two threads answer the same question; each looks whether it has been answered before it does so.
+// Two threads answer the same question; each checks first whether it has been answered.
 //
 // expect: crash
 #include <future>

@@ -1,4 +1,4 @@
-// A message is announced before it is written.
+// A message is published before it is written.
 //
 // flags: -fsanitize=thread
 // schedules: 300

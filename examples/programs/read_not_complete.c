@@ -1,5 +1,5 @@
-// A record is read asynchronously. The wait for it has a time limit, and whoever does not look at how it
-// ended uses what the buffer held before.
+// A record is read asynchronously. The wait for it has a time limit. A program that does not check how the
+// wait ended uses the old contents of the buffer.
 //
 // expect: assertion
 #include <aio.h>

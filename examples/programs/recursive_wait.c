@@ -1,5 +1,5 @@
-// A thread that holds a recursive mutex twice waits on a condition variable: the wait gives up one of the
-// two only.
+// A thread that holds a recursive mutex twice waits on a condition variable: the wait releases only one of
+// the two locks.
 //
 // expect: deadlock
 #include <pthread.h>

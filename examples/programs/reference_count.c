@@ -1,5 +1,5 @@
-// A reference count that is lowered under the lock but compared outside of it: two threads can both see
-// zero, and both give the object back.
+// A reference count that is lowered under the lock but compared after the unlock: two threads can both see
+// zero, and both release the object.
 //
 // expect: assertion
 #include <assert.h>

@@ -1,4 +1,4 @@
-// A semaphore counts the free connections of a pool; which of them is free is looked up without a lock.
+// A semaphore counts the free connections of a pool; the search for a free one takes no lock.
 //
 // flags: -fsanitize=thread
 // expect: assertion

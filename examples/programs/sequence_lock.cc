@@ -1,4 +1,4 @@
-// A reader of data that is guarded by a version number looks at the number before it reads, but not after.
+// A reader of data that is guarded by a version number checks the number before it reads, but not after.
 //
 // flags: -fsanitize=thread
 // expect: assertion

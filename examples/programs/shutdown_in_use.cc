@@ -1,5 +1,5 @@
-// A worker pool that is destroyed without waiting for its worker, which still has to say that it has ended:
-// the condition variable for that is gone.
+// A worker pool is destroyed without waiting for its worker, which still has to report its end: the condition
+// variable for that is gone.
 //
 // expect: crash
 #include <condition_variable>
@@ -36,10 +36,10 @@ class Pool {
   std::thread worker_;
 };
 
-alignas(Pool) static char room[sizeof(Pool)];  // nothing else is ever there
+alignas(Pool) static char room[sizeof(Pool)];  // memory that nothing else uses
 
 int main() {
   (new (room) Pool)->~Pool();
-  std::thread other([] {});  // gives the worker time to meet what is left
+  std::thread other([] {});  // gives the worker time to use the destroyed pool
   other.join();
 }

@@ -1,4 +1,4 @@
-// main() gives the worker a second and takes the result. On a busy machine a second may not be enough.
+// main() gives the worker a second and takes the result. On a busy machine one second may not be enough.
 //
 // expect: assertion
 #include <assert.h>

@@ -1,4 +1,4 @@
-// A spin lock that looks and takes in two steps.
+// A spin lock that tests and sets in two steps.
 //
 // flags: -fsanitize=thread
 // schedules: 300

@@ -1,5 +1,5 @@
-// Readers come and go until the writer has had its turn, and the reader-writer lock lets them in while it
-// waits: as long as one of them is always inside, the writer never is.
+// Readers come and go until the writer has had its turn, and the reader-writer lock admits them while the
+// writer waits: as long as one of them is always inside, the writer never gets in.
 //
 // options: --max-steps 3000
 // expect: livelock
@@ -11,7 +11,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_mutex_t entrance = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int written;
 
-// In the twin, whoever waits for the lock waits at the entrance: nobody passes the writer there.
+// In the twin, threads wait for the lock at an entrance, where none passes the writer.
 static void enter(int (*take)(pthread_rwlock_t*)) {
 #ifdef FIXED
   pthread_mutex_lock(&entrance);

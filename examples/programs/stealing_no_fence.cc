@@ -1,5 +1,5 @@
 // A work-stealing deque, right but for one thing: its owner lowers the tail and then reads the head, and
-// nothing makes thieves see the one before the other. With two tasks left, thief and owner may both take the
+// nothing makes thieves see these in that order. With two tasks left, thief and owner may both take the
 // last.
 //
 // flags: -fsanitize=thread -Wno-tsan
@@ -31,7 +31,7 @@ static void own() {
       run(last);
       continue;
     }
-    // At most one is left: whoever moves the head has it.
+    // At most one task is left: the thread that moves the head gets it.
     const bool won = first == last && head.compare_exchange_strong(first, first + 1);
     tail.store(last + 1, kRelease);
     if (won) run(last);

@@ -1,5 +1,5 @@
-// A worker looks at its stop token, then waits on a condition variable that a request to stop does not
-// touch.
+// A worker checks its stop token, then waits on a condition variable that a stop request does not
+// notify.
 //
 // expect: deadlock lost-wakeup
 #include <condition_variable>
@@ -25,5 +25,5 @@ static void work(std::stop_token stop) {
 
 int main() {
   std::jthread worker(work);
-  std::lock_guard line(log_lock);  // what a program does in the meantime
+  std::lock_guard line(log_lock);  // stands for other work
 }

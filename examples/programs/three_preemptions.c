@@ -1,5 +1,5 @@
-// Two threads pass a token back and forth by looking and taking in separate steps. Only when each is stopped
-// at the right moment, three times in all, do both believe that they hold it.
+// Two threads pass a token back and forth by testing and taking in separate steps. Only if each is stopped at
+// the right moment, three times in all, do both believe that they hold it.
 //
 // expect: assertion
 #include <assert.h>

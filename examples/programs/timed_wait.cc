@@ -1,4 +1,4 @@
-// A wait with a time limit whose result nobody looks at.
+// A wait with a time limit whose result is ignored.
 //
 // expect: assertion
 #include <cassert>

@@ -1,4 +1,4 @@
-// A periodic timer's handler looks at a record that the thread it interrupts is just changing.
+// A periodic timer's handler reads a record that the thread it interrupts is just changing.
 //
 // expect: assertion
 #include <assert.h>

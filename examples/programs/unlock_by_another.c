@@ -1,5 +1,5 @@
-// One thread unlocks what another one has locked: it passes a lock on with a message, but the message may
-// come from a thread that does not hold it.
+// One thread unlocks a mutex that another one has locked: the lock is passed on with a message, but the
+// message may come from a thread that does not hold it.
 //
 // expect: crash
 #include <pthread.h>

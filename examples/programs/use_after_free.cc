@@ -1,5 +1,5 @@
 // A reader takes a pointer under the lock and uses it in the next critical section; the owner may have freed
-// the object in between. The memory still holds what it held: only the heap knows.
+// the object in between. The memory still has its old contents: only the heap knows.
 //
 // flags: -fsanitize=thread
 // expect: use-after-free

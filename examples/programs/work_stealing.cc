@@ -1,5 +1,5 @@
-// A deque whose owner takes from one end and a thief from the other. With one task left they meet: both look
-// at both ends, then both take.
+// A deque whose owner takes from one end and a thief from the other. They meet at the last task: both check
+// both ends, then both take it.
 //
 // flags: -fsanitize=thread
 // expect: assertion

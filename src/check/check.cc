@@ -10,8 +10,8 @@
 #include "campaign/campaign.h"
 #include "check/check_machine.h"
 #include "check/heap.h"
-#include "check/patience.h"
 #include "check/rehearsal.h"
+#include "check/watchdog.h"
 #include "finding/capsule.h"
 #include "preload/runtime/runtime.h"
 #include "process/uncontrolled.h"
@@ -51,11 +51,11 @@ class Session {
     if (!refused_.empty()) return;
     modules().describe(checking::in_process().channel());
     modules().names()->forget_agents();
-    checking::begin_patience(options_.patience);
+    checking::start_watchdog(options_.patience);
   }
   ~Session() {
     if (!refused_.empty()) return;
-    checking::end_patience();
+    checking::stop_watchdog();
     checking::in_process().close();
   }
   Session(const Session&) = delete;

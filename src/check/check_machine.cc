@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "check/heap.h"
-#include "check/patience.h"
+#include "check/watchdog.h"
 #include "preload/runtime/runtime.h"
 #include "preload/sync/locks.h"
 #include "process/uses.h"
@@ -17,7 +17,7 @@ namespace slalom::checking {
 namespace {
 
 using preload::Ending;
-using preload::kNobody;
+using preload::kNoAgent;
 using preload::Phase;
 using preload::Record;
 using State = preload::Slot::State;
@@ -48,7 +48,7 @@ void pack(const Record& record, uint64_t first_step, Access& access) {
 }  // namespace
 
 Result<void> CheckMachine::reset(const Inputs& inputs) {
-  if (const std::string over = out_of_patience(modules_); !over.empty()) return error("{}", over);
+  if (const std::string over = watchdog_report(modules_); !over.empty()) return error("{}", over);
   give_up();
   inputs_ = inputs;
   preload::Channel& c = channel();
@@ -78,14 +78,14 @@ Stop CheckMachine::start(EventSink& sink) {
   sink_ = &sink;
   modules_.forget_library_state();
   process_.begin(*this);
-  look();
-  standing_ = true;
+  read_target();
+  at_choice_point_ = true;
   return choice_point();
 }
 
 // Inlined and flattened, as Runtime::arrive() is.
 [[gnu::always_inline, gnu::flatten]] inline void CheckMachine::let_run(uint32_t agent) {
-  standing_ = false;
+  at_choice_point_ = false;
   const auto& stops = inputs_.policy.stops;
   uint64_t stop_at = UINT64_MAX;
   if (!stops.empty()) {
@@ -102,10 +102,10 @@ Stop CheckMachine::resume(Decision decision) {
   preload::Channel& c = channel();
   const uint32_t agent = index_of(decision.next);
   const bool data = c.choice.kind == static_cast<uint32_t>(ChoiceKind::Data);
-  if (!standing_)
+  if (!at_choice_point_)
     return Outcome(ToolError{"resume() without a choice point: call reset() and start() first"});
-  if (agent == kNobody || (data ? agent != c.choice.current || decision.value >= c.choice.arity
-                                : c.slots[agent].state != State::Enabled))
+  if (agent == kNoAgent || (data ? agent != c.choice.current || decision.value >= c.choice.arity
+                                 : c.slots[agent].state != State::Enabled))
     return finish(ToolError{"the decision does not answer the question that was asked"}, false);
   c.value = decision.value;
   c.lease = decision.lease;
@@ -117,7 +117,7 @@ Stop CheckMachine::resume(Decision decision) {
 Stop CheckMachine::run() {
   preload::Channel& c = channel();
   for (;;) {
-    look();
+    read_target();
     const Phase phase = c.phase.load(std::memory_order_relaxed);
     if (phase == Phase::Over) {
       Outcome outcome = conclude();
@@ -134,14 +134,14 @@ Stop CheckMachine::run() {
       for (const Option& option : enabled_) limit.enabled.push_back(option.agent);
       return finish(std::move(limit), false);
     }
-    if (wants()) break;
+    if (is_choice_point()) break;
     let_run(c.choice.current);
   }
-  standing_ = true;
+  at_choice_point_ = true;
   return choice_point();
 }
 
-bool CheckMachine::wants() {
+bool CheckMachine::is_choice_point() {
   const preload::Channel& c = channel();
   if (c.choice.kind != static_cast<uint32_t>(ChoiceKind::Running)) return true;
   const auto& stops = inputs_.policy.stops;
@@ -152,10 +152,10 @@ bool CheckMachine::wants() {
   return inputs_.policy.where != ChoicePolicy::Where::Nowhere;
 }
 
-void CheckMachine::look() {
+void CheckMachine::read_target() {
   preload::Channel& c = channel();
   for (auto i = static_cast<uint32_t>(order_.size()); i < c.agent_count; ++i) {
-    Known now;
+    KnownAgent now;
     now.id = AgentId{c.slots[i].id};
     now.entry = c.slots[i].entry;
     if (i >= agents_.size()) agents_.emplace_back();
@@ -171,7 +171,7 @@ void CheckMachine::look() {
   for (const uint32_t index : order_) {
     const preload::Slot& slot = c.slots[index];
     if (slot.state != State::Enabled) continue;
-    Known& known = agents_[index];
+    KnownAgent& known = agents_[index];
     // Local copies, because reading back just stored values would make the processor wait.
     uint64_t object = known.stable_object, pc = known.stable_pc;
     if (slot.object != known.object || slot.pc != known.pc) {
@@ -195,7 +195,7 @@ void CheckMachine::read_records() {
   preload::Channel& c = channel();
   Record* const end = c.records + c.record_count;
   for (Record* record = c.records; record != end;) {
-    if (record->agent == kNobody)
+    if (record->agent == kNoAgent)
       ++record;
     else if (is_memory(record->op))
       record = read_accesses(record, end);
@@ -214,7 +214,7 @@ void CheckMachine::read_event(const Record& record) {
   event.pc = Place{modules_.stable(record.pc)};
   event.object = ObjectId{stable(record.object)};
   event.state = record.state;
-  if (record.other != kNobody) event.other = agents_[record.other].id;
+  if (record.other != kNoAgent) event.other = agents_[record.other].id;
   event.value = record.value;
   note_lock(record);
   conflicts_.add_event(record);
@@ -226,7 +226,7 @@ void CheckMachine::read_event(const Record& record) {
   sink_->on_event(event);
   if (!uses_object(record)) return;
   const void* freed = heap().freed_block(reinterpret_cast<const void*>(record.object));
-  if (freed != nullptr) tell_use_of(freed, event.step, agent, event.pc);
+  if (freed != nullptr) emit_use_of(freed, event.step, agent, event.pc);
 }
 
 // Reads consecutive accesses of one agent. Returns the end of the run.
@@ -239,7 +239,7 @@ Record* CheckMachine::read_accesses(Record* from, const Record* end) {
     const void* freed = heap().freed_block(reinterpret_cast<const void*>(from->object));
     from->pc = modules_.stable(from->pc);
     from->object = stable(from->object);
-    if (freed != nullptr) tell_use_of(freed, Step{from->step}, header.agent, Place{from->pc});
+    if (freed != nullptr) emit_use_of(freed, Step{from->step}, header.agent, Place{from->pc});
     pack(*from, header.first_step.raw, *access++);
     hash = fold(hash + from->object + header.agent.raw + static_cast<uint64_t>(from->op),
                 from->op == OpKind::Store ? 0 : static_cast<uint64_t>(from->value));
@@ -252,7 +252,7 @@ Record* CheckMachine::read_accesses(Record* from, const Record* end) {
   return from;
 }
 
-void CheckMachine::tell_use_of(const void* freed, Step step, AgentId agent, Place pc) {
+void CheckMachine::emit_use_of(const void* freed, Step step, AgentId agent, Place pc) {
   Event event;
   event.step = step;
   event.agent = agent;
@@ -297,7 +297,7 @@ inline Stop CheckMachine::choice_point() const {
 }
 
 Stop CheckMachine::finish(Outcome outcome, bool normally) {
-  standing_ = false;
+  at_choice_point_ = false;
   if (!normally) open_locks();
   process_.end(normally);
   sink_->on_end(outcome);
@@ -306,8 +306,8 @@ Stop CheckMachine::finish(Outcome outcome, bool normally) {
 
 // The search has given up this execution, but the body must still reach its end.
 void CheckMachine::give_up() {
-  if (!standing_) return;
-  standing_ = false;
+  if (!at_choice_point_) return;
+  at_choice_point_ = false;
   preload::Channel& c = channel();
   c.skip = preload::Channel::Skip::Only;
   c.stop_at_accesses = c.place_count = 0;
@@ -357,7 +357,7 @@ void CheckMachine::open_locks() {
 }
 
 Outcome CheckMachine::conclude() {
-  if (std::string over = out_of_patience(modules_); !over.empty()) return ToolError{std::move(over)};
+  if (std::string over = watchdog_report(modules_); !over.empty()) return ToolError{std::move(over)};
   const Ending& ending = channel().ending;
   if (ending.kind == Ending::Kind::Exit) return Exited{};
   Faulted fault;
@@ -406,7 +406,7 @@ std::string_view CheckMachine::text_at(uint32_t text) const {
 uint32_t CheckMachine::index_of(AgentId id) const {
   for (const uint32_t index : order_)
     if (agents_[index].id == id) return index;
-  return kNobody;
+  return kNoAgent;
 }
 
 }  // namespace slalom::checking

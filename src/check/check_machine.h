@@ -33,7 +33,7 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   const Feedback* feedback() const override { return &conflicts_.feedback(); }
 
  private:
-  struct Known {  // what is known of an agent
+  struct KnownAgent {  // what is known of an agent
     AgentId id;
     uint64_t entry = 0;
     // The object and place of its next operation, as real addresses and as the search sees them.
@@ -45,32 +45,32 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   preload::Channel& channel() const { return process_.channel(); }
   Stop run();
   void let_run(uint32_t agent);
-  void look();  // reads the body's records and its current stop
+  void read_target();  // reads the body's records and its current stop
   void read_records();
   void read_event(const preload::Record& record);
   preload::Record* read_accesses(preload::Record* from, const preload::Record* end);
   uint64_t stable(uint64_t object) const;
-  void tell_use_of(const void* freed, Step step, AgentId agent, Place pc);
+  void emit_use_of(const void* freed, Step step, AgentId agent, Place pc);
   void note_lock(const preload::Record& record);
   Stop choice_point() const;
-  bool wants();
+  bool is_choice_point();
   Stop finish(Outcome outcome, bool normally);
   void give_up() override;
   void open_locks();
   Outcome conclude();
   Deadlocked deadlock() const;
   std::string_view text_at(uint32_t text) const;
-  uint32_t index_of(AgentId id) const;  // kNobody if there is none
+  uint32_t index_of(AgentId id) const;  // kNoAgent if there is none
 
   InProcess& process_;
   const Modules& modules_;
   Inputs inputs_;
   EventSink* sink_ = nullptr;
-  bool standing_ = false;  // whether the body is stopped at a choice point
+  bool at_choice_point_ = false;  // whether the body is stopped at a choice point
 
-  std::vector<Known> agents_;    // by index; kept between executions
-  std::vector<uint32_t> order_;  // indexes in the order of ids
-  std::vector<Option> enabled_;  // in the order of ids
+  std::vector<KnownAgent> agents_;  // by index; kept between executions
+  std::vector<uint32_t> order_;     // indexes in the order of ids
+  std::vector<Option> enabled_;     // in the order of ids
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
   std::vector<Access> accesses_ = std::vector<Access>(preload::kMostRecords);  // one batch at a time

@@ -9,8 +9,8 @@
 
 #include "check/failures.h"
 #include "check/heap.h"
-#include "check/patience.h"
 #include "check/signals.h"
+#include "check/watchdog.h"
 #include "preload/memory/accesses.h"
 #include "preload/runtime/runtime.h"
 #include "preload/sync/kernel_waits.h"
@@ -19,7 +19,7 @@
 namespace slalom::checking {
 namespace {
 
-using preload::kNobody;
+using preload::kNoAgent;
 using preload::Phase;
 using preload::Runtime;
 using preload::runtime;
@@ -108,7 +108,7 @@ void InProcess::let_run(uint32_t agent) {
   const int error = errno;
   runtime().set_self(0);
   fibers_.enter(agent);
-  runtime().set_self(kNobody);
+  runtime().set_self(kNoAgent);
   errno = error;
 }
 
@@ -174,7 +174,7 @@ int open_fifo(int, const char*, int, uint64_t) {
 int start_thread(uint32_t index, const pthread_attr_t*, pthread_t& created) {
   const uint32_t self = runtime().self();
   // Resources of a new lender belong to the process, not to the execution.
-  runtime().set_self(kNobody);
+  runtime().set_self(kNoAgent);
   checking::Fibers& fibers = checking::in_process().fibers();
   const bool started = fibers.start(index, checking::run_fiber);
   runtime().set_self(self);

@@ -117,7 +117,8 @@ int change_system_mask(int how, const uint64_t* bits, sigset_t* before) {
 }
 
 void signal_unhandled(uint32_t agent, int signal, uint64_t pc, Cause cause) {
-  if (agent == kNobody && all_block(signal)) return post(runtime().arrived(), kNobody, signal, cause);
+  if (agent == kNoAgent && all_block(signal))
+    return post(runtime().process_signals(), kNoAgent, signal, cause);
   if (is_ignored(signal)) return;
   fail_for(pc, preload::stops(signal) ? "stopped by signal %s" : "killed by signal %s", sigabbrev_np(signal));
 }

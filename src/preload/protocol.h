@@ -43,7 +43,7 @@ inline constexpr uint32_t kPathBytes = 1024;
 // Limits on the freed blocks that the target keeps aside: their number and their total size.
 inline constexpr uint32_t kMostKept = 1 << 12;
 inline constexpr uint64_t kMostKeptBytes = 16 << 20;
-inline constexpr uint32_t kNobody = UINT32_MAX;
+inline constexpr uint32_t kNoAgent = UINT32_MAX;
 inline constexpr uint64_t kInSetUp = UINT64_MAX;  // value of Channel::set_up_steps during set-up
 inline constexpr int kProcessors = 4;             // that the program sees
 // Ids of objects that are not memory: channels of the program to itself (such as pipes), numbered by order of
@@ -310,8 +310,8 @@ struct Channel {
 
   // Written by processes that the program has forked, for the program (preload/sync/shared_signals.cc).
   std::atomic<uint64_t> shared_signals[kMostSharedSignals];
-  uint32_t vain_waits;  // waits for a child that neither ended nor answered by itself; over all executions
-  std::atomic<uint32_t> strangers;  // a process may signal without reporting it
+  uint32_t futile_waits;  // waits for a child that neither ended nor answered by itself; over all executions
+  std::atomic<uint32_t> unreported_signals;  // a process may signal without reporting it
 };
 
 }  // namespace slalom::preload

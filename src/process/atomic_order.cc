@@ -57,7 +57,7 @@ void AtomicOrder::add_event(const preload::Record& event) {
       return hold(event.agent, 2 * event.object, false);
     case OpKind::Spawn:
     case OpKind::Join: {
-      if (event.other == preload::kNobody) return;
+      if (event.other == preload::kNoAgent) return;
       agent(std::max(event.agent, event.other));  // grows agents_ before references to its elements are taken
       const bool spawns = event.op == OpKind::Spawn;
       Agent& from = agent(spawns ? event.agent : event.other);

@@ -10,7 +10,7 @@ void Conflicts::learn(uint64_t pc) {
 }
 
 void Conflicts::begin_or_end(const preload::Record& event) {
-  if (event.op == OpKind::Spawn && event.other != preload::kNobody) life(event.other).born = event.step;
+  if (event.op == OpKind::Spawn && event.other != preload::kNoAgent) life(event.other).born = event.step;
   if (event.op == OpKind::Exit) life(event.agent).ended = true;
 }
 

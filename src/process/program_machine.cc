@@ -11,7 +11,7 @@
 namespace slalom {
 namespace {
 
-using preload::kNobody;
+using preload::kNoAgent;
 using preload::Phase;
 using State = preload::Slot::State;
 
@@ -84,7 +84,7 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   inputs_ = inputs;
   if (!zygote_) TRY(launch());
   const bool debugged = options_.debugger && !options_.debugger->used();
-  if (set_up_ && (debugged || !suits(inputs.errors))) drop_set_up("");
+  if (set_up_ && (debugged || !has_set_up_errors(inputs.errors))) drop_set_up("");
   if (may_set_up_ && !set_up_ && !debugged && !inputs.errors) run_set_up();
   prepare_channel();
   if (set_up_) take_up_set_up();
@@ -145,7 +145,7 @@ Stop ProgramMachine::start(EventSink& sink) {
 
 Stop ProgramMachine::resume(Decision decision) {
   if (!running_) return Outcome(ToolError{"resume() without a choice point: call reset() and start() first"});
-  const Seen* agent = find(decision.next);
+  const AgentView* agent = find(decision.next);
   if (kind_ == ChoiceKind::Data) {
     if (agent != &agents_[current_] || decision.value >= arity_)
       return finish_running(ToolError{"the decision does not answer the question that was asked"});
@@ -153,7 +153,7 @@ Stop ProgramMachine::resume(Decision decision) {
     return finish_running(ToolError{fmt::format("the decision is to run {}, which cannot run at step {}",
                                                 names_->agent(decision.next), steps_)});
   }
-  if (kind_ == ChoiceKind::Start && set_up_) tell_set_up();
+  if (kind_ == ChoiceKind::Start && set_up_) emit_set_up_events();
   zygote_->channel().value = decision.value;
   lease_ = decision.lease;
   lease_enabled_ = hash_of(enabled_);
@@ -161,11 +161,11 @@ Stop ProgramMachine::resume(Decision decision) {
   const auto index = static_cast<uint32_t>(agent - agents_.data());
   if (!at_passed_)
     let_run(index);
-  else if (index != went_on_)
+  else if (index != passed_to_)
     return finish_running(ToolError{fmt::format(
         "the program went on with {} at step {}, where the search chose {}: it may be writing through wild "
         "pointers; if not, please report this",
-        names_->agent(agents_[went_on_].id), steps_, names_->agent(decision.next))});
+        names_->agent(agents_[passed_to_].id), steps_, names_->agent(decision.next))});
   return run();
 }
 
@@ -184,7 +184,7 @@ void ProgramMachine::foresee(std::span<const AgentId> next, const Forecast& then
   if (then.how != Forecast::How::Pct && then.how != Forecast::How::Pos) return;
   std::fill_n(channel.priorities, preload::kMostInMask, kNoPriority);
   for (uint32_t i = 0; i < then.known; ++i)
-    if (const Seen* agent = find(then.priorities[i].agent))
+    if (const AgentView* agent = find(then.priorities[i].agent))
       channel.priorities[agent - agents_.data()] = then.priorities[i].priority;
 }
 
@@ -208,14 +208,14 @@ Stop ProgramMachine::run() {
     if (!trouble && !at_passed_) trouble = read_stop();
     if (trouble) return finish_running(ToolError{*trouble});
     if (at_passed_) {
-      if (!wants(kind_)) continue;
+      if (!is_choice_point(kind_)) continue;
       break;
     }
     if (*held_.phase == Phase::Over && !zygote_->set_up_lives()) {
       zygote_.reset();
       return finish(ToolError{"the process that forks the executions has died; was it killed?"});
     }
-    if (*held_.phase == Phase::Over) return finish(if_it_had_its_threads(conclude()));
+    if (*held_.phase == Phase::Over) return finish(unless_threads_missing(conclude()));
     if (*held_.phase == Phase::Loaded)
       if (Result<void> added = add_module(); !added.ok())
         return finish_running(ToolError{added.error().message});
@@ -233,7 +233,7 @@ Stop ProgramMachine::run() {
         zygote_->show(held_.agent);
         options_.debugger->wait();
       }
-      return finish_running(if_it_had_its_threads(deadlock()));
+      return finish_running(unless_threads_missing(deadlock()));
     }
     if (steps_ >= step_limit()) {
       if (zygote_->channel().set_up_steps == preload::kInSetUp)
@@ -245,7 +245,7 @@ Stop ProgramMachine::run() {
       for (const Option& option : enabled_) limit.enabled.push_back(option.agent);
       return finish_running(std::move(limit));
     }
-    if (wants(kind_)) break;
+    if (is_choice_point(kind_)) break;
     let_run(current_);
   }
   running_ = true;
@@ -262,15 +262,15 @@ std::optional<Outcome> ProgramMachine::wait() {
     return ToolError{"the process that forks the executions has died; was it killed?"};
   }
   if (waited == Zygote::Waited::Interrupted) {
-    zygote_->end_execution(kNobody);
+    zygote_->end_execution(kNoAgent);
     return Abandoned{"interrupted"};
   }
   if (waited == Zygote::Waited::Silent || waited == Zygote::Waited::Asleep) {
-    const uint32_t runs = who_runs();
+    const uint32_t runs = find_running_agent();
     const std::string who = runs < agents_.size() ? names_->agent(agents_[runs].id) : "the program";
     const bool outside = channel.waits_outside != preload::Outside::No;
     const std::string call = zygote_->asleep_in();
-    zygote_->end_execution(kNobody);
+    zygote_->end_execution(kNoAgent);
     if (outside)
       return ToolError{fmt::format(
           "nothing can run but something outside of the program's threads, a process that it started or "
@@ -300,10 +300,10 @@ std::optional<Outcome> ProgramMachine::wait() {
 
 // Returns the running agent of a target that has not stopped and may have passed stops since slalom last read
 // its records.
-uint32_t ProgramMachine::who_runs() {
+uint32_t ProgramMachine::find_running_agent() {
   const preload::Channel& channel = zygote_->channel();
   const uint32_t count = channel.record_count;
-  if (read_agents() || count > preload::kMostRecords) return kNobody;
+  if (read_agents() || count > preload::kMostRecords) return kNoAgent;
   for (uint32_t i = count; i-- > records_;) {
     const preload::Record& record = channel.records[i];
     if (record.what == preload::Record::What::Stop) return record.other;
@@ -313,9 +313,9 @@ uint32_t ProgramMachine::who_runs() {
 }
 
 // Returns whether this stop of the target is a choice point for the search.
-bool ProgramMachine::wants(ChoiceKind kind) {
+bool ProgramMachine::is_choice_point(ChoiceKind kind) {
   if (kind != ChoiceKind::Running) return true;
-  const Seen& agent = agents_[current_];
+  const AgentView& agent = agents_[current_];
   if (std::binary_search(inputs_.policy.stops.begin(), inputs_.policy.stops.end(),
                          ChoicePolicy::Position{agent.id, agent.ops}))
     return true;
@@ -333,7 +333,7 @@ ChoicePoint ProgramMachine::choice_point() const {
   point.arity = kind_ == ChoiceKind::Data ? arity_ : 0;
   uint64_t here = static_cast<uint64_t>(kind_);
   if (kind_ != ChoiceKind::Start) {
-    const Seen& agent = agents_[current_];
+    const AgentView& agent = agents_[current_];
     point.current = agent.id;
     point.current_ops = agent.ops;
     here = combine(here, agent.id.raw, agent.ops, agent.pending.pc.raw, point.arity);
@@ -387,14 +387,14 @@ std::vector<Option> ProgramMachine::blocked() const {
 }
 
 // Returns the agent's own count of operations at which a schedule stops it next.
-uint64_t ProgramMachine::next_stop(const Seen& agent) const {
+uint64_t ProgramMachine::next_stop(const AgentView& agent) const {
   const ChoicePolicy::Position after{agent.id, agent.ops + 1};
   const auto& stops = inputs_.policy.stops;
   const auto found = std::lower_bound(stops.begin(), stops.end(), after);
   return found != stops.end() && found->agent == agent.id ? found->ops : UINT64_MAX;
 }
 
-const ProgramMachine::Seen* ProgramMachine::find(AgentId id) const {
+const ProgramMachine::AgentView* ProgramMachine::find(AgentId id) const {
   const auto at = std::lower_bound(order_.begin(), order_.end(), id, [&](uint32_t index, AgentId wanted) {
     return agents_[index].id < wanted;
   });

@@ -49,7 +49,7 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
 
  private:
   // An agent as of the last stop.
-  struct Seen {
+  struct AgentView {
     AgentId id;
     uint64_t ops = 0;
     PendingOp pending;
@@ -67,16 +67,16 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   void run_set_up();                           // once; later executions begin at its end
   std::optional<std::string> follow_set_up();  // until it ends; returns why it cannot be used
   void drop_set_up(const std::string& why);
-  bool suits(const std::optional<ErrorLog>& errors) const;  // whether set-up had these errors
+  bool has_set_up_errors(const std::optional<ErrorLog>& errors) const;  // whether set-up had these errors
   void take_up_set_up();
-  void tell_set_up();  // emits the events of set-up
+  void emit_set_up_events();  // emits the events of set-up
   uint64_t step_limit() const;
   void note_end(const Outcome& outcome);
   Stop run();  // until the next choice point or the end
   Stop finish(Outcome outcome);
   Stop finish_running(Outcome outcome);  // ends the execution first
   std::optional<Outcome> wait();
-  uint32_t who_runs();
+  uint32_t find_running_agent();
   void end_execution();
   Result<void> add_module();
   void write_places();
@@ -87,18 +87,18 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   std::optional<std::string> read_records();
   bool read_error(const preload::Record& record);
   void repeat_errors();
-  bool wants(ChoiceKind kind);
+  bool is_choice_point(ChoiceKind kind);
   ChoicePoint choice_point() const;
   Outcome conclude();
   // Replaces a failure by a ToolError if the execution lacked threads, because such a failure is no bug of
   // the program.
-  Outcome if_it_had_its_threads(Outcome outcome) const;
+  Outcome unless_threads_missing(Outcome outcome) const;
   Outcome judge(uint32_t status);
   Deadlocked deadlock() const;
-  uint64_t next_stop(const Seen& agent) const;
+  uint64_t next_stop(const AgentView& agent) const;
   void let_run(uint32_t agent);
   std::string text_at(uint32_t text) const;
-  const Seen* find(AgentId id) const;
+  const AgentView* find(AgentId id) const;
 
   Program program_;
   LaunchOptions options_;
@@ -120,11 +120,11 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   uint32_t records_ = 0;    // number of the channel's records read so far
   uint32_t runs_ = 0;       // the running agent, or the last one when the process ended
   bool at_passed_ = false;  // the last stop read is one that the target has passed,
-  uint32_t went_on_ = 0;    // after which this agent went on
+  uint32_t passed_to_ = 0;  // after which this agent went on
 
-  std::vector<Seen> agents_;     // by index
-  std::vector<uint32_t> order_;  // indexes in the order of ids
-  std::vector<Option> enabled_;  // in the order of ids
+  std::vector<AgentView> agents_;  // by index
+  std::vector<uint32_t> order_;    // indexes in the order of ids
+  std::vector<Option> enabled_;    // in the order of ids
   ChoiceKind kind_ = ChoiceKind::Start;
   uint32_t current_ = 0;
   uint32_t arity_ = 0;

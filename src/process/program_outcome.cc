@@ -92,7 +92,7 @@ Outcome ProgramMachine::judge(uint32_t status) {
   return *wrong ? Outcome(Faulted{Faulted::Kind::Assertion, {}, {}, **wrong}) : Exited{};
 }
 
-Outcome ProgramMachine::if_it_had_its_threads(Outcome outcome) const {
+Outcome ProgramMachine::unless_threads_missing(Outcome outcome) const {
   const auto met = [&](preload::Uncontrolled what) {
     return (zygote_->channel().uncontrolled & static_cast<uint32_t>(what)) != 0;
   };
@@ -113,7 +113,7 @@ Deadlocked ProgramMachine::deadlock() const {
   const preload::Channel& channel = zygote_->channel();
   Deadlocked result;
   for (uint32_t index : order_) {
-    const Seen& agent = agents_[index];
+    const AgentView& agent = agents_[index];
     if (agent.state == State::Ended) continue;
     // A wait for any of several objects: only the first of these is reported.
     const OpKind op = agent.pending.kind == OpKind::TryLock ? OpKind::SemWait : agent.pending.kind;

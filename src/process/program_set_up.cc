@@ -79,7 +79,7 @@ std::optional<std::string> ProgramMachine::follow_set_up() {
       return "";
     }
     if (waited != Zygote::Waited::Stopped) {
-      zygote_->end_execution(preload::kNobody);
+      zygote_->end_execution(preload::kNoAgent);
       return "";
     }
     if (phase == Phase::Over)
@@ -89,7 +89,7 @@ std::optional<std::string> ProgramMachine::follow_set_up() {
     if (!trouble) trouble = read_records();
     const bool goes_on = phase == Phase::Drain && channel.choice.current == 0;
     if (trouble || at_passed_ || agents_.size() != 1 || (phase != Phase::Ready && !goes_on)) {
-      zygote_->end_execution(preload::kNobody);
+      zygote_->end_execution(preload::kNoAgent);
       return "";
     }
     held_ = {};
@@ -111,7 +111,7 @@ void ProgramMachine::drop_set_up(const std::string& why) {
 }
 
 // Returns whether the errors to repeat in set-up are those that set-up had.
-bool ProgramMachine::suits(const std::optional<ErrorLog>& errors) const {
+bool ProgramMachine::has_set_up_errors(const std::optional<ErrorLog>& errors) const {
   if (!errors) return true;
   const auto in_set_up = [&](const ErrorReturn& one) {
     return one.agent.raw == set_up_->id && one.ordinal < set_up_->calls;
@@ -145,7 +145,7 @@ void ProgramMachine::take_up_set_up() {
   kept_bytes_ = set_up_->kept_bytes;
 }
 
-void ProgramMachine::tell_set_up() {
+void ProgramMachine::emit_set_up_events() {
   for (const SetUp::Happened& one : set_up_->events) {
     Event event = one.event;
     event.text = one.text;
@@ -156,7 +156,7 @@ void ProgramMachine::tell_set_up() {
       record.object = event.object.raw;
       record.state = event.state;
       record.value = event.value;
-      record.other = preload::kNobody;
+      record.other = preload::kNoAgent;
       record.op = event.op;
       atomics_.add_event(record);
     }

@@ -10,7 +10,7 @@
 namespace slalom {
 namespace {
 
-using preload::kNobody;
+using preload::kNoAgent;
 using State = preload::Slot::State;
 
 constexpr uint32_t kSoon = 12;  // records read ahead
@@ -57,7 +57,7 @@ std::optional<std::string> ProgramMachine::read_stop() {
   enabled_.clear();
   for (uint32_t index : order_) {
     const preload::Slot& slot = channel.slots[index];
-    Seen& seen = agents_[index];
+    AgentView& seen = agents_[index];
     if (slot.id != seen.id.raw || static_cast<int>(slot.op) >= kOpKinds || slot.state > State::Ended)
       return kNonsense;
     seen.ops = slot.ops;
@@ -83,13 +83,13 @@ std::optional<std::string> ProgramMachine::read_passed(const preload::Record& st
   if (stop.other >= agents_.size() || !able(stop.other) ||
       stop.size >= static_cast<uint8_t>(ChoiceKind::Data) || stop.wrote > static_cast<uint8_t>(State::Ended))
     return kNonsense;
-  Seen& agent = agents_[stop.agent];
+  AgentView& agent = agents_[stop.agent];
   agent.ops = stop.state;
   agent.pending = {stop.op, ObjectId{stop.object}, Place{stop.pc}};
   agent.state = static_cast<State>(stop.wrote);
   enabled_.clear();
   for (uint32_t index : order_) {
-    Seen& seen = agents_[index];
+    AgentView& seen = agents_[index];
     if (able(index)) {
       seen.state = State::Enabled;
       enabled_.push_back({seen.id, seen.pending});
@@ -101,7 +101,7 @@ std::optional<std::string> ProgramMachine::read_passed(const preload::Record& st
   kind_ = static_cast<ChoiceKind>(stop.size);
   arity_ = 0;
   current_ = stop.agent;
-  went_on_ = runs_ = stop.other;
+  passed_to_ = runs_ = stop.other;
   return std::nullopt;
 }
 
@@ -115,7 +115,7 @@ std::optional<std::string> ProgramMachine::read_records() {
   for (uint32_t& i = records_; i < count;) {
     const preload::Record record = channel.records[i];
     if (record.agent >= agents_.size() || static_cast<int>(record.op) >= kOpKinds ||
-        (record.other != kNobody && record.other >= agents_.size()))
+        (record.other != kNoAgent && record.other >= agents_.size()))
       return kNonsense;
     if (record.what == preload::Record::What::Stop) {
       ++i;
@@ -148,7 +148,7 @@ std::optional<std::string> ProgramMachine::read_records() {
       event.pc = Place{record.pc};
       event.object = ObjectId{record.object};
       event.state = record.state;
-      if (record.other != kNobody) event.other = agents_[record.other].id;
+      if (record.other != kNoAgent) event.other = agents_[record.other].id;
       event.value = record.value;
       const std::string text = text_at(record.text);
       event.text = text;

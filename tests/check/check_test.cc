@@ -1,5 +1,5 @@
-// slalom::check as tests use it: every kind of bug and its fixed twin, replay, and what must be right about
-// threads that are none. Built with -fsanitize=thread; what must not be seen is in unseen.cc.
+// slalom::check as tests use it: every kind of bug and its fixed twin, replay, and the behaviour of threads
+// that are fibers. Built with -fsanitize=thread; code whose accesses must not be seen is in unseen.cc.
 #undef NDEBUG
 #include <gtest/gtest.h>
 #include <semaphore.h>
@@ -37,7 +37,7 @@ bool found(const CheckResult& result, const std::string& kind) {
   return false;
 }
 
-// Two threads that add to the same counter twice, each in two steps.
+// Two threads add to the same counter twice, each in two steps.
 void count_without_lock() {
   std::atomic<int> counter{0};
   const auto add = [&] {
@@ -59,7 +59,7 @@ TEST(Check, SeesAllOutcomes) {
 }
 
 // The machine passes choice points without asking, as a random walk has drawn ahead. The shares are those of
-// a walk that was asked at every one of them (46,191, 84,417 and 69,399 of 200,000 executions).
+// a walk that is asked at every choice point (46,191, 84,417 and 69,399 of 200,000 executions).
 TEST(Check, WhatARandomWalkDrawsAheadIsNoBias) {
   unseen_forget();
   constexpr int kExecutions = 20'000;
@@ -70,7 +70,7 @@ TEST(Check, WhatARandomWalkDrawsAheadIsNoBias) {
         << counted;
 }
 
-// 34 is what GenMC and Nidhugg count for this program.
+// GenMC and Nidhugg also count 34 for this program.
 TEST(Check, DporExecutesEachOrderOnce) {
   CheckOptions wanted = options("dpor", 0);
   wanted.choices = CheckOptions::Choices::Everywhere;
@@ -133,7 +133,7 @@ TEST(Check, ReplaysACapsule) {
   std::filesystem::remove_all(folder);
 }
 
-// The locks are static: those that a deadlock leaves locked must be free in the next execution.
+// The locks are static. Those that a deadlock leaves locked must be free in the next execution.
 TEST(Check, ADeadlock) {
   static std::mutex left, right;
   const auto body = [](bool same_order) {
@@ -180,7 +180,7 @@ TEST(Check, ALostWakeup) {
   EXPECT_TRUE(fixed.ok) << fixed.report;
 }
 
-// There is one signal and one waiter: only a wake-up that nobody caused makes a difference.
+// There is one signal and one waiter, so only a spurious wake-up makes a difference.
 TEST(Check, AnIfInsteadOfAWhile) {
   const auto body = [](bool again) {
     std::mutex lock;
@@ -213,7 +213,7 @@ TEST(Check, AnIfInsteadOfAWhile) {
     const CheckResult fixed = check(twin, [&] { body(true); });
     EXPECT_TRUE(fixed.ok) << strategy << fixed.report;
   }
-  // The capsule knows it, whatever the options say by then.
+  // The capsule keeps the setting, whatever the options are by then.
   CheckOptions again = options();
   again.replay = broken.findings[0].capsule;
   const CheckResult same = check(again, [&] { body(false); });
@@ -238,7 +238,7 @@ TEST(Check, ALivelock) {
   EXPECT_TRUE(fixed.findings.empty()) << fixed.report;
 }
 
-// What ends a program, one way or another, only ends the execution.
+// Anything that would end a program only ends the execution.
 TEST(Check, SurvivesWhatBreaksABody) {
   const struct {
     const char* text;
@@ -301,7 +301,8 @@ struct Counts {
 };
 thread_local Counts counts;
 
-// What a thread has for itself is its own, new in every execution, and destroyed at its end.
+// Thread-local objects are separate for each thread, new in every execution, and destroyed at the thread's
+// end.
 TEST(Check, ThreadLocals) {
   unseen_forget();
   const CheckResult result = check(options("random", 200), [] {
@@ -345,9 +346,10 @@ TEST(Check, OtherPrimitives) {
   EXPECT_TRUE(result.ok) << result.report;
 }
 
-// By both units: the compiler's code rounds as MXCSR says, fegetround() tells what the x87 unit has.
+// Tests both floating-point units: the compiler's code rounds as MXCSR says, and fegetround() reads the x87
+// unit.
 TEST(Check, EachThreadHasItsOwnRoundingMode) {
-  constexpr unsigned kSseShift = 3;  // MXCSR has the bits of the x87 control word, so far up
+  constexpr unsigned kSseShift = 3;  // shift of the x87 control word's rounding bits in MXCSR
   const auto rounds = [](int mode) {
     return fegetround() == mode && (_mm_getcsr() & 0x6000) == static_cast<unsigned>(mode) << kSseShift;
   };

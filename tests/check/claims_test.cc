@@ -1,5 +1,4 @@
-// What a check claims where its executions did not reach their end, or where some of its code is not looked
-// at.
+// The claims of a check if its executions did not reach their end, or if some of its code is not seen.
 #include <atomic>
 #include <thread>
 
@@ -53,7 +52,7 @@ TEST(CheckClaims, WithoutTheRaceDetectorSynchronisationIsNotAll) {
   const CheckResult result = check(wanted, [] { add_often(1); });
   EXPECT_FALSE(result.exhausted);
   EXPECT_EQ(kinds(result), "races-ignored");
-  // Every access is a choice point: all schedules would be too many, the orders of dependent ones are few.
+  // Every access is a choice point. There are too many schedules, but few orders of dependent accesses.
   wanted.strategy = "dpor";
   wanted.choices = CheckOptions::Choices::Everywhere;
   EXPECT_TRUE(check(wanted, [] { add_often(1); }).exhausted);

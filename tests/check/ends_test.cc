@@ -68,7 +68,7 @@ TEST(CheckEnds, ByCancellation) {
   for (const int outcome : {1, 2, 3, 4}) EXPECT_GT(unseen_times(outcome), 0) << outcome;
 }
 
-// Nobody will ever write there. The threads of a check wait in one real thread, which would stay there.
+// No thread ever writes there. The threads of a check share one real thread, which would block there.
 TEST(CheckEnds, ByLosingPatience) {
   slalom::CheckOptions impatient = options("random", 100);
   impatient.patience = 1;

@@ -1,4 +1,4 @@
-// Heap errors of a slalom::check that show in every order, so already when it is first executed.
+// Heap errors of a slalom::check that show in every order, and so in the first execution.
 #include <gtest/gtest.h>
 #include <slalom/check.h>
 
@@ -15,15 +15,15 @@ namespace {
 using slalom::check;
 using slalom::CheckResult;
 
-constexpr int kBlocks = 40;  // more than libc keeps of a size before it looks at their lists
+constexpr int kBlocks = 40;  // more than libc caches per size before it uses its other lists
 
 TEST(CheckHeap, UseAfterFreeInEveryOrder) {
   const CheckResult result = check(options("random", 20), [] {
     volatile uint64_t* blocks[kBlocks];
     for (auto& block : blocks) block = static_cast<uint64_t*>(std::malloc(40));
     for (auto* block : blocks) std::free(const_cast<uint64_t*>(block));
-    for (auto* block : blocks) *block = 0x5a5a5a5a5a5a5a5a;  // where libc has its lists
-    void* volatile large = std::malloc(100'000);             // which it looks at now
+    for (auto* block : blocks) *block = 0x5a5a5a5a5a5a5a5a;  // overwrites libc's list pointers
+    void* volatile large = std::malloc(100'000);             // libc examines its lists now
     for (int i = 0; i < kBlocks; ++i) std::free(std::malloc(40));
     std::free(large);
   });
@@ -70,7 +70,7 @@ TEST(CheckHeap, MemoryThatGrowsAgainAndAgain) {
   EXPECT_TRUE(result.ok) << result.report;
 }
 
-// std::mutex has no destructor that would say something.
+// std::mutex has no destructor that reports misuse.
 void delete_mutex(bool wait) {
   auto* mutex = new std::mutex;
   std::thread other([=] { std::lock_guard held(*mutex); });

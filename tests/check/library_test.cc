@@ -1,4 +1,4 @@
-// What the C++ library keeps between executions of a slalom::check, and must not.
+// State that the C++ library would keep between executions of a slalom::check, and must not.
 #include <gtest/gtest.h>
 #include <slalom/check.h>
 
@@ -42,7 +42,7 @@ TEST(CheckLibrary, WaitForAtomics) {
   EXPECT_EQ(result.executions, 50u);
 }
 
-// It looks some times, and yields, before it sleeps: nobody may come meanwhile.
+// The library polls and yields some times before it sleeps; the other thread may come only later.
 TEST(CheckLibrary, AtomicThatNobodyNotifies) {
   const auto hand_over = [](bool notifies) {
     return check(options("portfolio", 500), [notifies] {
@@ -59,7 +59,7 @@ TEST(CheckLibrary, AtomicThatNobodyNotifies) {
   EXPECT_EQ(forgotten.findings.at(0).kind, "deadlock") << forgotten.report;
 }
 
-// A bug is still found, and seen again when it is replayed.
+// A bug is still found, and replays.
 TEST(CheckLibrary, BarrierForTooMany) {
   const CheckResult result = check(options("random", 50), [] {
     std::barrier barrier(3);

@@ -1,4 +1,4 @@
-// What tests of slalom::check ask for: a name of their own, and nothing left behind.
+// Options of the tests of slalom::check: a name of their own, and no files left behind.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Signals that a body sends to itself: they do what they would do in a program of its own, and reach nobody
-// else. The process's own handlers count what gets out.
+// Signals that a body sends to itself: they have the same effects as in a program of its own, and reach no
+// other process. The process's own handlers count signals that get out.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
@@ -65,7 +65,7 @@ TEST(CheckSignals, AllWaysToSendThem) {
   EXPECT_TRUE(result.ok) << result.report;
 }
 
-// The handler comes between the two stores of the other thread, before them, or after.
+// The handler runs between the two stores of the other thread, before them, or after them.
 TEST(CheckSignals, AHandlerRunsAnywhereInItsThread) {
   static std::atomic<int> first, second, torn;
   const auto body = [](bool blocks) {
@@ -144,7 +144,7 @@ TEST(CheckSignals, WhatWouldEndTheProgramEndsTheExecution) {
   }
 }
 
-// Handlers and masks of the process are the body's, and what it changes is not the process's.
+// The body starts with the process's handlers and mask. Its changes do not affect the process.
 TEST(CheckSignals, TheProcessKeepsItsOwn) {
   handle(SIGUSR1);
   const sigset_t usr2 = set_of(SIGUSR2);

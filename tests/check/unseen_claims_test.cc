@@ -1,4 +1,4 @@
-// A test that was built without -fsanitize=thread: its locks and waits are seen, its accesses are not.
+// A test that is built without -fsanitize=thread: slalom sees its locks and waits, but not its accesses.
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -11,8 +11,8 @@ namespace {
 using slalom::check;
 using slalom::CheckResult;
 
-// The flag is set without the lock: the signal can come between the look at it and the wait. No switch
-// happens there.
+// The flag is set without the lock, so the signal can come between the test of the flag and the wait. Slalom
+// does not switch there.
 void lost_wake_up() {
   std::mutex lock;
   std::condition_variable is_ready;

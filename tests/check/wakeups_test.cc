@@ -1,5 +1,5 @@
-// Which waiting thread goes on is open in the API: slalom::check reaches every order in which three waiters
-// can go on. Built with -fsanitize=thread; the orders are counted in unseen.cc, where nothing is a choice.
+// The API does not say which waiting thread goes on. slalom::check reaches every order in which three waiters
+// can go on. Built with -fsanitize=thread; unseen.cc counts the orders, where no access is a choice point.
 #include <gtest/gtest.h>
 #include <semaphore.h>
 #include <slalom/check.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Order = std::array<int, 3>;
 
-// One operation each, where std::counting_semaphore has several.
+// One operation each; std::counting_semaphore makes several.
 class Semaphore {
  public:
   Semaphore() { sem_init(&semaphore_, 0, 0); }
@@ -31,7 +31,7 @@ class Semaphore {
   sem_t semaphore_;
 };
 
-// Counts this order of 0, 1 and 2 under its number among all of them.
+// Counts this order of 0, 1 and 2 under its index among all orders.
 void count_order(const Order& order) {
   Order one = {0, 1, 2};
   int number = 0;
@@ -39,8 +39,8 @@ void count_order(const Order& order) {
   unseen_note(one == order ? number : -1);
 }
 
-// Three threads say that they come and wait for `goes_on(number)`, which appends their number to the order;
-// then `lets_go` is called once. Without preemptions all three wait by then.
+// Three threads announce themselves and wait for `goes_on(number)`, which appends their number to the order.
+// Then `lets_go` is called once. Without preemptions all three wait by then.
 void run_waiters(const std::function<void(int, Semaphore&)>& goes_on, const std::function<void()>& lets_go) {
   Semaphore waits;
   std::array<std::thread, 3> threads;

@@ -1,5 +1,5 @@
-// slalom::check for outcomes that no interleaving has: Dekker's flags, and their twin whose stores are
-// sequentially consistent.
+// slalom::check for outcomes that no interleaving has: Dekker's flags, and a twin with sequentially
+// consistent stores.
 #include <gtest/gtest.h>
 #include <slalom/check.h>
 

@@ -1,6 +1,6 @@
-"""What the tests of the command share: a scratch directory with the repository's examples in it, and ways to run slalom there.
+"""Shared parts of the tests of the command: a scratch directory with the repository's examples, and ways to run slalom there.
 
-The command is named by the environment variable SLALOM.
+The environment variable SLALOM names the command.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SLALOM = os.path.abspath(os.environ.get("SLALOM", ROOT / "build/slalom"))
-DEADLINE = 60  # seconds after which a command hangs, whatever the machine does besides
+DEADLINE = 60  # seconds after which a command counts as hanging, on any machine
 
 LOST_UPDATE = "examples/toy/lost-update.toml"
 FIXED = "examples/toy/lost-update.fixed.toml"
@@ -40,7 +40,7 @@ code = "for i in 0..k { x = id }"
 
 
 def environment(**changes):
-    """Nothing of the tester's own terminal gets into a test."""
+    """An environment without the settings of the tester's terminal."""
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
     return {**env, "LC_ALL": "C.UTF-8", "TERM": "xterm", **changes}
 
@@ -59,7 +59,7 @@ class Case(unittest.TestCase):
         return name
 
     def slalom(self, *arguments, command=SLALOM, cwd=None, **changes):
-        """Runs the command with pipes for a terminal."""
+        """Runs the command with pipes instead of a terminal."""
         return subprocess.run([command, *map(str, arguments)], cwd=cwd or self.directory, env=environment(**changes),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE, check=False)
 
@@ -74,7 +74,7 @@ class Case(unittest.TestCase):
         return json.loads(done.stdout)
 
     def capsule(self, file=LOST_UPDATE, kind="assertion", **options):
-        """The capsule of a bug of this kind, just found."""
+        """Finds a bug of this kind and returns its capsule."""
         found = self.json(1, "explore", file, **options)
         return next(f["capsule"] for f in found["findings"] if f["kind"] == kind)
 
@@ -95,7 +95,7 @@ def end(process):
 
 
 class Terminal:
-    """slalom on a terminal of 80 columns: what it shows, and the keys it is sent."""
+    """slalom on a terminal of 80 columns: its output, and keys sent to it."""
 
     def __init__(self, case, arguments, changes):
         ours, theirs = pty.openpty()
@@ -114,14 +114,14 @@ class Terminal:
         os.close(self.descriptor)
 
     def read_until(self, wanted):
-        """Reads on until `wanted` was shown; until the end if it is None."""
+        """Reads until `wanted` appears; until the end if it is None."""
         deadline = time.monotonic() + DEADLINE
         while wanted is None or wanted not in self.text:
             if not select.select([self.descriptor], [], [], max(0, deadline - time.monotonic()))[0]:
                 raise AssertionError(f"{wanted!r} did not come:\n{self.text}")
             try:
                 piece = os.read(self.descriptor, 65536)
-            except OSError:  # how Linux says that the other side was closed
+            except OSError:  # Linux reports a closed other side this way
                 piece = b""
             if not piece:
                 if wanted is None:

@@ -1,4 +1,4 @@
-"""slalom boot: a real kernel with its console, what it says at the end, and what it says about wrong input."""
+"""slalom boot: a real kernel with its console, the report at the end, and messages for wrong input."""
 
 import json
 import subprocess

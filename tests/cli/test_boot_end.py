@@ -1,4 +1,4 @@
-"""How slalom boot ends with a kernel that fails or gives an exit code: what it says, and its own exit code."""
+"""The end of slalom boot with a kernel that fails or gives an exit code: its messages and its own exit code."""
 
 import struct
 import unittest
@@ -6,7 +6,7 @@ import unittest
 from support import ROOT, Case
 
 LOAD = 0x100000
-# The stop a kernel makes for itself, as 32-bit code.
+# The ways in which a kernel stops the machine, as 32-bit code.
 POWER_OFF = b"\x66\xba\x04\x06\x66\xb8\x00\x20\x66\xef"  # mov dx, 0x604; mov ax, 0x2000; out dx, ax
 RESET = b"\xb0\xfe\xe6\x64"  # mov al, 0xfe; out 0x64, al
 
@@ -16,13 +16,13 @@ def exit_with(value):
 
 
 def multiboot(code):
-    """A kernel that starts with `code`, in 32-bit protected mode."""
-    flags = 0x10000  # it says itself where it goes
+    """Makes a kernel that starts with `code`, in 32-bit protected mode."""
+    flags = 0x10000  # the header contains the load address
     header = [0x1BADB002, flags, -(0x1BADB002 + flags) & 0xFFFFFFFF, LOAD, LOAD, 0, 0, LOAD + 32]
     return struct.pack("<8I", *header) + code + b"\xf4\xeb\xfd"  # hlt; jmp to it
 
 
-# Paging with tables that map the first 4 MiB only, and a table of gates that is not mapped: every fault fails.
+# Paging with tables that map only the first 4 MiB, and an unmapped interrupt table, so every fault fails.
 FAULTING = b"".join([
     b"\x0f\x01\x1d", struct.pack("<I", LOAD + 0x800),  # lidt [LOAD + 0x800]
     b"\xc7\x05", struct.pack("<II", 0x200000, 0x201003),  # the directory's first entry
@@ -43,7 +43,7 @@ class End(Case):
     def faulting(self):
         image = multiboot(FAULTING)
         (self.directory / "faulting").write_bytes(image.ljust(0x800, b"\0") + GATES)
-        return "faulting", LOAD + 32 + len(FAULTING) - 7  # the last instruction
+        return "faulting", LOAD + 32 + len(FAULTING) - 7  # the address of the last instruction
 
     def test_a_triple_fault_is_a_failure_and_names_its_faults(self):
         kernel, place = self.faulting()
@@ -59,13 +59,13 @@ class End(Case):
                                           for code, at in ((2, 0xDEAD000), (0, 0xC0000070), (0, 0xC0000040))])
 
     def test_the_first_fault_is_named_too_where_four_lead_there(self):
-        # ud2, with a table of gates that has none
+        # ud2, with an empty interrupt table
         told = self.json(1, "boot", "--kernel", self.kernel(b"\x0f\x0b"))
         self.assertEqual([fault["exception"] for fault in told["faults"]], ["#UD", "#GP", "#GP", "#GP"])
         self.assertNotIn("error_code", told["faults"][0])
 
     def test_the_guests_exit_code_is_that_of_slalom(self):
-        # As QEMU's isa-debug-exit: twice the value, and one.
+        # As in QEMU's isa-debug-exit, the exit code is twice the value plus one.
         for value, code in ((0, 1), (1, 3), (0x10, 33), (0x11, 35), (0x7F, 255), (0x80, 1)):
             kernel = self.kernel(exit_with(value))
             done = self.expect(code, "boot", "--kernel", kernel)
@@ -82,7 +82,7 @@ class End(Case):
 
 class MachineVersion(Case):
     def test_a_capsule_of_an_older_machine_is_refused_with_the_reason(self):
-        # Made with version 1: turns of 20,000 instructions. It is refused before its kernel is looked for.
+        # A capsule of version 1, with turns of 20,000 instructions. It is refused before slalom looks for its kernel.
         trust = ["--trust"] if "--trust" in self.expect(0, "replay", "--help").stdout else []
         done = self.expect(2, "replay", ROOT / "tests/golden/formats/machine-v1-capsule.slalom", *trust)
         self.assertIn("made with version 1 of slalom's virtual machine, and this is version ", done.stderr)

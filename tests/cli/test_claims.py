@@ -1,4 +1,4 @@
-"""A search that proves nothing says so: in text, JSON, JUnit XML and exit code."""
+"""A search that proves nothing says so in text, JSON, JUnit XML and exit code."""
 
 import unittest
 

@@ -1,6 +1,6 @@
-"""A capsule replays in another build of slalom, as the sanitizers' or the debug build, and the other way round.
+"""A capsule replays in another build of slalom, such as the sanitizers' or the debug build, and the other way round.
 
-Needs the path of that build's command in the environment variable SLALOM_OTHER_BUILD; without it there is nothing to do.
+The environment variable SLALOM_OTHER_BUILD holds the path of that build's command. Without it the test does nothing.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What README.md and docs/*.md name exists: files, folders, links, types, strategies."""
+"""Everything that README.md and docs/*.md name exists: files, folders, links, types, strategies."""
 
 import re
 import unittest
@@ -7,14 +7,14 @@ from pathlib import Path
 from support import ROOT, Case
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# What a page may name by a path: sources and pages, not what slalom writes or the build makes.
+# Paths that a page may name: sources and pages, not files that slalom or the build write.
 SOURCE = re.compile(r"[A-Za-z_.][\w.<>*{},-]*(/[\w.<>*{},-]+)*/?")
 MADE = ("build", "slalom-findings", "<root>")
 ENDINGS = (".h", ".cc", ".md", ".toml", ".py")
 
 
 def prose(page):
-    """The page without its fenced blocks."""
+    """Returns the page without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
 
 
@@ -27,7 +27,7 @@ def named_files(page):
 
 
 def alternatives(word):
-    """`a.{h,cc}` is two files; `<name>` and `*` stand for any."""
+    """Expands a pattern: `a.{h,cc}` is two files; `<name>` and `*` stand for any."""
     match = re.search(r"\{([^}]*)\}", word)
     if match:
         return [one for part in match.group(1).split(",") for one in alternatives(word.replace(match.group(), part, 1))]
@@ -48,7 +48,7 @@ class Docs(Case):
                 for pattern in alternatives(word):
                     count += 1
                     self.assertTrue(exists(pattern), f"{page.name} names {word}, which does not exist")
-        self.assertGreater(count, 100)  # else the patterns above find nothing any more
+        self.assertGreater(count, 100)  # otherwise the patterns above no longer match
 
     def test_every_link_leads_somewhere(self):
         for page in PAGES:

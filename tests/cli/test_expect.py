@@ -1,4 +1,5 @@
-"""[expect] of a file: the report, the JSON, JUnit and, with --expect, the exit code say whether what was found is that."""
+"""[expect] in a file: the report, the JSON, JUnit and, with --expect, the exit code say whether the findings are the expected
+ones."""
 
 import unittest
 import xml.etree.ElementTree as xml
@@ -9,14 +10,14 @@ FAILURE = "assertion failed: final check: an update was lost"
 
 
 def with_expect(file, expect):
-    """The program with another [expect]; None: without one."""
+    """Returns the program with another [expect]; without one if it is None."""
     program = (ROOT / file).read_text().split("[expect]")[0]
     return program if expect is None else f"{program}[expect]\n{expect}\n"
 
 
 class Expect(Case):
     def search(self, code, file, expect, *arguments):
-        """What is said of the expectation, the exit code being `code`; and how many cases of JUnit failed."""
+        """Returns the report on the expectation, and the number of failed JUnit cases. The exit code must be `code`."""
         name = self.write("program.toml", with_expect(file, expect))
         said = self.json(code, "explore", name, "--expect", "--junit", "results.xml", *arguments)["expected"]
         suite = xml.parse(self.directory / "results.xml").getroot().find("testsuite")

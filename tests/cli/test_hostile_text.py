@@ -1,4 +1,4 @@
-"""Text of a target, a capsule or a file never reaches a terminal as anything but text."""
+"""Text of a target, a capsule or a file never reaches a terminal as control sequences."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from support import ROOT, Case
 
 FORGE = os.path.abspath(os.environ.get("FORGE", ROOT / "build/tests/cli/forge"))
 
-# Colours, the terminal's title, C1's CSI as UTF-8 and as one byte, going back, rubbing out, DEL, and bidi overrides.
+# Colours, the terminal's title, C1's CSI as UTF-8 and as one byte, cursor movement, erasure, DEL, and bidi overrides.
 HOSTILE = b"A\x1b[7mB\x1b]0;title\x07C\xc2\x9b2JD\x9bE\rF\bG\x7fH\xe2\x80\xaeI\xe2\x81\xa6J\xd8\x9cK\xe2\x80\xa8L"
 CONTROLS = {*range(0x00, 0x0A), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)}
 
@@ -24,12 +24,13 @@ class HostileText(Case):
         subprocess.run([FORGE, *arguments], cwd=self.directory, check=True)
 
     def shown(self, *arguments, code=None, colours=False):
-        """What the command prints, checked: whole UTF-8, and no control character but those of slalom's own colours."""
+        """Returns the command's output, which must be valid UTF-8 without control characters other than those of slalom's own
+        colours."""
         if colours:
             session = self.terminal(*arguments)
             status = session.wait()
             text = session.text.replace("\r\n", "\n").replace("\r\x1b[K", "")
-            for number in (0, 1, 2, *range(31, 37)):  # none of which is in the hostile text
+            for number in (0, 1, 2, *range(31, 37)):  # the hostile text contains none of these
                 text = text.replace(f"\x1b[{number}m", "")
         else:
             done = subprocess.run([os.environ.get("SLALOM", ROOT / "build/slalom"), *map(str, arguments)], cwd=self.directory, stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Ctrl-C after a bug was found, while it is shrunk and replayed: it is kept, and the search ends soon."""
+"""Ctrl-C after a bug was found, while it is shrunk and replayed: the finding is kept, and the search ends soon."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import unittest
 
 from support import Case
 
-# A lost update whose threads compute for a while, so that each execution takes its time. SURE: it fails in all of them.
+# A lost update whose threads compute for a while, so that each execution takes some time. SURE: it fails in all executions.
 SLOW = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -60,7 +60,7 @@ class Interrupts(Case):
         return ["run", "--strategy", "random", "--workers", 1, "--", "./slow"]
 
     def interrupted(self, wanted, arguments):
-        """What is on the terminal, as lines without breaks, when Ctrl-C came as soon as `wanted` was there."""
+        """Returns the terminal's contents, as unbroken lines, after a Ctrl-C as soon as `wanted` was there."""
         shown = self.terminal(*arguments)
         shown.read_until(wanted)
         shown.interrupt()
@@ -91,13 +91,13 @@ class Interrupts(Case):
         text = self.interrupted("shrinking it", self.program(sure=0, steps=100_000_000))
         finding, tried = self.kept()
         self.assertEqual(tried, 1)
-        self.assertNotEqual(finding["minimality"], "minimum")  # what that takes is far more than has been done
+        self.assertNotEqual(finding["minimality"], "minimum")  # proving a minimum takes far more executions than were done
         if finding["minimality"] == "unshrunk":
             self.assertIn("not shrunk to the end", text)
         self.assertIn("Replayed 1/1 (interrupted)", text)
 
     def test_the_time_is_for_everything(self):
-        """A thousand executions to shrink it would take minutes."""
+        """Shrinking with a thousand executions would take minutes."""
         arguments = self.program(sure=0, steps=200_000_000)
         begun = time.monotonic()
         found = json.loads(self.expect(1, arguments[0], "--json", "--time", "1s", *arguments[1:]).stdout)
@@ -105,7 +105,7 @@ class Interrupts(Case):
         [finding] = found["findings"]
         same, tried = map(int, finding["replayed"].split("/"))
         self.assertEqual(same, tried)
-        # Shrinking or, on a fast machine, the replays were cut short, and the report says which.
+        # Shrinking or, on a fast machine, the replays were cut short. The report says which.
         self.assertEqual(found["unfinished"], 1)
         report = " ".join((self.directory / finding["capsule"]).with_name("report.txt").read_text().split())
         if finding["minimality"] == "unshrunk":

@@ -1,4 +1,5 @@
-"""The JSON of every verb against docs/formats.md, both ways: what is printed is promised, what is promised is printed."""
+"""Compares the JSON of every verb with docs/formats.md in both directions: all printed fields are documented, and all documented
+fields are printed."""
 
 import json
 import re
@@ -23,7 +24,7 @@ class Field:
         return field
 
     def may_lack(self):
-        """Optional, or an object of which every field is."""
+        """Returns whether the field is optional, or an object whose fields all are."""
         return self.optional or (bool(self.parts) and all(part.may_lack() for part in self.parts.values()))
 
     def leaves(self, path=""):
@@ -34,7 +35,7 @@ class Field:
 
 
 def promised(section, finding=None):
-    """The fields in the table of this section of docs/formats.md."""
+    """Returns the fields in the table of this section of docs/formats.md."""
     text = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
     body = re.search(rf"^### {re.escape(section)}\n(.*?)(?=^##|\Z)", text, re.M | re.S).group(1)
     root = Field()
@@ -82,10 +83,10 @@ class Promises(Case):
         flaky = self.write("flaky.toml", FLAKY)
         missing = self.write("missing.c", '#include <assert.h>\n#include <unistd.h>\nint main(void) { assert(!access("none", F_OK)); }\n')
         subprocess.run(["gcc", missing, "-o", "missing"], cwd=self.directory, check=True)
-        program = json.loads(self.expect(1, "run", "--json", "--", "./missing").stdout)  # whose calls can fail
+        program = json.loads(self.expect(1, "run", "--json", "--", "./missing").stdout)  # a program whose calls can fail
         self.assertEqual(program.pop("uncontrolled"), [])
         self.assertIn("memory accesses", program.pop("not_seen"))
-        # A state of a few hundred bytes is saved before the search; then the disk is full, as far as this process knows.
+        # A state of a few hundred bytes is saved before the search. Then the disk is full, as far as this process can see.
         full = ["sh", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "sh", SLALOM, "explore", self.write("steps.toml", STEPS), "--strategy", "dfs",
                 "--schedules", "500", "--state", "state", "--out", "", "--json"]
         unsaved = subprocess.run(full, cwd=self.directory, capture_output=True, text=True, check=False)
@@ -125,7 +126,7 @@ class Promises(Case):
     def test_replay(self):
         replays = [self.json(f["title"].endswith("not the first") is False, "replay", f["capsule"])
                    for search in self.searches() for f in search["findings"]]
-        # What differs is known of programs.
+        # Differences of the surroundings are known only for programs.
         source = self.write("mood.c", '#include <assert.h>\n#include <stdlib.h>\nint main(void) { assert(!getenv("MOOD")); }\n')
         subprocess.run(["gcc", source, "-o", "mood"], cwd=self.directory, check=True)
         found = json.loads(self.expect(1, "run", "--json", "--", "./mood", MOOD="bad").stdout)
@@ -140,7 +141,7 @@ class Promises(Case):
         sound = self.json(0, "doctor")
         self.assertTrue(sound["ok"])
         self.assertEqual({check["advice"] for check in sound["checks"]}, {""})
-        sick = self.json(2, "doctor", cwd="/proc")  # nobody can write there
+        sick = self.json(2, "doctor", cwd="/proc")  # no process can write there
         self.assertFalse(sick["ok"])
         self.assertEqual([check["check"] for check in sick["checks"] if not check["ok"]], ["findings can be written here"])
         self.assertTrue(all(check["ok"] == (check["advice"] == "") for check in sick["checks"]))

@@ -1,4 +1,4 @@
-"""--junit: what a build server reads agrees with what the command says by its exit code and its JSON."""
+"""--junit: the file for build servers agrees with the exit code and the JSON."""
 
 import unittest
 import xml.etree.ElementTree as xml

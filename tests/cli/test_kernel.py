@@ -1,4 +1,4 @@
-"""slalom kernel: fetching from a mirror made here, of tiny packages, so that no network is needed."""
+"""slalom kernel: fetches from a local mirror of tiny packages, so that the test needs no network."""
 
 import hashlib
 import json
@@ -93,7 +93,7 @@ class Get(KernelCase):
         self.assertEqual((here / "vmlinuz").read_text(), "kernel 6.1.99-1")
         self.assertEqual((here / "config").read_text(), "CONFIG_SMP=y\n")
         self.assertEqual((here / "modules/kernel/fs/x.ko").read_text(), "module")
-        self.assertFalse((here / "System.map").exists())  # Debian's says only where the real one is
+        self.assertFalse((here / "System.map").exists())  # Debian's file only says where the real one is
         self.assertIn(f" linux-image-6.1.0-9-cloud-amd64 6.1.99-1 {digest}\n", self.note("debian:6.1"))
         self.assertEqual(sorted(p.name for p in self.kernels.iterdir()), [".lock", "debian:6.1"])
 
@@ -152,7 +152,7 @@ class Get(KernelCase):
     def test_leftovers_of_an_interrupted_one_go(self):
         self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
         (self.kernels / ".fetch-1/apt").mkdir(parents=True)
-        (self.kernels / "debian:6.1").mkdir()  # without its note it is no kernel
+        (self.kernels / "debian:6.1").mkdir()  # without its note it does not count as a kernel
         self.get(0, "debian:6.1")
         self.assertEqual(sorted(p.name for p in self.kernels.iterdir()), [".lock", "debian:6.1"])
 
@@ -196,7 +196,7 @@ class Headers(KernelCase):
         self.assertEqual((self.home / "lib/linux-kbuild-6.1/tool").read_text(), self.VERSION)
         self.assertEqual(sorted(p.name for p in self.kernels.iterdir()), [".lock", "debian:6.1"])
 
-        shutil.rmtree(self.mirror.directory)  # again they need no mirror
+        shutil.rmtree(self.mirror.directory)  # fetched kernels need no mirror
         self.assertEqual(json.loads(self.get(0, "debian:6.1", "--headers", "--json").stdout)["headers"], str(here))
 
     def test_the_tools_may_be_newer_the_headers_not(self):

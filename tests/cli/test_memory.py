@@ -1,4 +1,5 @@
-"""Too little memory is the environment's trouble: exit code 2 and a message, whatever ran out of it, and never "a bug in slalom"."""
+"""Lack of memory is an environment error: exit code 2 and a message, whichever part ran out of memory, and never "a bug in
+slalom"."""
 
 import resource
 import subprocess
@@ -37,7 +38,7 @@ class Memory(Case):
                 text = done.stdout + done.stderr
                 self.assertIn(done.returncode, (0, 1, 2, 127), f"{megabytes} MiB, {command}: {text}")
                 self.assertNotIn("internal error", text)
-                if "out of memory" in text:  # not so where the dynamic linker itself has too little: that is 127
+                if "out of memory" in text:  # if the dynamic linker itself has too little memory, it is 127
                     self.assertEqual(done.returncode, 2, text)
                     self.assertIn("raise the limit (ulimit -v)", text)
                 if "out of memory" in text or "the system refuses" in text:

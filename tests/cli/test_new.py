@@ -1,4 +1,4 @@
-"""slalom new: the files that it writes to start from."""
+"""slalom new: the templates that it writes."""
 
 import tomllib
 import unittest

@@ -1,4 +1,4 @@
-"""A path that the user gives for an output is written to, whatever is there: nothing but a regular file is replaced."""
+"""An output is written to the path that the user gives, whatever is there. Only regular files are replaced."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ from support import FIXED, SLALOM, Case, environment
 
 class Outputs(Case):
     def writes(self):
-        """The commands that write a file, each as a function of its path."""
+        """The commands that write a file, as functions of its path."""
         capsule = self.capsule()
         return (lambda path: self.expect(0, "explore", FIXED, "--junit", path),
                 lambda path: self.expect(1, "replay", capsule, "--save-trace", path))
@@ -21,7 +21,7 @@ class Outputs(Case):
         for write in self.writes():
             target, link = self.directory / "target", self.directory / "link"
             (self.directory / "folder").mkdir(exist_ok=True)
-            for text in ("../target", str(target)):  # a regular file, and then none: the link dangles
+            for text in ("../target", str(target)):  # first a regular file, then no file: a dangling link
                 for dangling in (False, True):
                     link = self.directory / "folder/link"
                     link.unlink(missing_ok=True)
@@ -34,7 +34,7 @@ class Outputs(Case):
             self.assertEqual(sorted(path.name for path in link.parent.iterdir()), ["link"])
 
     def test_devices_stay(self):
-        # Never the system's own device: a mistake of slalom's would replace it.
+        # Never uses the system's own device, because an error in slalom would replace it.
         device = self.directory / "null"
         try:
             os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -62,12 +62,12 @@ class Outputs(Case):
             self.assertTrue(stat.S_ISFIFO((self.directory / "fifo").stat().st_mode))
 
     def test_standard_output(self):
-        (self.directory / "stdout").symlink_to("/proc/self/fd/1")  # as /dev/stdout, which a mistake would replace
+        (self.directory / "stdout").symlink_to("/proc/self/fd/1")  # like /dev/stdout, which an error would replace
         done = self.expect(0, "explore", FIXED, "--junit", "stdout")
         report, results = done.stdout.split("<?xml", 1)
         self.assertIn("exhausted", report)
         xml.fromstring(results.split("?>", 1)[1])
-        # A regular file that the shell has opened goes on where it was.
+        # Output to a regular file that the shell has opened continues at its position.
         with open(self.directory / "all", "wb") as file:
             subprocess.run([SLALOM, "explore", FIXED, "--junit", "stdout"], cwd=self.directory, env=environment(), stdout=file, check=True)
             file.write(b"end")

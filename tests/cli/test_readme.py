@@ -24,7 +24,7 @@ def steady(text):
 
 class Pages(Case):
     def really(self, block):
-        """The block with what its commands print today."""
+        """Returns the block with the current output of its commands."""
         text = ""
         for line in block.splitlines():
             if not line.startswith("$ "):

@@ -26,7 +26,7 @@ class Replay(Case):
             capsule = self.directory / self.capsule(program, kind)
             found = self.json(1, "replay", capsule)
             self.assertTrue(found["same"])
-            with tempfile.TemporaryDirectory() as elsewhere:  # where there is nothing but the capsule
+            with tempfile.TemporaryDirectory() as elsewhere:  # a folder that contains only the capsule
                 alone = shutil.copy(capsule, Path(elsewhere) / "bug.slalom")
                 for choices in ("as found", "everywhere", "sync", "nowhere"):
                     replayed = self.json(1, "replay", "bug.slalom", "--choices", choices, cwd=elsewhere)
@@ -69,7 +69,7 @@ class Replay(Case):
         self.expect(1, "replay", capsule)
 
     def test_a_bug_that_does_not_show_again(self):
-        # The second execution of a process differs from the first: a replay is always the first.
+        # The second execution of a process differs from the first, and a replay is always the first.
         self.write("flaky.toml", """
 name = "flaky"
 [shared]

@@ -1,4 +1,4 @@
-"""A search from outside: the same results on any number of workers and after any interruption; the progress line."""
+"""A search as a user sees it: the same results with any number of workers and after any interruption; the progress line."""
 
 import json
 import math
@@ -41,8 +41,8 @@ class Remarks(Case):
         self.assertEqual(self.json(0, "explore", self.write("two.toml", 'name = "x"\n' + thread + "copies = 2\n"), "--out", "")["trouble"], [])
 
 
-# Searches whose number of executions is known beforehand, in sizes to choose from: long enough to be interrupted on a
-# fast machine.
+# Searches with a known number of executions, in sizes to choose from, so that they are long enough to be interrupted on a fast
+# machine.
 def two_steppers(case):
     program = case.write("steps.toml", STEPS)
     for k in (10, 11, 12, 13):
@@ -56,12 +56,12 @@ def many_readers(_):
 
 class Resume(Case):
     def killed(self, search):
-        """Searches that were killed after they had been saved."""
+        """Returns searches that were killed after they had been saved."""
         for arguments, total in search(self):
             state = self.directory / f"state-{total}"
             process = self.start(*arguments, "--state", state)
             deadline = time.monotonic() + DEADLINE
-            saves = set()  # the first one, at the start, holds nothing yet; each is a new file
+            saves = set()  # the first save, at the start, is still empty; each save is a new file
             while len(saves) < 2 and process.poll() is None and time.monotonic() < deadline:
                 if state.exists():
                     saves.add((state.stat().st_ino, state.stat().st_mtime_ns))
@@ -79,8 +79,8 @@ class Resume(Case):
             self.assertEqual((result["executions"], result["exhausted"], result["end"]), (total, True, "done"))
             self.assertGreater(result["resumed"], 0)
             if result["resumed"] == total:
-                continue  # it was killed between its end and that of its process
-            again = json.loads(self.slalom(*arguments, "--json").stdout)  # now there is nothing left to do
+                continue  # it was killed between the end of the search and that of the process
+            again = json.loads(self.slalom(*arguments, "--json").stdout)  # now nothing is left to do
             self.assertEqual(again["resumed"], total)
             self.assertEqual(without_time(again), without_time(result))
             return
@@ -109,7 +109,8 @@ class Resume(Case):
 
 class OnATerminal(Case):
     def test_progress_and_ctrl_c(self):
-        """A progress line while it runs; Ctrl-C ends it at once, with results so far and a search to go on with."""
+        """There is a progress line while the search runs. Ctrl-C ends it at once, with results so far and a saved search to
+        continue."""
         for arguments, total in two_steppers(self):
             shown = self.terminal(*arguments, "--state", "search")
             try:
@@ -121,7 +122,7 @@ class OnATerminal(Case):
             code = shown.wait()
             if "interrupted" not in shown.text:
                 continue
-            self.assertLess(time.monotonic() - interrupted, 5)  # far below what the whole search takes, even on a busy machine
+            self.assertLess(time.monotonic() - interrupted, 5)  # much less than the whole search takes, even on a busy machine
             break
         else:
             self.fail("every search ended before it could be interrupted")

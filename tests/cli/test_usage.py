@@ -1,4 +1,4 @@
-"""Help, version, and every way to use the command wrongly: the message names what is wrong and what to do, the code is 2."""
+"""Help, version, and every kind of wrong use: the message says what is wrong and what to do, and the exit code is 2."""
 
 import re
 import shutil
@@ -53,7 +53,7 @@ class Help(Case):
         for name in re.findall(r"^  (\S+) ", strategies, re.M):
             self.expect(0, "explore", FIXED, "--strategy", name, "--schedules", 20)
         for name in re.findall(r"^  (\S+) ", detectors, re.M):
-            if name.startswith("kernel"):  # locks of a toy are no memory to it
+            if name.startswith("kernel"):  # locks of a toy program are not memory
                 continue
             self.expect(0, "explore", FIXED, "--detectors", name)
 
@@ -145,7 +145,7 @@ class Wrong(Case):
         self.refused("explore", FIXED, "--state", "none/search", says="cannot write none/search")
 
     def test_findings_that_cannot_be_kept_are_shown(self):
-        # No capsule can be in a folder whose place a file has, for each of the findings.
+        # For each finding a file takes the place of its folder, so no capsule can be written.
         found = self.expect(1, "explore", LOST_UPDATE, "--out", "found")
         for folder in filter(Path.is_dir, list((self.directory / "found").iterdir())):
             shutil.rmtree(folder)
@@ -167,7 +167,7 @@ class Wrong(Case):
 
 
 class Foreign(Case):
-    """Capsules, traces and saved searches that are not what they should be."""
+    """Invalid capsules, traces and saved searches."""
 
     def refused(self, *arguments, says):
         done = self.expect(2, *arguments)

@@ -1,6 +1,6 @@
-"""What the tests of slalom run share: building small programs and running slalom on them.
+"""Shared parts of the tests of slalom run: building small programs and running slalom on them.
 
-The command is named by the environment variable SLALOM.
+The environment variable SLALOM names the command.
 """
 
 import json
@@ -14,7 +14,7 @@ SLALOM = os.path.abspath(os.environ["SLALOM"])
 
 
 def two_threads(before, add, after):
-    """A program whose two threads run add(), with what comes before it and what main() does at the end."""
+    """A program whose two threads run add(); the arguments are the code before it and the code at the end of main()."""
     return f"""#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ int main(void) {{
 """
 
 
-# Each access to the counter is locked, but not the addition as a whole.
+# Each access to the counter is locked, but the addition as a whole is not.
 LOST_UPDATE = two_threads(
     """static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int counter;
@@ -54,7 +54,7 @@ static void set(int value) {
 
 
 def line_of(text, words):
-    """The number of the first line of a program that has these words."""
+    """Returns the number of the first line of a program with these words."""
     return 1 + next(number for number, line in enumerate(text.splitlines()) if words in line)
 
 
@@ -89,7 +89,8 @@ class ProgramTest(unittest.TestCase):
         return ("--scratch", "empty", "--workers", 1)
 
     def assert_finished(self, result, *besides):
-        """Nothing is left to execute, of what shows: most of these programs are not built for their memory accesses to be seen."""
+        """The search is exhausted except for unseen accesses: most of these programs are not built so that their memory accesses
+        are seen."""
         self.assertEqual(result["end"], "done", result["trouble"])
         kinds = {caveat["kind"] for caveat in result["caveats"]}
         if "accesses-not-seen" in kinds:
@@ -107,7 +108,7 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(len(classes), 1)
 
     def deadlocks(self, program):
-        """A deadlock that is found, and replays."""
+        """The search finds a deadlock, which replays."""
         result = self.run_json(program, "--strategy", "dfs", "--schedules", 5000, *self.fresh())
         [finding] = result["findings"]
         self.assertEqual(finding["kind"], "deadlock")
@@ -120,7 +121,7 @@ class ErrorTest(ProgramTest):
     """Programs whose finding depends on a call that fails."""
 
     def find(self, text, name, *arguments, **building):
-        """The only finding of a program that is called with these arguments."""
+        """Returns the only finding of a program that is called with these arguments."""
         program = self.build(text, name=name, **building)
         found = json.loads(self.slalom("run", "--json", "--out", name + "-found", "--", program, *arguments, codes=(1,)).stdout)
         [finding] = found["findings"]

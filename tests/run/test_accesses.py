@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support import ProgramTest, line_of, two_threads
 
-# Two threads add twice to a counter, by a load and a store; the result is the title of the finding.
+# Two threads add twice to a counter, with a load and a store. The result is the title of the finding.
 RESULT = 'char text[32]; snprintf(text, sizeof text, "result %d", (int)counter); __assert_fail(text, __FILE__, __LINE__, __func__);'
 
 # A loop that waits and yields, with plain accesses on both sides of the yield, none of which is a choice point.
@@ -58,7 +58,7 @@ FLAG = two_threads(
   taken = 0;""",
     "assert(counter == 0);")
 
-# One thread adds without the lock if it comes exactly in the middle of the other one's turns: few schedules show that.
+# One thread adds without the lock if it runs exactly in the middle of the other one's turns, which few schedules do.
 RARE = """#include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int x;
@@ -136,7 +136,7 @@ class Accesses(ProgramTest):
     def test_what_turns_out_to_be_unordered_is_not_claimed(self):
         for unlock in (0, 1):
             program = self.build(RARE, "rare", flags=["-fsanitize=thread", f"-DMAY_UNLOCK={unlock}"])
-            # dfs begins anew, with choice points there; dpor cannot.
+            # dfs starts again with choice points there; dpor cannot.
             for strategy, restarts in (("dfs:limit=1", True), ("dpor:limit=1", False)):
                 found = self.run_json(program, "--out", "", "--strategy", strategy)
                 self.assertEqual(found["findings"], [])

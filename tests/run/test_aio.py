@@ -1,11 +1,11 @@
-"""Asynchronous input and output: requests are part of the search, and end as libc's do."""
+"""Asynchronous input and output: requests are part of the search, and end as those of libc do."""
 
 import subprocess
 import unittest
 
 from support import ProgramTest
 
-# Every call once; what it must see does not depend on the schedule. The real functions must agree.
+# Makes every call once. The results do not depend on the schedule, and the real functions must agree.
 ALL = r"""
 #include <aio.h>
 #include <assert.h>
@@ -110,7 +110,7 @@ int main(void) {
 }
 """
 
-# Which of three things happens to a request that is cancelled is up to the schedule: WHICH must be possible.
+# The schedule decides which of three things happens to a cancelled request. WHICH must be possible.
 CANCELLED = r"""
 #include <aio.h>
 #include <assert.h>
@@ -133,7 +133,7 @@ int main(void) {
 }
 """
 
-# A wait for a request that never ends: by its limit or by a handler, and both must be possible.
+# A wait for a request that never ends is ended by its limit or by a handler. Both must be possible.
 INTERRUPTED = r"""
 #include <aio.h>
 #include <assert.h>
@@ -165,7 +165,7 @@ int main(void) {
 }
 """
 
-# Uses of requests that POSIX does not allow.
+# Uses of requests that POSIX forbids.
 MISUSED = r"""
 #include <aio.h>
 #include <unistd.h>

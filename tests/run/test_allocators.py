@@ -1,4 +1,4 @@
-"""Programs with an allocator of their own: its locks are not theirs."""
+"""Programs with an allocator of their own: the allocator's locks do not count as the program's."""
 
 import subprocess
 import unittest
@@ -44,8 +44,8 @@ int posix_memalign(void **memory, size_t alignment, size_t size) {
 }
 """
 
-# Two threads lock three times each: 6! / (3! 3!) interleavings. pthread_create() and printf() allocate, with locks of
-# libc's own held.
+# Two threads lock three times each: 6! / (3! 3!) interleavings. pthread_create() and printf() allocate memory while libc's own
+# locks are held.
 USER = """
 #include <assert.h>
 #include <pthread.h>

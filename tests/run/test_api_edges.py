@@ -1,5 +1,5 @@
-"""Corners of the threading API, of timers, signals and sockets, each in a small program that sees the same in every
-schedule. Where the machine allows it the program must also say so without slalom: the real functions must agree."""
+"""Corner cases of the threading API, of timers, signals and sockets. Each is a small program that sees the same in every
+schedule. Where the machine allows it, the program must also succeed without slalom, because the real functions must agree."""
 
 import subprocess
 import unittest
@@ -28,7 +28,7 @@ static void wait_until_it_came(void) {
 }
 """
 
-# More than can be there at a time, one after the other.
+# More timers than can exist at a time, one after the other.
 MANY_TIMERS = r"""
 int main(void) {
   struct sigevent nothing = {.sigev_notify = SIGEV_NONE};
@@ -46,7 +46,7 @@ int main(void) {
 }
 """
 
-# Under another name it goes on.
+# The timer continues under its other descriptor.
 TIMER_WITH_TWO_NAMES = r"""
 int main(void) {
   struct itimerspec soon = {{0, 0}, {0, 1000000}};
@@ -57,7 +57,7 @@ int main(void) {
 }
 """
 
-# Setting a timer again takes back what it has to be read: an event loop that never reads it would spin for ever else.
+# Setting a timer again discards its unread expirations. Otherwise an event loop that never reads them would spin for ever.
 TIMER_THAT_NOBODY_READS = r"""
 int main(void) {
   struct itimerspec soon = {{0, 0}, {0, 1000000}}, none = {{0, 0}, {0, 0}};
@@ -70,7 +70,7 @@ int main(void) {
 }
 """
 
-# A timer that is deleted while its function runs: the function goes on.
+# A timer is deleted while its function runs. The function continues.
 DELETED_WHILE_IT_RUNS = r"""
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sem_t started;
@@ -147,7 +147,7 @@ int main(void) {
 }
 """
 
-# A call ends with what came, or with EAGAIN; with nobody on the other side, always so.
+# A call returns the data that came, or EAGAIN. If no one sends, it always returns EAGAIN.
 SOCKET_LIMITS = r"""
 static int ends[2];
 static void *feed(void *unused) {
@@ -176,7 +176,7 @@ int main(void) {
 }
 """
 
-# glibc keeps its ceiling in the same word as the lock. Not every machine lets a program raise its priority.
+# glibc keeps the priority ceiling in the same word as the lock. Not every machine lets a program raise its priority.
 PRIORITY_CEILING = r"""
 static pthread_mutex_t lock;
 static int counter;
@@ -279,7 +279,7 @@ int main(void) {
 }
 """
 
-# What one thread has set up, all may use that have asked for it; also after an attempt that failed.
+# All threads that call it may use the result of the one initialisation, also after an attempt that failed.
 ONCE = r"""
 #include <mutex>
 #include <thread>
@@ -303,8 +303,8 @@ int main() {
 }
 """
 
-# A thread reads what it reads already, while another one comes to write: with a lock that prefers writers, it waits for
-# that one, which waits for it. Others are let in.
+# A thread takes a read lock twice while another thread wants to write. With a lock that prefers writers, the reader waits for the
+# writer, which waits for the reader. Other locks let the reader in.
 READS_TWICE = r"""
 static pthread_rwlock_t lock;
 static int value;

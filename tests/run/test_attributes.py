@@ -1,4 +1,4 @@
-"""What a thread is told of its own attributes is what it would be told without slalom, which gives it a stack of its own."""
+"""A thread sees the same attributes of its own as without slalom, although slalom gives it another stack."""
 
 import json
 import subprocess
@@ -62,7 +62,7 @@ int main(void) {
 class Attributes(ProgramTest):
     def test_as_without_slalom(self):
         program = self.build(PROGRAM)
-        for stack in (8192, 1024):  # the usual size, and another one
+        for stack in (8192, 1024):  # the usual size and another size
             limited = f"ulimit -s {stack}; exec "
             alone = subprocess.run(["sh", "-c", limited + str(program)], capture_output=True, text=True, check=True).stdout
             self.assertEqual(alone.count(f"of {stack * 1024},"), 2 if stack == 8192 else 5)

@@ -1,5 +1,5 @@
-"""What slalom run does with what is no program for it, and with programs that misbehave: a clear message, no hang, and
-nothing left running."""
+"""slalom run with files that it cannot run, and with programs that misbehave: a clear message, no hang, and no process left
+running."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 
 SLALOM = os.path.abspath(os.environ["SLALOM"])
 
-# Each a body of main(), with a second thread around where that matters.
+# Each is a body of main(), with a second thread where that matters.
 PROLOGUE = """
 #include <pthread.h>
 #include <signal.h>
@@ -152,7 +152,7 @@ class BadInput(unittest.TestCase):
         self.refused([self.build("while (number == 0) {}")], "without an operation", options=["--patience", "1"])
 
     def test_long_computations_between_operations(self):
-        # None is longer than the patience, all of them are; slalom itself is not asked in between.
+        # Each single pause is shorter than the patience, but all together are longer, and slalom is not asked in between.
         program = self.build("for (int i = 0; i < 8; ++i) { compute(); worker(NULL); }")
         result, output, errors = self.slalom("--patience", 1, "--strategy", "random", "--", program, schedules=1)
         self.assertEqual(result, 0, output + errors)
@@ -169,7 +169,7 @@ class BadInput(unittest.TestCase):
         self.clean(self.build("if (fork() == 0) { sleep(1000); _exit(0); }"))
 
     def test_leaves_other_programs(self):
-        sleeper = self.folder / "prog-that-sleeps"  # whatever is left of it is seen in tearDown()
+        sleeper = self.folder / "prog-that-sleeps"  # tearDown() detects processes left over
         shutil.copy("/bin/sleep", sleeper)
         self.clean(self.build(f'if (system("{sleeper} 1000 &") != 0) return 1;'))
         daemon = f'if (fork() == 0) {{ setsid(); if (fork() == 0) execl("{sleeper}", "{sleeper}", "1000", (char *)NULL); _exit(0); }}'

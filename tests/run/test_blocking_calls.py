@@ -1,5 +1,5 @@
-"""Calls that wait for what another thread does: the other thread runs, whatever the call is named. One that slalom does not control
-ends the execution at once, and is named."""
+"""Calls that wait for another thread: that thread runs, whatever the call is. A call that slalom does not control ends the
+execution at once, and the error names it."""
 
 import unittest
 
@@ -64,7 +64,7 @@ MESSAGES = "assert(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0)"
 ALL = "== (ssize_t)sizeof big"
 SIGNALS = "sigset_t s; sigemptyset(&s); sigaddset(&s, SIGUSR1); pthread_sigmask(SIG_BLOCK, &s, 0); int f = signalfd(-1, &s, 0)"
 
-# What is there before the threads, what the thread does, what main() does meanwhile.
+# The set-up before the threads, the code of the thread, and the code of main() meanwhile.
 CONTROLLED = {
     "send": (STREAM, "drain()", f"assert(send(ends[1], big, sizeof big, 0) {ALL})"),
     "sendmsg": (STREAM, "drain()", f"assert(sendmsg(ends[1], &message, 0) {ALL})"),

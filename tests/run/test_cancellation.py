@@ -1,10 +1,10 @@
-"""Cancellation of threads: where it takes place, deferred and asynchronous, and what is found with reduction."""
+"""Cancellation of threads: the places where it happens, deferred and asynchronous, and the results with reduction."""
 
 import unittest
 
 from support import ProgramTest
 
-# A thread that waits in one call after the other is cancelled, wherever the other one finds it.
+# A thread makes one waiting call after the other and is cancelled in any of them.
 CANCELLED = r"""
 #include <assert.h>
 #include <poll.h>
@@ -89,7 +89,7 @@ int main(int count, char **arguments) {
 """
 WAITING_CALLS = 17
 
-# Where the thread ended is the exit status: how far it came, 10 more if it says that it was cancelled, 100 more if it cleaned up.
+# The exit status says where the thread ended: its progress, plus 10 if it was cancelled, plus 100 if it cleaned up.
 PLACES = r"""
 #include <pthread.h>
 #include <semaphore.h>
@@ -130,23 +130,23 @@ ASYNCHRONOUS = "pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before); if 
 ASYNCHRONOUS_WORK = f"""pthread_cleanup_push(clean, 0);
   {ASYNCHRONOUS} pthread_mutex_lock(&lock); come = 1; pthread_mutex_unlock(&lock); come = 2; sem_post(&tokens); come = 3;
   pthread_cleanup_pop(0);"""
-# Nothing is done while it may be cancelled, but it takes its time.
+# The thread does nothing while it may be cancelled, but that takes some time.
 WINDOW = f"""pthread_cleanup_push(clean, 0);
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, 0); {ASYNCHRONOUS} sem_wait(&tokens); come = 1;
   pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, 0); come = 2; pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, 0);
   come = 3; sem_wait(&tokens); pthread_testcancel(); come = 4;
   pthread_cleanup_pop(0);"""
-# The mutex is the thread's own when it is cancelled in the wait; else unlocking it would be misuse.
+# A thread that is cancelled in the wait owns the mutex again; otherwise unlocking it would be misuse.
 CONDITION = f"""pthread_mutex_lock(&lock); pthread_cleanup_push(clean_up_and_unlock, 0);
   {ASYNCHRONOUS} pthread_cond_wait(&never, &lock);
   pthread_cleanup_pop(0);"""
-OUTCOMES = {  # by dfs and by dpor: the exit statuses other than 0
+OUTCOMES = {  # with dfs and with dpor: the exit statuses other than 0
     "deferred": (DEFERRED_WORK, {110, 112, 3}),
     "asynchronous": (ASYNCHRONOUS_WORK, {110, 111, 112, 3}),
     "window": (WINDOW, {111, 112, 4}),
     "condition": (CONDITION, {110}),
 }
-# The lock is never given back: only a thread that can be cancelled there gets out.
+# The lock is never released, so only a thread that can be cancelled there gets out.
 STUCK = "pthread_cleanup_push(clean, 0); %s pthread_mutex_lock(&lock); pthread_cleanup_pop(0);"
 
 

@@ -1,5 +1,5 @@
-"""Programs that start processes: what those do is named, what they do for a thread that waits ends the wait, and a wait for one
-lets the other threads go on."""
+"""Programs that start processes: slalom reports that it does not control them. Their actions can end a thread's wait, and a wait
+for a process lets the other threads run."""
 
 import unittest
 
@@ -50,7 +50,7 @@ EPILOGUE = """
 }
 """
 
-# In each of these the child comes late, so that the threads have nothing else to do.
+# In each of these the child is late, so that the threads have nothing else to do.
 SERVED_BY_A_CHILD = {
     "pipe": 'if ((child = fork()) == 0) { usleep(20000); write(ends[1], "x", 1); _exit(0); } assert(read(ends[0], &byte, 1) == 1);',
     "sigwait": "pthread_join(thread, 0); sigset_t s; sigemptyset(&s); sigaddset(&s, SIGCHLD); pthread_sigmask(SIG_BLOCK, &s, 0);"
@@ -63,7 +63,7 @@ SERVED_BY_A_CHILD = {
     "condition": "struct shared *s = share(); if (fork() == 0) { usleep(20000); pthread_mutex_lock(&s->lock); s->ready = 1;"
                  "pthread_cond_signal(&s->changed); pthread_mutex_unlock(&s->lock); _exit(0); }"
                  "pthread_mutex_lock(&s->lock); while (!s->ready) pthread_cond_wait(&s->changed, &s->lock); pthread_mutex_unlock(&s->lock);",
-    # And a child that is served by the program.
+    # Here the program serves the child.
     "semaphore of the child": "struct shared *s = share(); if ((child = fork()) == 0) { sem_wait(&s->posted); _exit(0); }"
                               "while (((volatile unsigned *)&s->posted)[1] == 0) syscall(SYS_getppid), usleep(10);"
                               "sem_post(&s->posted); assert(waitpid(child, &status, 0) == child && status == 0);",
@@ -83,7 +83,7 @@ NAMED = {
 }
 
 
-# A child has for ever what another thread held when it was forked, unless handlers wait for it and give it back.
+# A child keeps for ever the locks that other threads held at the fork, unless handlers wait for these and release them.
 HELD = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -110,7 +110,7 @@ int main(void) {
 """
 
 
-# A child that signals what two threads wait for, when both do.
+# A child signals a condition variable when two threads wait on it.
 SIGNALLED = PROLOGUE.split("int main(void)")[0] + r"""
 static struct shared *s;
 static void *await(void *unused) {
@@ -144,7 +144,7 @@ int main(void) {
 }
 """
 
-# What others do comes before a fork or after it, and all of that is tried.
+# The search tries the other threads' operations both before and after a fork.
 FORKS = {
     "critical_section": ("pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);", "pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);"),
     "twice": ("if (fork() == 0) _exit(0);", "pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);"),
@@ -195,10 +195,10 @@ class Children(ProgramTest):
             self.assertEqual([finding["kind"] for finding in result["findings"]], expected)
             for finding in result["findings"]:
                 self.assertEqual(finding["replayed"], "10/10")
-                self.assertEqual(finding["detail"].count("(await) (wait)"), 1)  # the other one was woken
+                self.assertEqual(finding["detail"].count("(await) (wait)"), 1)  # the other thread was woken
 
     def test_who_signals_may_not_be_known(self):
-        # A program that the child starts could be it: then a wait ends without a signal, rather than a deadlock that is none.
+        # A program that the child starts could signal it. So a wait ends without a signal, and no false deadlock is reported.
         before = 'if (system("true") != 0) _exit(1);'
         program = self.build(SIGNALLED, "not_known", flags=["-DWAKE=pthread_cond_signal", "-DBEFORE=" + before])
         self.assertEqual(self.run_json(program, "--schedules", 5)["findings"], [])
@@ -241,7 +241,7 @@ class Children(ProgramTest):
                 self.assertIn(words, " ".join(result["uncontrolled"]))
 
     def test_signals_from_outside(self):
-        # The handler runs in a thread that has its turn, whichever the kernel has interrupted.
+        # The handler runs in a thread that has its turn, whichever thread the kernel has interrupted.
         body = "signal(SIGUSR1, handle); if ((child = fork()) == 0) { kill(getppid(), SIGUSR1); _exit(0); }" \
                "while (!handled) usleep(10); waitpid(child, 0, 0);"
         result = self.run_body(body, schedules=30)

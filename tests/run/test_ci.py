@@ -1,4 +1,4 @@
-"""slalom run where programs test themselves: under make check and ctest, in parallel, without a terminal."""
+"""slalom run in a program's own tests: under make check and ctest, in parallel, without a terminal."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from support import LOST_UPDATE, SLALOM, ProgramTest
 FIXED = LOST_UPDATE.replace("set(get() + 1);", "pthread_mutex_lock(&lock); ++counter; pthread_mutex_unlock(&lock);").replace(
     "static int get", "__attribute__((unused)) static int get").replace("static void set", "__attribute__((unused)) static void set")
 
-# As automake does it: each test is run by a given command, its output goes to a log, and its exit status decides.
+# As with automake: a given command runs each test, a log receives its output, and its exit status decides.
 MAKEFILE = """
 TESTS = broken fixed
 check: $(TESTS:=.log)

@@ -1,4 +1,5 @@
-"""What a search of a program may claim: nothing that was cut off, not seen or not controlled is called exhausted."""
+"""The claims of a search: a search with executions that were cut off, or with code that is not seen or not controlled, is never
+called exhausted."""
 
 import json
 import subprocess
@@ -8,7 +9,7 @@ from support import ProgramTest, two_threads
 
 SEEN = "-fsanitize=thread"
 
-# main() works on an array while a thread is there: AFTER accesses, if the thread has come first (or in any case).
+# main() works on an array while a thread exists. It makes AFTER accesses if the thread has run first (or in any case).
 LONG = """#include <assert.h>
 #include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +33,7 @@ int main(void) {
 }
 """
 
-# The signal can come between the look at the flag and the wait, but not where the search switches.
+# The signal can come between the test of the flag and the wait, but the search does not switch there.
 FLAG = """#include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t is_ready = PTHREAD_COND_INITIALIZER;

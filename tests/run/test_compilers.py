@@ -1,4 +1,4 @@
-"""slalom cc and slalom c++: what they build shows its memory accesses to slalom run."""
+"""slalom cc and slalom c++: slalom run sees the memory accesses of programs that they build."""
 
 import subprocess
 import unittest

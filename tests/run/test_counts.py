@@ -1,5 +1,5 @@
-"""The number of executions against a second implementation: a model of the same programs in a few lines of Python, whose
-schedules are counted one by one. A lost choice point, a wrong enabled set or a schedule run twice would show."""
+"""Compares the number of executions with a second implementation: a model of the same programs in a few lines of Python, which
+counts their schedules one by one. A lost choice point, a wrong enabled set or a schedule that runs twice would show."""
 
 import functools
 import unittest
@@ -36,7 +36,7 @@ def c_source(threads):
 
 
 def count(threads):
-    """All schedules of main and the threads; an operation at a time, until the process exits or nothing can run."""
+    """Counts all schedules of main and the threads, one operation at a time, until the process exits or no thread can run."""
     n = len(threads)
     code = [[("begin",), *[("spawn", i) for i in range(n)], *[("join", i) for i in range(n)], ("exit",)]]
     code += [[("begin",), *thread, ("end",)] for thread in threads]
@@ -46,7 +46,7 @@ def count(threads):
         held_now, counts_now = dict(held), dict(counts)
         total, any_enabled = 0, False
         for who in range(n + 1):
-            if who > 0 and at[0] <= who:  # spawned by operation `who` of main
+            if who > 0 and at[0] <= who:  # thread `who` is spawned by operation `who` of main
                 continue
             if at[who] >= len(code[who]):
                 continue

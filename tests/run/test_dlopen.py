@@ -1,5 +1,5 @@
-"""Modules that a program loads after main() began: their functions, lines and variables have names, wherever the schedule puts
-them, and they can be parts of a scope."""
+"""Modules that a program loads after main() began: their functions, lines and variables have names, whatever addresses the
+schedule gives them, and they can be parts of a scope."""
 
 import re
 import subprocess
@@ -54,7 +54,7 @@ void *work(void *unused) {
 }
 void finish(void) {}
 """
-# What comes out of the C++ library's headers is not the user's, also in a plugin.
+# Code from the C++ library's headers does not count as the user's, also in a plugin.
 HEADERS = """
 #include <cassert>
 #include <mutex>
@@ -72,7 +72,7 @@ extern "C" void *work(void *unused) {
 }
 extern "C" void finish() { assert(counter == 2); }
 """
-# Its own constructor starts the threads: dlopen() has not returned yet.
+# The plugin's constructor starts the threads before dlopen() has returned.
 CONSTRUCTOR = LOST_UPDATE.replace("void *work", "static void *work") + """
 static pthread_t threads[2];
 __attribute__((constructor)) static void begin(void) {
@@ -82,7 +82,7 @@ __attribute__((constructor)) static void begin(void) {
 }
 """
 
-# Found by the program's RUNPATH: the loader must take the program for its caller.
+# Found by the program's RUNPATH, so the loader must see the program as the caller.
 HOST = """
 #include <assert.h>
 #include <dlfcn.h>
@@ -102,7 +102,7 @@ int main(void) {
 }
 """
 
-# Two plugins that differ in their names only, but for the empty lines before.
+# Two plugins that differ only in their names and in empty lines at the beginning.
 TWIN = """
 #include <assert.h>
 #include <pthread.h>
@@ -115,7 +115,8 @@ void use_NAME(int fails) {
   assert(!fails);
 }
 """
-# One after the other, at the same address if slalom did not prevent it; after two of both the first again.
+# Loads plugins one after the other (a, b, then a again), which would lie at the same address if slalom did not prevent it. The
+# last one fails.
 ONE_AFTER_THE_OTHER = """
 #include <dlfcn.h>
 #include <pthread.h>
@@ -135,7 +136,7 @@ int main(void) {
   pthread_join(thread, 0);
 }
 """
-# Each thread loads its own: which one comes to lie where is up to the schedule. `b` fails if it is used second.
+# Each thread loads its own plugin, so the schedule decides their addresses. `b` fails if it is used second.
 EACH_ITS_OWN = """
 #include <dlfcn.h>
 #include <pthread.h>
@@ -184,8 +185,8 @@ class Dlopen(ProgramTest):
             self.plugin(("\n" if name == "b" else "") * 20 + TWIN.replace("NAME", name), name)
 
     def found(self, program, *options):
-        """The first finding, which replays."""
-        Dlopen.count += 1  # a title that another test has found too is another bug
+        """Returns the first finding, which must replay."""
+        Dlopen.count += 1  # the same title in another test is another bug
         finding, *_ = self.run_json(program, "--out", f"findings-{self.count}", *options)["findings"]
         replayed = self.slalom("replay", finding["capsule"], "--times", "5")
         self.assertIn("the same in 5 of 5", replayed.stdout)

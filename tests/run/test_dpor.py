@@ -1,4 +1,4 @@
-"""Reduction on programs: what it claims to have exhausted, it has."""
+"""Reduction on programs: a search that claims to be exhausted is."""
 
 import unittest
 from pathlib import Path
@@ -7,7 +7,7 @@ from support import ProgramTest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "programs"
 
-# What is wrong is in a thread that may never begin, since the program ends before it.
+# The bug is in a thread that may never begin, because the program ends before it.
 ENDS_EARLY = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -30,18 +30,18 @@ int main(void) {
 """
 
 
-# What each thread does, and what main does at the end in place of joining them. Time limits may come first or not; the
-# program may end before its threads do.
+# The code of each thread, and the code at the end of main in place of joins. Time limits may run out first or not; the program
+# may end before its threads do.
 SOON = "struct timespec soon = {1u << 31, 0};"
 LOCKED = "pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);"
 TIMED_WAIT = (SOON + "pthread_mutex_lock(&lock); pthread_cond_timedwait(&ready, &lock, &soon);"
               "pthread_mutex_unlock(&lock);")
-# Of a lock that prefers writers.
+# For a lock that prefers writers.
 READ_GATED = "pthread_rwlock_rdlock(&gated); pthread_rwlock_unlock(&gated);"
 WRITE_GATED = "pthread_rwlock_wrlock(&gated); pthread_rwlock_unlock(&gated);"
 TIMED_SEMAPHORE = SOON + "sem_timedwait(&tokens, &soon);"
 WRITE_A, WRITE_B, READ_B = "write(a[1], &byte, 1);", "write(b[1], &byte, 1);", "read(b[0], &byte, 1);"
-# What is ready, as a number. The second of the two is what matters: the first one is where such a call used to end.
+# The ready descriptors as a number. The second one is the interesting one: formerly slalom stopped at the first one.
 POLL = """struct pollfd both[] = {{a[0], POLLIN, 0}, {b[0], POLLIN, 0}};
   poll(both, 2, %d);
   word = (both[0].revents != 0) + 2 * (both[1].revents != 0);"""
@@ -86,7 +86,7 @@ SMALL = {
 }
 
 
-# Nothing comes between the last operation of main() and its end, but its thread may run there.
+# No operation of main() comes between its last one and its end, but its thread may run there.
 ENDS_AFTER_A_LOCK = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -202,7 +202,7 @@ class Dpor(ProgramTest):
         options = ("--strategy", "dpor", "--choices", "everywhere", "--no-shrink", "--out", "", "--schedules", 100)
         result = self.run_json(self.build(text, "timed", suffix=".cc"), *options)
         self.assertEqual([finding["kind"] for finding in result["findings"]], ["assertion"])
-        # The twin waits again and again, as often as the limit comes first: there is no end to that.
+        # The twin waits again each time the limit runs out first, without end.
         result = self.run_json(self.build(text, "timed_fixed", suffix=".cc", flags=["-DFIXED"]), *options)
         self.assertEqual(result["findings"], [])
         self.assertFalse(result["exhausted"])

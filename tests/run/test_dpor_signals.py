@@ -1,12 +1,12 @@
-"""Reduction on programs that handle signals: a signal is taken before the next operation of its thread, so that every operation depends on
-who sends one; and what it does to a call that waits depends on who ends the wait."""
+"""Reduction on programs that handle signals. A thread takes a signal before its next operation, so every operation depends on the
+threads that send it one. The effect on a waiting call depends on the threads that end the wait."""
 
 import unittest
 
 from support import ProgramTest
 
-# A thread is sent a signal by main while a second one does what the first one may wait for. The status says what was seen: where
-# the handler ran, and how the wait ended.
+# main sends a signal to a thread while a second thread does the operation that the first may wait for. The exit status encodes
+# where the handler ran and how the wait ended.
 PROGRAM = r"""
 #include <errno.h>
 #include <linux/futex.h>
@@ -55,9 +55,9 @@ int main(void) {
 KILL = "pthread_kill(first, SIGUSR1)"
 NO_SIGNALS = "sigset_t none; sigemptyset(&none);"
 POLL = "struct pollfd both[] = {{a[0], POLLIN, 0}, {b[0], POLLIN, 0}}; word = result(poll(both, 2, %s));"
-# For each: what the threads do, the statuses other than 0, and how many classes there are. That of semop: the wait is ended by
-# the signal (6); it gets what was put there before the signal comes (5: the handler runs in between, or 9: at the thread's
-# end), or it is over before the signal is sent (1).
+# For each call: the code of the threads, the exit statuses other than 0, and the number of classes. For semop: the signal ends
+# the wait (6); the thread gets the value before the signal comes (5 if the handler runs in between, 9 if at the thread's end); or
+# the wait is over before the signal is sent (1).
 ENDED_WAIT = {1, 5, 6, 9}
 KINDS = {
     "semop": (dict(THREAD="word = result(semop(set, &take, 1))", OTHER="semop(set, &put, 1)"), ENDED_WAIT, 4),
@@ -76,7 +76,7 @@ KINDS = {
     "futex": (dict(THREAD="word = result(syscall(SYS_futex, &futex, FUTEX_WAIT, 0, &hour, 0, 0))",
                    OTHER="syscall(SYS_futex, &futex, FUTEX_WAKE, 1, 0, 0, 0)"), {1, 3, 5, 7, 9, 19}, 13),
     "barrier": (dict(THREAD="pthread_barrier_wait(&barrier); word = flag ? 1 : 2", OTHER="flag = 1; pthread_barrier_wait(&barrier)"), {1, 5, 9}, 10),
-    "pause": (dict(THREAD="pause(); word = 1"), {5}, 2),  # and a deadlock
+    "pause": (dict(THREAD="pause(); word = 1"), {5}, 2),  # also a deadlock
     "sigsuspend": (dict(BLOCKED="1", THREAD=NO_SIGNALS + "sched_yield(); sigsuspend(&none); word = 1"), {5}, 2),
     "sigwait": (dict(BLOCKED="1", THREAD="int number; sigset_t all; sigfillset(&all); sched_yield(); sigwait(&all, &number); word = 1"), {1}, 2),
     "a mask": (dict(BLOCKED="1", THREAD=NO_SIGNALS + "sched_yield(); word = 1; pthread_sigmask(SIG_SETMASK, &none, 0); word = 2; sched_yield(); word = 3;"
@@ -112,7 +112,7 @@ class DporSignals(ProgramTest):
                 self.assertEqual((seen, reduced["classes"]), (statuses, classes))
 
     def test_a_signal_to_the_process(self):
-        # Which thread takes it is a choice of a value: more than one execution of a class is possible then.
+        # The thread that takes the signal is a data choice, so a class can have more than one execution.
         program = self.build_kind(dict(MAIN="kill(getpid(), SIGUSR1)", THREAD="sched_yield(); word = 1", OTHER="sched_yield()"))
         every, all_titles, _ = self.explore(program, "dfs:bound=none,unfair")
         reduced, titles, _ = self.explore(program, "dpor")

@@ -1,5 +1,5 @@
-"""Reduction on programs that sleep on words of memory: a futex's wait reads its word, so it depends on all who write there, whether
-it sleeps or not."""
+"""Reduction on programs that sleep on words of memory. A futex wait reads its word, so it depends on all writes there, whether it
+sleeps or not."""
 
 import random
 import subprocess
@@ -7,7 +7,8 @@ import unittest
 
 from support import SLALOM, ProgramTest
 
-# Words at both halves of eight bytes: what an access touches is told in units of these. Whoever sleeps in vain is a deadlock.
+# Words in both halves of eight bytes, because accesses are reported in units of eight bytes. A thread that sleeps in vain is a
+# deadlock.
 PROGRAM = r"""
 #include <linux/futex.h>
 #include <pthread.h>
@@ -42,7 +43,7 @@ def program(seed):
     return text + "  return words[0] + 3 * words[1] + 9 * (seen[0] + 3 * seen[1] + 9 * seen[2]);\n}\n"
 
 
-# The second word is a lock that hands priorities on: the kernel writes who has it, the other thread reads that.
+# The second word is a lock with priority inheritance: the kernel writes its owner, and the other thread reads it.
 LOCK = PROGRAM + r"""
 static void *own(void *unused) {
   syscall(SYS_futex, &words[1], FUTEX_LOCK_PI, 0, 0, 0, 0);
@@ -72,7 +73,7 @@ class DporWords(ProgramTest):
         binary = self.compile(LOCK, "lock")
         for strategy in ("dfs:bound=none,unfair", "dpor"):
             result = self.run_json(binary, "--strategy", strategy, *OPTIONS)
-            # Each look is before, between or after; the statuses other than 0 are findings.
+            # Each read is before, between or after the writes. Exit statuses other than 0 are findings.
             self.assertEqual((result["classes"], len(result["findings"])), (6, 3), strategy)
 
     def test_the_same_ends_and_deadlocks_as_plain_search(self):

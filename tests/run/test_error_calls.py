@@ -1,4 +1,4 @@
-"""Which calls' errors are kept with a finding and come again in its replays: each of them, under all its names."""
+"""The calls whose errors are kept with a finding and come again in its replays: each call, under all its names."""
 
 import errno
 import socket
@@ -6,7 +6,7 @@ import unittest
 
 from support import ErrorTest
 
-# Every call fails where "file", "folder" and "link" are missing, and would not if they were there. As they stand in capsules.
+# Every call fails if "file", "folder" and "link" are missing, and would succeed if they existed. By the names in capsules.
 CALLS = {
     "open": 'open("file", O_RDONLY) < 0',
     "openat": 'openat(AT_FDCWD, "file", O_RDONLY) < 0',
@@ -62,7 +62,7 @@ int main(void) {
 }}
 """
 
-# Calls on what is open: the device behind the name decides.
+# Calls on open descriptors: the device behind the name decides whether they fail.
 WRITES = r"""
 #include <assert.h>
 #include <errno.h>
@@ -121,12 +121,12 @@ class ErrorCalls(ErrorTest):
         (self.folder / "file").unlink()
 
     def check_world(self, finding, calls):
-        """The calls are in the capsule, and none of them is made when it is replayed."""
+        """The calls are in the capsule, and a replay makes none of them."""
         self.assertEqual([one["call"] for one in finding["schedule"]["errors"]], calls)
         self.make_world()
         self.replay(finding, same=True)
         self.assertEqual(list((self.folder / "folder").iterdir()), [])
-        self.unmake_world()  # so all of it was still there
+        self.unmake_world()  # so all files still existed
 
     def test_all_calls(self):
         self.check_world(self.find(ALL_CALLS, "calls"), list(CALLS))

@@ -1,4 +1,4 @@
-"""Errors that libc meets in streams, those of close(), of locks that another program has, and of connections made without waiting:
+"""Errors that libc meets in streams, errors of close(), of locks that another program holds, and of non-blocking connections:
 they are kept with a finding and come again in its replays."""
 
 import errno
@@ -9,7 +9,7 @@ import unittest
 
 from support import ErrorTest
 
-# The device behind the name has no room. Each line fails at one call; what was not written is gone then.
+# The device behind the name has no room. Each line fails at one call, and the data that was not written is lost.
 WRITES = r"""
 #include <assert.h>
 #include <errno.h>
@@ -58,7 +58,7 @@ int main(void) {
 }
 """
 READ_CALLS = ["fread", "fgets", "fgetc", "getline", "fscanf"]
-# The end of a file is no error, whatever the stream is marked for; nor is that something was not open.
+# The end of a file is no error, whatever flags the stream has; nor is closing a descriptor that is not open.
 END_OF_FILE = r"""
 #include <assert.h>
 #include <stdio.h>
@@ -88,7 +88,7 @@ int main(void) {
   assert(failed != 5);
 }
 """
-# The lock that is missed is the program's own.
+# The program itself holds the lock that is not available.
 OWN_LOCK = r"""
 #include <assert.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ int main(void) {
 }
 """
 
-# A disk that says at the end that it could not write: a library of the program's plays it, for one device.
+# A disk that reports a write error only at close: a library of the program simulates it, for one device.
 DISK = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -211,7 +211,7 @@ class ErrorStreams(ErrorTest):
 
     def test_a_connection_that_is_made_without_waiting(self):
         with socket.socket() as server:
-            server.bind(("127.0.0.1", 0))  # without listen() it refuses
+            server.bind(("127.0.0.1", 0))  # without listen() the port refuses connections
             finding = self.find(CONNECTS, "connects", server.getsockname()[1])
             self.assertEqual(self.kept(finding), [("getsockopt", errno.ECONNREFUSED)])
             server.listen()

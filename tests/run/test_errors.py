@@ -1,5 +1,5 @@
-"""Errors that calls give: a finding that depends on one replays although the world around the program is another by then; and
-where a call fails that did not, the replay says which."""
+"""Errors that calls give. A finding that depends on one replays although the world around the program has changed. If a call
+fails that did not fail before, the replay names it."""
 
 import errno
 import json
@@ -8,7 +8,7 @@ import unittest
 
 from support import ErrorTest, line_of
 
-# Two threads race, but only where the file is missing.
+# Two threads race, but only if the file is missing.
 MISSING = r"""
 #include <assert.h>
 #include <errno.h>
@@ -43,11 +43,11 @@ int main(void) {
   pthread_join(b, 0);
 }
 """
-# Each is a call that fails, and then goes on to the assertion.
+# Each makes a call that fails, and then runs into the assertion.
 OPEN = 'int file = open("config", O_RDONLY); if (file >= 0 || errno != ENOENT) { close(file); return unused; }'
 FOPEN = 'FILE *file = fopen("config", "r"); if (file || errno != ENOENT) { if (file) fclose(file); return unused; }'
 
-# It is the other way round: the race shows only where the file is there.
+# The other way round: the race shows only if the file exists.
 PRESENT = MISSING % {"open": 'int file = open("config", O_RDONLY); if (file < 0) return unused; close(file);'}
 
 CONNECT = r"""
@@ -66,8 +66,8 @@ int main(int count, char **arguments) {
 }
 """
 
-# Both threads look for files: at its first call the one fails, the other at its second. They must do so before the switch
-# that the assertion needs.
+# Both threads look for files. One fails at its first call, the other at its second. Both must happen before the switch that the
+# assertion needs.
 SEVERAL = r"""
 #include <assert.h>
 #include <errno.h>
@@ -111,7 +111,7 @@ int main(void) {
 }
 """
 
-# Whether the call fails is up to the schedule: another thread makes the file.
+# The schedule decides whether the call fails, because another thread makes the file.
 OWN_FILE = r"""
 #include <assert.h>
 #include <fcntl.h>
@@ -144,7 +144,7 @@ int main(void) {
 }
 """
 
-# Fails in all executions but the first: each leaves something behind.
+# Fails in all executions but the first, because each leaves a file behind.
 LEAVES_TRACES = r"""
 #include <assert.h>
 #include <sys/stat.h>
@@ -153,7 +153,7 @@ int main(void) {
 }
 """
 
-# Fails in the first of all executions only, and whatever the schedule.
+# Fails only in the first execution of all, under any schedule.
 ONLY_ONCE = r"""
 #include <assert.h>
 #include <fcntl.h>
@@ -177,7 +177,7 @@ int main(void) {
 }
 """
 
-# The other way round: what the first execution could do, no other one can.
+# The other way round: only the first execution can do it.
 NEVER_AGAIN = r"""
 #include <assert.h>
 #include <sys/stat.h>
@@ -186,7 +186,7 @@ int main(void) {
 }
 """
 
-# What one execution makes, the next one removes.
+# The next execution removes the file that one execution makes.
 TAKES_TURNS = r"""
 #include <sys/stat.h>
 #include <unistd.h>
@@ -215,7 +215,7 @@ class Errors(ErrorTest):
         config.touch()
         try:
             self.replay(finding, same=True)
-            # Without what the capsule has kept it would not be found.
+            # Without the errors in the capsule the finding would not show.
             self.slalom("run", "--out", "none", "--", self.folder / name, codes=(0,))
         finally:
             config.unlink()
@@ -228,7 +228,7 @@ class Errors(ErrorTest):
 
     def test_a_server_that_listens_now(self):
         with socket.socket() as server:
-            server.bind(("127.0.0.1", 0))  # nobody else gets the port; without listen() it refuses
+            server.bind(("127.0.0.1", 0))  # no other process gets the port; without listen() it refuses connections
             finding = self.find(CONNECT, "connects", server.getsockname()[1])
             self.assertIn(("connect", errno.ECONNREFUSED), [(one["call"], one["error"]) for one in finding["schedule"]["errors"]])
             server.listen()
@@ -274,12 +274,12 @@ class Errors(ErrorTest):
         try:
             for options in [], ["--original"], ["--choices", "everywhere"]:
                 self.assertIn("the same", self.slalom("replay", *options, finding["capsule"], codes=(1,)).stdout)
-            self.assertTrue(gone.exists())  # nobody has really removed it
+            self.assertTrue(gone.exists())  # no execution has really removed it
         finally:
             gone.unlink()
 
     def test_an_error_that_the_schedule_decides(self):
-        # Left to itself, shrinking would go on to give the error where the file is made before: then no switch is needed.
+        # Otherwise shrinking would also give the error where the file was made before, and then no switch is needed.
         finding = self.find(OWN_FILE, "owns")
         maker, user = "1.1", "1.2"
         ran = [change["to"] for change in finding["schedule"]["switches"]]

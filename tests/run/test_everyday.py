@@ -1,10 +1,11 @@
-"""What everyday programs use, and what once went wrong with it: false findings, places that say nothing, what was never tried."""
+"""Features that everyday programs use, and former bugs with them: false findings, useless places, schedules that were never
+tried."""
 
 import unittest
 
 from support import LOST_UPDATE, ProgramTest, line_of
 
-# The owner of a robust mutex ends while it holds it: what it wrote comes before what the next one reads.
+# The owner of a robust mutex ends while it holds it. Its writes come before the next owner's reads.
 ROBUST = r"""
 #include <assert.h>
 #include <errno.h>
@@ -37,7 +38,7 @@ int main(void) {
 }
 """
 
-# The future's destructor waits for the task, with the lock that it needs.
+# The future's destructor waits for the task while the thread holds the lock that the task needs.
 ASYNC = r"""
 #include <future>
 #include <mutex>
@@ -65,7 +66,7 @@ struct Service {
 int main() { std::lock_guard held(lock); }
 """
 
-# Who did not get the semaphore in time has not got it.
+# A thread that did not get the semaphore in time does not hold it.
 TIME_LIMIT = r"""
 #include <cassert>
 #include <chrono>
@@ -81,7 +82,7 @@ void use() {
 int main() { std::jthread a(use), b(use); }
 """
 
-# The child has ended when the wait for it begins, or soon: it does not depend on any thread.
+# The child has ended when the wait for it begins, or ends soon after. It does not depend on any thread.
 ENDS_SOON = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -109,7 +110,7 @@ int main(void) {
 }
 """
 
-# Another thread holds the lock, stopped at an access that is a choice point in a replay, and was none before.
+# Another thread holds the lock, stopped at an access that is a choice point in a replay but was none before.
 HELD = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -162,7 +163,7 @@ int main(void) {
 }
 """
 
-# Whether main waits for its child's answer, and gives way to the threads meanwhile, is no matter of chance.
+# Chance must not decide whether main waits for its child's answer and lets the threads run meanwhile.
 ANSWERS_SOON = "#include <unistd.h>\n" + LOST_UPDATE.replace("int main(void) {", """static int ends[2];
 static void ask(void) {
   assert(pipe(ends) == 0);

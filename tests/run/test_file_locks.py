@@ -1,12 +1,12 @@
-"""Locks that are no memory: of files, of streams, and semaphores of System V. Taken in the same order by both threads, they count as
-locks do; taken crosswise, the deadlock names them."""
+"""Locks that are not memory: file locks, stream locks and System V semaphores. If both threads take them in the same order, they
+work as locks; if they take them crosswise, the deadlock names them."""
 
 import re
 import unittest
 
 from support import ProgramTest
 
-# Two locks, taken in the same order by both threads, or crosswise; what they protect is counted.
+# Two locks, which both threads take in the same order or crosswise. The program counts in the data that they protect.
 LOCKS = r"""
 #include <assert.h>
 #include <errno.h>
@@ -97,7 +97,7 @@ class FileLocks(ProgramTest):
                 finding = self.deadlocks(self.build(text, "crosswise_" + re.sub(r"\W", "_", name), flags=["-DCROSSWISE=1"]))
                 self.assertIn(object_name, finding["detail"])
                 self.assertIn("work", finding["detail"])
-                if name != "semop":  # which nobody holds
+                if name != "semop":  # which has no holder
                     self.assertIn("held by another work", finding["title"])
 
 

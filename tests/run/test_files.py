@@ -1,10 +1,10 @@
-"""What programs see of files: the same in every execution with the same schedule, wherever its folder is."""
+"""The facts about files that programs see: the same in every execution with the same schedule, wherever the folder is."""
 
 import unittest
 
 from support import ProgramTest
 
-# Both threads take a lock if LOOK gives an odd number, and lose an update: the schedule goes through these locks.
+# Both threads take a lock if LOOK returns an odd number, and lose an update. So the schedule contains these locks.
 PARTS = """
 #include <assert.h>
 #include <dirent.h>

@@ -1,11 +1,11 @@
-"""Locks and their kin in memory that was freed: a use after free like any other, though the functions that use it are not
-the program's own. Each with a twin that waits before it frees."""
+"""Locks and similar objects in freed memory: their use is a use after free like any other, although the functions that use the
+memory are not the program's own. Each has a twin that waits before it frees."""
 
 import unittest
 
 from support import ProgramTest
 
-# What a thread does to the object, and how it begins.
+# The thread's operation on the object, and the object's initialisation.
 USES = {
     "mutex": ("pthread_mutex_t", "pthread_mutex_init(it, 0)", "pthread_mutex_lock(it); pthread_mutex_unlock(it)"),
     "trylock": ("pthread_mutex_t", "pthread_mutex_init(it, 0)", "pthread_mutex_trylock(it)"),
@@ -39,7 +39,7 @@ int main(void) {
 }
 """
 
-# std::mutex has no destructor that would say something. It is not the first thing in its object.
+# std::mutex has no destructor that reports misuse. It is not the first member of its object.
 DELETED = r"""
 #include <memory>
 #include <mutex>
@@ -61,7 +61,7 @@ int main() {
 }
 """
 
-# Who waits for a latch may delete it as soon as it is through: what the other one still does is only about its address.
+# A thread that waited for a latch may delete it at once: the other thread's remaining operations use only its address.
 LATCH = r"""
 #include <latch>
 #include <thread>
@@ -74,7 +74,7 @@ int main() {
 }
 """
 
-# More blocks than slalom keeps aside; what libc has allocated in the same place since is not freed.
+# More blocks than slalom keeps aside. Memory that libc has allocated at the same place since then does not count as freed.
 GIVEN_OUT_AGAIN = r"""
 #include <stdlib.h>
 #include <string.h>

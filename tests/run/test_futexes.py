@@ -1,5 +1,5 @@
-"""Futexes that programs use directly: what the model answers is what the kernel answers, since each program also runs
-without slalom, and what goes wrong with them is found."""
+"""Futexes that programs use directly. The model answers as the kernel does, which each program tests by also running without
+slalom. Bugs with futexes are found."""
 
 import subprocess
 import unittest
@@ -32,7 +32,8 @@ static void join(void) {
 }
 """
 
-# All wait for the first word, are woken or moved one way or another, and who was moved needs a wake-up of the second.
+# All threads wait on the first word and are woken or moved in one of several ways. A moved thread needs a wake-up of the second
+# word.
 MOVED = START + r"""
 static void *wait_first(void *number) {
   assert(futex(&first, FUTEX_WAIT_BITSET, 0, 0, 0, 1u << (long)number) == 0);
@@ -86,7 +87,7 @@ int main(void) {
 }
 """
 
-# Who was moved is forgotten, or not.
+# The program forgets the moved threads, or it does not.
 FORGOTTEN = START + r"""
 static void *wait_first(void *unused) {
   futex(&first, FUTEX_WAIT, 0, 0, 0, 0);
@@ -112,7 +113,7 @@ static void unlock(_Atomic uint32_t *word) {
 }
 """
 
-# A lock whose word names its owner; and what the C library makes of the same.
+# A lock whose word names its owner, and the C library's mutex of the same kind.
 PI = LOCK + r"""
 static int counter, guarded;
 static pthread_mutex_t mutex;
@@ -155,7 +156,7 @@ int main(void) {
 }
 """
 
-# Without the way through memory, which only programs built with -fsanitize=thread show.
+# Without the communication through memory, which only programs built with -fsanitize=thread show.
 ABBA = START + r"""
 static void lock(_Atomic uint32_t *word) { assert(futex(word, FUTEX_LOCK_PI, 0, 0, 0, 0) == 0); }
 static void unlock(_Atomic uint32_t *word) { assert(futex(word, FUTEX_UNLOCK_PI, 0, 0, 0, 0) == 0); }

@@ -81,7 +81,7 @@ class Gdb(ProgramTest):
         self.assertRegex(output, rf"look \(.*\) at .*prog\.c:{line_of(FREED, '= 1;')}\b")
 
     def test_runs_a_thread_until_it_is_preempted(self):
-        # One thread has read the counter and not yet written it when the other one goes on.
+        # One thread has read the counter but not yet written it when the other thread runs.
         output = self.debug(LOST_UPDATE, *["next-switch"] * 2, "thread apply all bt", "continue", begin="--gdb-start")
         self.assertIn("slalom: counter == 2", output)
         at_switch = output[:output.rindex("slalom: counter == 2")]

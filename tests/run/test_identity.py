@@ -1,10 +1,10 @@
-"""What names a process and counts its time is the same in every search, also where a program asks the kernel itself."""
+"""Process ids and times are the same in every search, even if a program asks the kernel directly."""
 
 import unittest
 
 from support import ProgramTest
 
-# "Fails" with all of it, and says so in the finding's title.
+# "Fails" with all of these values in the finding's title.
 ASKS = r"""
 #include <assert.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ int main(void) {
 """
 
 
-# The same with processes that it starts: each number is checked against another that the program has been told.
+# The same for processes that it starts: each number is compared with another one that the program got.
 PIDS = r"""
 #include <assert.h>
 #include <poll.h>

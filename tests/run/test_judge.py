@@ -1,4 +1,4 @@
-"""What a program prints, and what a command of the user's says about it, are part of whether an execution is right."""
+"""The output of a program, and the verdict of a user's command, decide whether an execution is right."""
 
 import unittest
 
@@ -6,7 +6,7 @@ from support import ProgramTest, two_threads
 
 COUNT = """static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int counter;"""
-# The program itself does not notice: it exits with 0.
+# The program itself does not notice the error: it exits with 0.
 WRONG = two_threads(
     COUNT, """pthread_mutex_lock(&lock);
   int value = counter;

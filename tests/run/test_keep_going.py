@@ -1,10 +1,10 @@
-"""What comes after the first failure or race: --keep-going goes on past both."""
+"""Errors after the first failure or race: --keep-going continues past both."""
 
 import unittest
 
 from support import ProgramTest, two_threads
 
-# An update that is lost in the rounds ends the execution. Only if none is, those at the end can be.
+# A lost update in the rounds ends the execution. The ones at the end can only be lost if no earlier one is.
 TWO_BUGS = """#include <assert.h>
 #include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -50,7 +50,7 @@ class KeepGoing(ProgramTest):
         self.assertEqual((first["end"], len(titles)), ("first failure", 1))
         both, titles = self.search(program, "--keep-going", "--schedules", 1500)
         self.assertEqual([("late > 1" in title, "counter" in title) for title in titles], [(False, True), (True, False)])
-        # Those that fail early cover nothing of what comes later: a caveat says how many there were.
+        # Executions that fail early cover none of the later code. A caveat says how many there were.
         early = sum(finding["occurrences"] for finding in both["findings"])
         [caveat] = [caveat["text"] for caveat in both["caveats"] if caveat["kind"] == "behind-failures"]
         self.assertEqual(caveat, f"what comes after the failures that ended {early} of {both['executions']} executions")

@@ -1,12 +1,12 @@
-"""Calls that wait in the kernel for what another thread does: semaphores and queues of System V, message queues, named pipes,
-locks of files and streams. Each in a program that is right, all of whose interleavings are executed, and in one with a bug."""
+"""Calls that wait in the kernel for another thread: System V semaphores and queues, message queues, named pipes, locks of files
+and streams. Each is in a correct program, all of whose interleavings are executed, and in one with a bug."""
 
 import subprocess
 import unittest
 
 from support import ProgramTest
 
-# What a thread waits for that main() does, or (BUG) forgets to do.
+# The operation of main() that a thread waits for; main() omits it with BUG.
 WAITS = r"""
 #include <assert.h>
 #include <errno.h>
@@ -70,7 +70,7 @@ FULL = PIPES + "; fcntl(ends[1], F_SETPIPE_SZ, 4096); assert(write(ends[1], page
 FILE = 'queue = open("f", O_RDWR | O_CREAT, 0600); assert(write(queue, big, 8192) == 8192); lseek(queue, 0, SEEK_SET)'
 FULL_SOCKETS = SOCKETS + "; int small = 1; setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small); for (int n; (n = send(ends[1], page, 4096, MSG_DONTWAIT)) > 0;) filled += n"
 SEMAPHORE = "queue = semget(IPC_PRIVATE, 1, 0600)"
-# Before, the thread, main, after.
+# Code before, in the thread, in main, and after.
 WAIT_KINDS = {
     "msgrcv": (QUEUE, 'assert(msgrcv(queue, &got, 8, 0, 0) == 6 && !strcmp(got.text, "hello"))', "assert(msgsnd(queue, &message, 6, 0) == 0)", ""),
     "msgrcv of a type": (QUEUE + "; msgsnd(queue, &message, 6, 0); message.type = 2", "assert(msgrcv(queue, &got, 8, 2, 0) == 6 && got.type == 2)",
@@ -109,7 +109,7 @@ WAIT_KINDS = {
     "printf to a locked stream": ('flockfile(stderr)', 'fprintf(stderr, "x\\n")', "funlockfile(stderr)", ""),
 }
 
-# Limits are of virtual time: an hour passes, or not.
+# Limits are in virtual time, so an hour may pass or not.
 LIMITED = {
     "semtimedop": (SEMAPHORE, "struct sembuf o = {0, -1, 0}; struct timespec t = {3600, 0}; got.type = semtimedop(queue, &o, 1, &t); assert(got.type == 0 || errno == EAGAIN)",
                    "struct sembuf o = {0, 1, 0}; semop(queue, &o, 1)", ""),
@@ -138,15 +138,15 @@ class KernelWaits(ProgramTest):
         for name, parts in LIMITED.items():
             with self.subTest(name):
                 self.exhausts(self.build_wait(parts, 0))
-                # Nobody comes: the time passes.
+                # The other side never comes, so the time runs out.
                 self.exhausts(self.build_wait(parts, 1))
-                # In some executions it has come.
+                # In some executions it comes in time.
                 fails = (parts[0], parts[1].split("|| errno")[0] + ")", *parts[2:])
                 found = self.run_json(self.build_wait(fails, 0), "--strategy", "dfs", "--out", "", *self.fresh())
                 self.assertEqual([finding["kind"] for finding in found["findings"]], ["assertion"])
 
     def test_other_processes(self):
-        # A child has the lock: slalom waits for it, and says so.
+        # A child holds the lock: slalom waits for it, and reports that.
         held = ('if (fork() == 0) { flock(open("f", O_RDWR | O_CREAT, 0600), LOCK_EX); close(ends[1]); usleep(50000); _exit(0); }'
                 "close(ends[1]); read(ends[0], bytes, 1)")
         program = self.build_wait((f"pipe(ends); {held}", 'assert(flock(open("f", O_RDWR), LOCK_EX) == 0)', "", "wait(0)"), 0)

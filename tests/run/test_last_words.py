@@ -1,4 +1,5 @@
-"""What a program says before it aborts, by its own assertions or those of its libraries, is part of the finding's title."""
+"""The message that a program prints before it aborts, from its own assertions or those of its libraries, is part of the finding's
+title."""
 
 import unittest
 

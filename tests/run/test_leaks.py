@@ -1,5 +1,5 @@
-"""What a program leaves behind, and when a search ends: leaks of memory (when asked for), threads that nobody waited for, and
-races as an end of the search."""
+"""Leaks of programs, and ends of a search: memory leaks (on request), threads that were not joined, and races that end the
+search."""
 
 import unittest
 
@@ -46,14 +46,14 @@ class Leaks(ProgramTest):
 
     def test_memory(self):
         _, kinds = self.search("FREE")
-        self.assertEqual(kinds, {})  # not asked for
+        self.assertEqual(kinds, {})  # not requested
         _, kinds = self.search("FREE", options=("--detectors", "default,leak"))
         self.assertEqual(list(kinds), ["leak"])
         self.assertIn("prog.c:8 (work)", kinds["leak"]["title"])
 
     def test_thread(self):
         _, kinds = self.search("JOIN", "FREE")
-        self.assertEqual(kinds, {})  # not asked for
+        self.assertEqual(kinds, {})  # not requested
         _, kinds = self.search("JOIN", "FREE", options=("--detectors", "default,thread-leak"))
         self.assertEqual(list(kinds), ["leak"])
         self.assertIn("leak of thread work started at prog.c:20 (main)", kinds["leak"]["title"])

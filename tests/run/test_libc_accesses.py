@@ -1,11 +1,11 @@
-"""What functions of libc and the kernel read and write for a program built with -fsanitize=thread."""
+"""Accesses that functions of libc and the kernel make for a program built with -fsanitize=thread."""
 
 import json
 import unittest
 
 from support import ProgramTest, line_of
 
-# What main does to the data: a store races with everything, a load with those that write.
+# main's access to the data: a store races with every access, a load only with writes.
 READS = [
     "strchr(data, 'q')", "strrchr(data, 'q')", "strstr(data, other + 1)", "memchr(data, 'q', 8)", "strndup(data, 3)",
     "strcasecmp(data, other)", "strncasecmp(data, other, 3)", "strspn(data, other)", "strcspn(other, data)",
@@ -25,7 +25,7 @@ NO_FURTHER = [
 ]
 CALLS = READS + WRITES + NO_FURTHER
 
-# Arguments: which call the thread makes; what main does; and whether it waits for the thread first.
+# Arguments: the thread's call; main's access; and whether main waits for the thread first.
 PROGRAM = """#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

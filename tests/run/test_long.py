@@ -1,4 +1,4 @@
-"""Programs that operate for ever: what is done with a finding is limited, and said."""
+"""Programs that run for ever: the work on a finding is limited, and the report says so."""
 
 import unittest
 

@@ -21,7 +21,7 @@ int main(void) {
 }
 """
 
-# One thread after the other, more of them than there is room for.
+# One thread after the other, more than there is room for.
 SHORT_LIVED = r"""
 #include <assert.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-"""OpenMP, as gcc compiles it: its regions, loops, locks and tasks are controlled, what is wrong with them is found and
-replays, and what is right with them is never reported."""
+"""OpenMP as gcc compiles it: its regions, loops, locks and tasks are controlled, bugs with them are found and replay, and correct
+use is never reported."""
 
 import os
 import unittest
@@ -63,7 +63,7 @@ int main(void) {
 }
 """
 
-# Which thread got which iteration, as one number on standard error.
+# The thread that got each iteration, as one number on standard error.
 ORDERS = r"""
 #include <omp.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ int main(void) {
 }
 """
 
-# A barrier that one of the threads never comes to.
+# A barrier that one of the threads never reaches.
 ALONE = r"""
 #include <omp.h>
 static void wait(void) {
@@ -113,7 +113,7 @@ int main(void) {
 }
 """
 
-# As many classes as there are orders that the program can tell apart, and no more.
+# As many classes as there are orders that the program can distinguish, and no more.
 CLASSES = {
     "critical": ("""
   #pragma omp parallel
@@ -140,7 +140,7 @@ CLASSES = {
     #pragma omp single
     ++x;
   }""", 2),
-    # Three iterations, by one thread or the other; and who of both is the last to find that there is nothing left.
+    # Three iterations, by one thread or the other, and the thread that is the last to find that nothing is left.
     "dynamic": ("""
   #pragma omp parallel for schedule(dynamic)
   for (int i = 0; i < 3; ++i) ;""", 16),
@@ -160,7 +160,7 @@ CLASSES = {
   }""", 8),
 }
 
-# Who did what in which order, added to a file by each execution.
+# Each execution adds the threads' operations in their order to a file.
 TASKS = r"""
 #include <fcntl.h>
 #include <omp.h>
@@ -239,7 +239,7 @@ int main(void) {
 }
 """
 
-# The program handles the signals that stand for instructions that are none.
+# The program handles the signals for illegal instructions.
 HANDLER = r"""
 #include <assert.h>
 #include <signal.h>

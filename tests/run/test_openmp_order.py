@@ -1,4 +1,5 @@
-"""What OpenMP orders, as gcc compiles it: no race is reported between what it orders, and one where it does not."""
+"""The order that OpenMP gives, as gcc compiles it: no race is reported between ordered accesses, and one is where there is no
+order."""
 
 import unittest
 
@@ -129,8 +130,8 @@ int main(void) {
 }
 """
 
-# What nothing orders, and what orders it: an iteration that needs the one before, whoever has taken that; what others
-# do before they come to a barrier; tasks.
+# Unordered accesses, and constructs that order them: an iteration that needs the one before, whichever thread has taken that;
+# work before a barrier; tasks.
 UNORDERED = {
     "loop": ("""
   int all[4] = {0};

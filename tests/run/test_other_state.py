@@ -1,10 +1,10 @@
-"""An execution that ends alike but was another one is no replay."""
+"""An execution with the same end but another state counts as a failed replay."""
 
 import unittest
 
 from support import ProgramTest
 
-# Each execution is longer than the one before, as the file that it adds to is.
+# Each execution is longer than the one before, because the file that it adds to is.
 GROWS = """#include <assert.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-"""The target goes on by itself where it knows whom the search will choose: what that saves, counted in switches between
-processes and threads, and that schedules found this way are what replays, which ask at every stop, execute."""
+"""The target continues without asking if it knows which thread the search will choose. Tests the savings, counted in switches
+between processes and threads, and that replays, which ask at every stop, execute the same schedules."""
 
 import json
 import resource
@@ -8,7 +8,7 @@ import unittest
 
 from support import SLALOM, ProgramTest
 
-# Several ways to wait, a choice of whom to wake, a thread made by another one, a yield, and reads whose order shows.
+# Several ways to wait, a choice of the thread to wake, a thread made by another thread, a yield, and reads whose order shows.
 MIXED = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -66,7 +66,7 @@ int main(void) {
 """
 
 
-# More than fits into the memory shared with slalom at a time; about a third of it about agents that wait for something else now.
+# More records than fit into the memory shared with slalom; about a third of them about agents that wait for something else now.
 PING_PONG = r"""
 #include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -110,7 +110,7 @@ class Passing(ProgramTest):
             switches = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw - before
             points = json.loads(done.stdout)["choice_points"]
             self.assertGreater(points, 200 * 20)
-            # Asking costs two for each, most of the time.
+            # Asking mostly costs two switches per stop.
             self.assertLess(switches, most * points, strategy)
 
     def test_replays_find_the_same(self):

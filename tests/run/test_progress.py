@@ -1,4 +1,4 @@
-"""What runs to the step limit alone: a thread that waits for others spins, one that computes does not."""
+"""A thread that alone runs to the step limit: one that waits for others spins, one that computes does not."""
 
 import json
 import unittest

@@ -6,7 +6,7 @@ import unittest
 
 from support import ProgramTest
 
-# Every value that any thread reads is part of the number that the program fails with.
+# Every value that any thread reads contributes to the number that the program fails with.
 RACY = r"""
 #include <assert.h>
 #include <pthread.h>

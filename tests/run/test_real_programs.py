@@ -1,4 +1,4 @@
-"""Programs that nobody here wrote, as Debian ships them: they run to their end under many schedules, and do their work."""
+"""Programs of other projects, as Debian ships them: they run to their end under many schedules, and do their work."""
 
 import json
 import os
@@ -12,7 +12,8 @@ import unittest
 
 from support import ProgramTest
 
-# What is to be run, on what, how its result is turned into that again, and how many choice points an execution has at least.
+# The command to run, its input, how to turn its result back into the input, and the minimum number of choice points of an
+# execution.
 SMALL, LARGE = 30_000, 300_000  # lines
 PROGRAMS = {
     "xz": (["xz", "-0", "-T2", "--block-size=16KiB", "-k", "-f", "input"], SMALL, ["xz", "-dc", "input.xz"]),
@@ -25,10 +26,10 @@ PROGRAMS = {
     "sort": (["sort", "--parallel=8", "-n", "input", "-o", "sorted"], LARGE, ["cat", "sorted"]),
 }
 LEAST_POINTS = 50
-# By default only those that are quick and that scripts/bootstrap installs.
+# By default only programs that are quick and that scripts/bootstrap installs.
 USUAL = ("xz", "zstd", "pigz", "pbzip2", "sort")
 SCHEDULES = int(os.environ.get("SLALOM_SCHEDULES", "0"))
-# How a server is started, what it is asked and must answer, and what ends it.
+# How to start a server, the query and its answer, and how to end it.
 SERVERS = {
     "redis-server": (["redis-server", "--port", "0", "--unixsocket", "server", "--save", "", "--io-threads", "2"],
                      b"SET a 1\r\nINCR a\r\nGET a\r\n", b"+OK\r\n:2\r\n$1\r\n2\r\n", b"SHUTDOWN NOSAVE\r\n"),
@@ -39,7 +40,7 @@ SERVERS = {
 
 
 def be_client(path, question, expected, end, stop, right):
-    """Asks every server that appears there, and has it end."""
+    """Queries every server that appears there, and makes it end."""
     while not stop.is_set():
         try:
             with socket.socket(socket.AF_UNIX) as connection:
@@ -53,7 +54,7 @@ def be_client(path, question, expected, end, stop, right):
                 connection.sendall(end)
                 connection.recv(100)
         except OSError:
-            time.sleep(0.005)  # there is none
+            time.sleep(0.005)  # there is no server
 
 
 class RealPrograms(ProgramTest):
@@ -91,7 +92,7 @@ class RealPrograms(ProgramTest):
                 self.assertNotIn(False, right)
 
     def run_command(self, command, schedules):
-        # pos is asked at every stop; random only where what it has drawn ahead ends.
+        # pos is asked at every stop, random only after the choices that it has drawn ahead.
         done = self.slalom("run", "--json", "--out", "", "--strategy", "pos", "--schedules", schedules, "--patience", "60",
                            "--timeouts", "idle", "--workers", "1", "--max-steps", "1000000", "--", *command, limit=3600)
         found = json.loads(done.stdout)

@@ -1,5 +1,5 @@
-"""Replay: the same bits every time, in fresh processes, wherever the machine stops to ask; and a clear word when the program
-is not the same any more."""
+"""Replay: the same bits every time, in fresh processes, wherever the machine stops to ask; and a clear message if the program has
+changed."""
 
 import json
 import os
@@ -8,8 +8,8 @@ import unittest
 
 from support import LOST_UPDATE, SLALOM, ProgramTest
 
-# Folds all that the threads can see of each other, of time, of addresses and of random numbers into one number, and
-# "fails" with it: executions that differ have different titles.
+# Folds everything that the threads can observe (each other, time, addresses, random numbers) into one number, and "fails" with
+# it, so that executions that differ have different titles.
 SIGNATURE = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -51,7 +51,7 @@ int main(void) {
 }
 """
 
-# Takes a recursive mutex twice, and fails always.
+# Takes a recursive mutex twice, and always fails.
 TWICE = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -69,7 +69,7 @@ int main(void) {
 }
 """
 
-# Fails always; the lock and the counter are main()'s own.
+# Always fails; the lock and the counter are local variables of main().
 ON_STACK = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -120,7 +120,7 @@ class Replay(ProgramTest):
             self.assertIn(words, text)
 
     def test_another_environment(self):
-        # What main() has on its stack is at the same addresses, and they are part of what must be the same.
+        # The variables on main()'s stack have the same addresses, which are part of the state that must be the same.
         program = self.build(ON_STACK, "on_stack")
         finding = self.run_json(program)["findings"][0]
         for extra in ({}, {"X": "1"}, {"X": "1" * 100}, {f"X{i}": "" for i in range(100)}):

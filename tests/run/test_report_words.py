@@ -1,10 +1,10 @@
-"""What reports call things: destroyed objects, crashes, variables, locks, threads and what they keep on the heap."""
+"""Names in reports: destroyed objects, crashes, variables, locks, threads and their heap objects."""
 
 import unittest
 
 from support import ProgramTest, line_of
 
-# KIND is destroyed by main() while the thread uses it.
+# main() destroys KIND while the thread uses it.
 DESTROYED = """
 #include <pthread.h>
 #include <semaphore.h>
@@ -113,7 +113,7 @@ int main(void) {
 
 class ReportWordsTest(ProgramTest):
     def report(self, program, *options):
-        """The only finding of a program, and the report on it."""
+        """Returns the only finding of a program, and the report on it."""
         result = self.run_json(program, *options)
         finding = result["findings"][0]
         self.assertEqual(finding["replayed"], "10/10")
@@ -177,7 +177,7 @@ int main(void) {
                 for words in ("lock front->lock", "lock back->lock", f"line {line_of(QUEUES, 'front->lock.lock')}"):
                     self.assertIn(words, report)
                 heading = next(line for line in report.splitlines() if "step" in line and "main" in line)
-                first = line_of(QUEUES, "front->lock.lock")  # or where the lambda begins
+                first = line_of(QUEUES, "front->lock.lock")  # or the begin of the lambda
                 self.assertRegex(heading, rf"lambda:({first - 1}|{first})#1 .* lambda:({first + 6}|{first + 7})#2")
 
 

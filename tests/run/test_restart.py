@@ -1,10 +1,10 @@
-"""What a search learns while it runs: races in places that were out of sight before, and what a saved search knows of them."""
+"""A search learns while it runs: it finds races at places that it could not see before, and a saved search keeps these places."""
 
 import unittest
 
 from support import ProgramTest, line_of, two_threads
 
-# What races comes after more accesses than the executions before a search look at.
+# The race comes after more accesses than the executions that precede a search examine.
 LATE = two_threads("int table[2][7000]; int x;",
                    "int *p = table[unused != 0]; for (int i = 1; i < 7000; i++) p[i] = p[i - 1] + i; int v = x; x = v + 1;",
                    "assert(x == 2); return 0;").replace("&b, 0, add, 0", "&b, 0, add, &b")
@@ -37,7 +37,7 @@ class Restart(ProgramTest):
                 result = self.run_json(program, "--strategy", strategy, "--no-shrink", "--out", "", "--schedules", schedules, *state)
                 return {key: result[key] for key in ("executions", "classes", "choice_points", "steps", "findings")}
 
-            # Whole rounds: what one has shown is used in the next.
+            # Whole rounds: the next round uses the results of the one before.
             self.assertNotEqual(search(192, "--state", strategy), search(384))
             self.assertEqual(search(384, "--state", strategy), search(384), strategy)
 

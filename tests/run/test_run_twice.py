@@ -1,11 +1,11 @@
-"""--run-twice: where a program is not deterministic, the thread, the place, the operation and both values are named."""
+"""--run-twice: if a program is not deterministic, the message names the thread, the place, the operation and both values."""
 
 import json
 import unittest
 
 from support import ProgramTest, line_of
 
-# A file outlives executions: which of two locks is taken, and what is chosen, depends on how many there were before.
+# A file outlives executions: the number of earlier executions decides which of two locks is taken and what is chosen.
 COUNTS = r"""
 #include <pthread.h>
 #include <stdio.h>
@@ -38,8 +38,8 @@ int main(void) {
 class RunTwice(ProgramTest):
     def trouble(self, text, *flags):
         program = self.build(text, flags=flags)
-        (self.folder / "count").write_text("0")  # a file that is missing would be so in the second run as well
-        # An execution that was not the same when it was repeated covers nothing: exit code 2.
+        (self.folder / "count").write_text("0")  # a missing file would be missing in the second run as well
+        # An execution that differed when it was repeated covers nothing: exit code 2.
         done = self.slalom("run", "--json", "--run-twice", "--workers", 1, "--schedules", 1, "--out", "", "--strategy", "random",
                            "--", program, codes=(0, 2))
         return json.loads(done.stdout)["trouble"]

@@ -1,5 +1,5 @@
-"""What is random in every process of a program, or left there by slalom itself, is the same in all of them: a program that
-reads what it does not own (any more) finds the same, so that what comes of it replays."""
+"""Values that are random in each process, or that slalom itself leaves in memory, are the same in all processes. So a program
+that reads memory that it does not own (any more) finds the same values, and the consequences replay."""
 
 import ctypes
 import json
@@ -11,7 +11,7 @@ from support import LOST_UPDATE, SLALOM, ProgramTest
 
 
 def shows(body, before=""):
-    """A program that fails, with the number that `body` returns."""
+    """A program that fails with the number that `body` returns."""
     return f"""#include <assert.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ int main(void) {{
 """
 
 
-# All words that functions which have returned left on the stack.
+# All words that returned functions left on the stack.
 LEFT_ON_STACK = """volatile uint64_t words[2000];
   uint64_t sum = 0;
   for (int i = 0; i < 2000; ++i) sum = sum * 31 + words[i];
@@ -64,7 +64,7 @@ FREED = shows("""volatile uint64_t *words = malloc(40);
   words[1] = 0;
   free((void *)words);
   return words[1];""")
-# Freed by a library, before anything of slalom runs.
+# A library frees it before any of slalom's code runs.
 FREED_EARLY = shows("return freed[1];", "extern uint64_t *freed;")
 FREES_EARLY = """#include <stdint.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ __attribute__((constructor)) static void begin(void) {
   free(freed);
 }
 """
-# Each block has its own page, which is gone when it is freed.
+# Each block has its own page, which is unmapped when the block is freed.
 OWN_MALLOC = """#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -96,8 +96,8 @@ void *realloc(void *memory, size_t size) {
   return moved;
 }
 """
-# A pool on the stack of main() that is gone while its worker still uses it: what the worker reads is whatever main() has on
-# its stack by then.
+# A pool on the stack of main() that no longer exists while its worker still uses it. The worker reads whatever main() has on its
+# stack by then.
 DEAD_POOL = """#include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -134,7 +134,7 @@ int main() {
 
 
 def forbid_ptrace():
-    """For this process and its children: ptrace() fails with EPERM."""
+    """Makes ptrace() fail with EPERM in this process and its children."""
     load, jump_if_equal, give = 0x20, 0x15, 0x06
     ptrace, fail, allow = 101, 0x00050001, 0x7FFF0000
     code = b"".join(struct.pack("HBBI", *step) for step in
@@ -150,7 +150,7 @@ def forbid_ptrace():
 
 class SameProcess(ProgramTest):
     def titles(self, program, times=3, **keywords):
-        """Of what is found in as many fresh processes."""
+        """Returns the titles found in that many fresh processes."""
         titles = []
         for _ in range(times):
             done = subprocess.run([SLALOM, "run", "--json", "--no-shrink", "--schedules", "1", "--", program], cwd=self.folder,
@@ -201,7 +201,7 @@ class SameProcess(ProgramTest):
         self.check_replays(program, "--seed", 2, "--keep-going", times=300)
 
     def test_descriptors(self):
-        # None but the first three, whatever slalom was started with.
+        # Only the first three descriptors, whatever slalom was started with.
         program = self.build(shows("""uint64_t open = 0;
   for (int i = 3; i < 64; ++i) open |= (uint64_t)(fcntl(i, F_GETFD) != -1) << i;
   return open;"""), "descriptors")

@@ -1,5 +1,5 @@
-"""Parts of a program that are one step to the search, and parts outside of which it does not switch: numbers of interleavings
-that follow from the program."""
+"""Parts of a program that are one step to the search, and parts outside which it does not switch: the numbers of interleavings
+follow from the program."""
 
 import subprocess
 import unittest
@@ -98,7 +98,7 @@ int main(void) {
 
 class Scope(ProgramTest):
     def classes(self, program, *options):
-        """How many interleavings there are, by both strategies that try all of them."""
+        """Returns the number of interleavings, by both strategies that try all of them."""
         counts = []
         for strategy in ("dfs", "dpor"):
             result = self.run_json(program, "--strategy", strategy, *options)
@@ -112,7 +112,7 @@ class Scope(ProgramTest):
         return len(self.run_json(program, "--strategy", "dfs", *options)["findings"]) > 0
 
     def test_atomic_functions_are_steps(self):
-        # Three steps each of two threads: 6! / (3! 3!). With calls, with jumps as the last act, and inlined.
+        # Three steps for each of two threads: 6! / (3! 3!). With calls, with tail calls, and inlined.
         for flags in ([OUT_OF_LINE, "-O0"], [OUT_OF_LINE, "-O2"], [INLINED, "-O2"]):
             program = self.build(ADDITIONS, flags=flags)
             self.assertTrue(self.finds(program), flags)
@@ -131,7 +131,7 @@ class Scope(ProgramTest):
         self.assertTrue(self.finds(program, "--scope", "function:Account::deposit"))
         self.assertTrue(self.finds(program, "--scope", "function:Account<int>::dep*"))
         self.assertTrue(self.finds(program, "--scope", "module:prog"))
-        # The other thread can come before main() reads, not between its read and its write.
+        # The other thread can run before main() reads, but not between its read and its write.
         self.assertEqual(self.classes(program, "--scope", "module:prog", "--atomic", "function:Account*"), 2)
         self.assertEqual(self.classes(program, "--scope", "module:libc.so"), 1)
 

@@ -1,4 +1,5 @@
-"""What a program does before a second thread can exist is done once for all executions, and each has a copy of all of it."""
+"""The part of a program before a second thread can exist runs once for all executions, and each execution has a copy of its
+state."""
 
 import unittest
 
@@ -23,7 +24,7 @@ int main(void) {
 }
 """
 
-# The threads go on reading where main has stopped; what is printed before and after them is printed once each time.
+# The threads continue to read where main has stopped. Output before and after them appears once in each execution.
 READS = two_threads(
     r"""#include <fcntl.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static char *block;""",
   assert(read(file, text, 4) == 4 && memcmp(text, "0123", 4) == 0);
   block = calloc(1, 100);""")
 
-# What a fork would share: a pipe with something in it, a file that is written, memory that is mapped so.
+# State that a fork would share: a pipe with data, a file that is written, a shared memory mapping.
 SHARES = two_threads(
     r"""#include <fcntl.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static _Atomic int *shared;""",
   assert(pipe(ends) == 0 && write(ends[1], "xy", 2) == 2);
   shared = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);""")
 
-# Not by a function that is interposed.
+# Made without an interposed function.
 HIDDEN = two_threads(
     r"""#include <sys/mman.h>
 #include <sys/syscall.h>

@@ -5,7 +5,7 @@ import unittest
 
 from support import ProgramTest
 
-# Everything once; what it must see does not depend on the schedule.
+# Does everything once. The results do not depend on the schedule.
 TIMERS = r"""
 #include <assert.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ int main(void) {
 }
 """
 
-# All ways to send oneself a signal, and what the receiver is told about it; none may reach a real process of that number.
+# All ways to send oneself a signal, and the information that the receiver gets. None may reach a real process with that number.
 TO_ITSELF = r"""
 #include <assert.h>
 #include <errno.h>
@@ -177,7 +177,7 @@ int main(void) {
 }
 """
 
-# A signal that its receiver blocks, and waits for only later, with others that run meanwhile; one with a cause of its own.
+# A signal that its receiver blocks and waits for only later, with other threads running meanwhile; one with a cause of its own.
 KEPT = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -231,7 +231,7 @@ int main(void) {
 }
 """
 
-# A watchdog: it may end a program that hangs, not one that works.
+# A watchdog may end a program that hangs, but not one that works.
 WATCHDOG = r"""
 #include <pthread.h>
 #include <unistd.h>
@@ -251,7 +251,7 @@ int main(void) {
 }
 """
 
-# Breaks if it sees what an execution before it has written.
+# Fails if it sees data that an earlier execution has written.
 FILES = r"""
 #include <assert.h>
 #include <pthread.h>

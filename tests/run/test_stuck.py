@@ -1,4 +1,4 @@
-"""Programs that never come to an end that slalom could see: a search of them fails, soon, whatever its limits are."""
+"""Programs that never reach an end that slalom can see: their search fails soon, whatever its limits are."""
 
 import signal
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support import SLALOM, ProgramTest
 
-# It waits by reading memory, which is not seen.
+# It waits by reading memory, which slalom does not see.
 SPINS = r"""
 #include <pthread.h>
 static volatile int flag;
@@ -23,7 +23,7 @@ int main(void) {
 }
 """
 
-# A library that makes its system calls itself, as OpenMP's does.
+# A library that makes system calls without libc, as OpenMP's does.
 OWN_CALLS = r"""
 void wait_while(int *word, int value) {
   register long none __asm__("r10") = 0;
@@ -72,12 +72,12 @@ class Stuck(ProgramTest):
                 time.sleep(0.01)
             search.send_signal(asked)
             output, _ = search.communicate(timeout=60)
-            self.assertEqual(search.returncode, 2, output)  # nothing was executed to its end
+            self.assertEqual(search.returncode, 2, output)  # no execution reached its end
             self.assertIn("interrupted", output)
 
     @staticmethod
     def executes(children):
-        """Is there an execution, a child of the process that slalom has started?"""
+        """Returns whether there is an execution: a child of the process that slalom has started."""
         zygotes = [Path(f"/proc/{pid}/task/{pid}/children") for pid in children.read_text().split()]
         return any(zygote.exists() and zygote.read_text() for zygote in zygotes)
 

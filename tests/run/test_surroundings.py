@@ -1,5 +1,5 @@
-"""A capsule on another machine: a program that was moved is run all the same, and a replay that does not show the bug says
-what differs from where it was found."""
+"""A capsule on another machine: a program that was moved still runs, and a replay that does not show the bug lists the
+differences from the machine where it was found."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import unittest
 
 from support import LOST_UPDATE, SLALOM, ProgramTest, line_of
 
-# Fails where the library, the variable and the folder are as they were when it was found.
+# Fails if the library, the variable and the folder are as they were when the bug was found.
 DEPENDS = r"""
 #include <assert.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ class Surroundings(ProgramTest):
         self.command("run", "--", program, code=1, MODE="secret")
         [capsule] = self.folder.glob("slalom-findings/*/capsule.slalom")
 
-        # What is harmless is not spoken of.
+        # Harmless differences are not reported.
         same = self.command("replay", capsule, code=1, MODE="secret", OTHER="1")
         self.assertNotIn("differs", same.stdout)
 
@@ -82,7 +82,7 @@ class Surroundings(ProgramTest):
         there = shutil.move(program, folder / "renamed")
         self.assertIn("--program", self.slalom("replay", capsule, codes=(2,)).stderr)
         self.assertIn("the same in 5 of 5", self.slalom("replay", capsule, "--times", 5, "--program", there, codes=(1,)).stdout)
-        # Another program is not taken for it.
+        # Another program is not accepted in its place.
         other = self.build(LOST_UPDATE.replace("counter == 2", "counter > 1"), name="other")
         self.assertIn("is not the program that this was found in", self.slalom("replay", capsule, "--program", other, codes=(2,)).stderr)
 

@@ -1,4 +1,4 @@
-"""A capsule can name any program: slalom runs it only for the user who made the capsule, or who says --trust."""
+"""A capsule can name any program: slalom runs it only for the user who made the capsule, or who gives --trust."""
 
 import os
 import subprocess
@@ -51,7 +51,7 @@ class Trust(ProgramTest):
                      f"  check        /bin/sh -c '{self.check}', after each execution\n",
                      f"  If you trust it: {SLALOM} replay --trust {self.capsule} --times 3\n"):
             self.assertIn(line, text)
-        self.assertFalse((self.theirs / "slalom").exists())  # a look makes no key
+        self.assertFalse((self.theirs / "slalom").exists())  # reading a capsule creates no key
 
     def test_the_command_that_is_named_runs_it(self):
         text = self.is_refused(self.command(self.theirs, "replay", "--times", 2, self.capsule))
@@ -64,7 +64,7 @@ class Trust(ProgramTest):
             self.is_refused(self.command(self.theirs, "replay", self.capsule, *options))
         self.is_refused(self.command(self.theirs, "trace", "saved.trace", "--capsule", self.capsule))
         self.assertEqual(self.command(self.theirs, "trace", "--trust", "saved.trace", "--capsule", self.capsule).returncode, 0)
-        # These run nothing.
+        # These commands run nothing.
         self.assertEqual(self.command(self.theirs, "findings", "found").returncode, 1)
         self.assertEqual(self.command(self.theirs, "trace", "saved.trace").returncode, 0)
 

@@ -1,13 +1,13 @@
-"""Locks that are tried: what a failed try may not do (order anything, count as held), and who may overtake whom."""
+"""Trylocks: effects that a failed try must not have (order anything, count as held), and which threads may overtake others."""
 
 import json
 import unittest
 
 from support import ProgramTest
 
-# One thread writes under the lock. Later another one holds it, and only then a third one tries it, in vain, and reads all
-# the same. With --timeouts idle, time passes only when nothing else can run, so every execution goes this way. Nothing but
-# the lock could order the write and the read, and a lock that was not taken does not.
+# One thread writes under the lock. Later another thread holds it, and only then a third one tries it, fails, and reads all the
+# same. With --timeouts idle, time passes only if no thread can run, so every execution goes this way. Only the lock could order
+# the write and the read, and a failed try does not.
 TRIES_IN_VAIN = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -93,8 +93,8 @@ int main(int count, char **arguments) {
 }
 """
 
-# A reader is in, a writer may wait, and another one tries to read. A lock that prefers writers lets nobody past a writer
-# that waits; another one does.
+# A reader is in, a writer may wait, and another thread tries to read. A lock that prefers writers lets no reader past a waiting
+# writer; another lock does.
 PAST_A_WRITER = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -123,8 +123,8 @@ int main(void) {
 }
 """
 
-# Both threads change an atomic counter, one of them although its try failed. Whoever takes that for a lock that is held
-# takes the accesses for ordered, and never switches between the two halves of the addition.
+# Both threads change an atomic counter, one of them although its try failed. A search that mistakes the failed try for a held
+# lock also mistakes the accesses for ordered, and never switches between the two halves of the addition.
 NOT_UNDER_THE_LOCK = r"""
 #include <assert.h>
 #include <pthread.h>

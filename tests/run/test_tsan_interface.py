@@ -1,4 +1,4 @@
-"""The sanitizer's interface for programs: slalom's library takes its place, with everything that can be called."""
+"""The sanitizer's interface for programs: slalom's library replaces it, with every function that can be called."""
 
 import os
 import re
@@ -19,7 +19,7 @@ def exported(library):
 
 
 def ordered(before, after, declared):
-    """Two threads take turns by a word that slalom does not see, and say so."""
+    """Two threads take turns by a word that slalom does not see, and describe that with annotations."""
     return two_threads(f"""{declared}
 static int counter, taken;
 static int take(void) {{ int was = 1; __asm__ volatile("xchgl %0, %1" : "+r"(was), "+m"(taken) : : "memory"); return was; }}
@@ -41,7 +41,7 @@ EDGES = {
                 "void __tsan_ignore_thread_begin(void); void __tsan_ignore_thread_end(void);"),
 }
 
-# Both threads go on as the same fiber, one after the other.
+# Both threads continue as the same fiber, one after the other.
 FIBERS = ordered("__tsan_switch_to_fiber(here, FLAGS);",
                  "void *here = __tsan_get_current_fiber(); __tsan_switch_to_fiber(fiber, FLAGS);",
                  "static void *fiber;").replace("pthread_t a, b;", "pthread_t a, b; fiber = __tsan_create_fiber(0);")

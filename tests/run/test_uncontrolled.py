@@ -1,11 +1,11 @@
-"""What slalom does not control is named wherever results are: in the report, in JSON and in JUnit's system-out."""
+"""Things that slalom does not control are listed with all results: in the report, in JSON and in JUnit's system-out."""
 
 import unittest
 import xml.etree.ElementTree as xml
 
 from support import ProgramTest, line_of
 
-# One thing that is not controlled, by its number.
+# Does one thing that slalom does not control, chosen by number.
 UNCONTROLLED = r"""
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -34,7 +34,7 @@ int main(void) {
 NAMES = ("system calls that slalom does not model", "timers of its processor time", "forks",
          "neither joined nor detached", "io_submit, io_uring", "io_submit, io_uring", "namespace of their own (dlmopen)")
 
-# main() waits for a thread that is there before it.
+# main() waits for a thread that was started before it.
 BEFORE_MAIN = r"""
 #include <pthread.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
-"""The values that a trace shows for plain stores: what the program wrote, or none."""
+"""The values that a trace shows for plain stores: the ones that the program wrote, or none."""
 
 import re
 import unittest
 
 from support import ProgramTest, line_of
 
-# The comment on a line says what its stores write, in order; "?" also passes.
+# The comment on a line lists the values that its stores write, in order; "?" also passes.
 STORES = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -89,7 +89,7 @@ class ValuesTest(ProgramTest):
         return self.slalom("replay", "--trace", finding["capsule"]).stdout
 
     def stores(self, trace, name):
-        """Line of the source: the values of its stores."""
+        """Returns the values of the stores of each source line."""
         found = {}
         for line, value in re.findall(rf"{name}\.c:(\d+) .* store +\S.* (\S+)$", trace, re.M):
             found.setdefault(int(line), []).append(value)
@@ -106,7 +106,7 @@ class ValuesTest(ProgramTest):
                 self.assertIn(shown, [value, "?"] if number in unknown else [value], line)
 
     def test_stores_of_every_size_show_what_they_wrote(self):
-        # The store of what is there already, next to a load, cannot be told from one that is yet to come.
+        # A store of the value that is already there, next to a load, cannot be distinguished from a store that is still to come.
         unknown = [line_of(STORES, words) for words in ("*gone = 21", "text[0] = 9")]
         self.check(STORES, "stores", unknown)
         self.check(STORES, "stores", unknown + [line_of(STORES, "again = again")], "--choices", "everywhere", "--strategy", "random")

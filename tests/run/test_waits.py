@@ -1,11 +1,11 @@
-"""Calls that wait: what ends them besides what they wait for (a signal's handler, with or without SA_RESTART), their masks,
-sockets, and mutexes whose owner has ended. Every program here sees the same in every schedule."""
+"""Waiting calls: what else ends them (a signal handler, with or without SA_RESTART), their masks, sockets, and mutexes whose
+owner has ended. Every program here sees the same in every schedule."""
 
 import unittest
 
 from support import ProgramTest
 
-# A thread sends a signal that is only let in during the call; and one that sends it until the call has ended.
+# send_once() sends a signal that is unblocked only during the call. pester() sends it until the call has ended.
 INTERRUPTED = r"""
 #include <assert.h>
 #include <errno.h>
@@ -101,7 +101,7 @@ int main(void) {
 }
 """
 
-# The signal may come between the look and the call, and is then waited for in vain.
+# The signal may come between the test and the call, which then waits in vain.
 PAUSE = r"""
 #include <pthread.h>
 #include <signal.h>
@@ -234,7 +234,7 @@ int main(void) {
 }
 """
 
-# All ways to random numbers, and threads that are sent signals by number: what it folds is the title of a finding.
+# All sources of random numbers, and signals to threads by number. The title of the finding is a hash of the values.
 RANDOM = r"""
 #include <assert.h>
 #include <fcntl.h>
@@ -272,7 +272,7 @@ int main(void) {
 }
 """
 
-# C11 threads, and the forms of waiting calls that name a clock. What they wait for never comes, or was there before.
+# C11 threads, and the waiting calls with a clock argument. The event that they wait for never comes, or came before.
 CLOCKS = r"""
 #include <assert.h>
 #include <errno.h>
@@ -372,7 +372,7 @@ int main(void) {
 }
 """
 
-# There is one signal and one waiter: only a wake-up that nobody caused makes the difference between if and while.
+# There is one signal and one waiter, so only a spurious wake-up makes the difference between if and while.
 BY_ITSELF = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -398,7 +398,7 @@ int main(void) {
 }
 """
 
-# It is signalled once, and so the loop goes round twice only if it wakes by itself before that.
+# It is signalled once, so the loop runs twice only if the thread wakes spuriously before that.
 TWICE = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -459,12 +459,12 @@ class Waits(ProgramTest):
         self.assertEqual(self.search(BY_ITSELF, *once, flags=["-DLOOP=while", signals]), [])
         self.assertRegex(self.search(BY_ITSELF, *once, flags=["-DLOOP=if", signals])[0], "^assertion failed .*done")
         self.assertRegex(self.search(BY_ITSELF, *once, flags=["-DLOOP=while", forgets])[0], "deadlock|lost wakeup")
-        # Even if nobody else has to wait for anything meanwhile.
+        # Even if no other thread waits for anything meanwhile.
         for strategy in ("dfs:limit=2", "random"):
             titles = self.search(TWICE, *once, "--strategy", strategy, "--schedules", 200)
             self.assertRegex(titles[0], "^assertion failed .*times < 2")
             self.assertEqual(self.search(TWICE, "--strategy", strategy, "--schedules", 200), [])
-        # The capsule knows it, too.
+        # The capsule keeps the setting.
         program = self.build(BY_ITSELF, flags=["-DLOOP=if", signals])
         self.slalom("run", *once, "--out", "kept", "--", program, codes=(1,))
         capsule = next((self.folder / "kept").rglob("*.slalom"))

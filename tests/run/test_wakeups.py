@@ -1,4 +1,4 @@
-"""Which waiting thread goes on is open in the API: a search reaches every order in which three waiters can go on."""
+"""The API does not say which waiting thread goes on. A search reaches every order in which three waiters can go on."""
 
 import itertools
 import subprocess
@@ -6,8 +6,8 @@ import unittest
 
 from support import ProgramTest
 
-# Three threads wait, then main() lets them go on. Each appends its number to the order, which main() writes to a file.
-# Without preemptions a thread runs until it waits, so all three wait before main() goes on.
+# Three threads wait, then main() wakes them. Each appends its number to the order, which main() writes to a file. Without
+# preemptions a thread runs until it waits, so all three wait before main() continues.
 PROGRAM = r"""
 #include <assert.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// How the rare bugs of this folder are searched for: by the default strategy, for ten minutes at most.
+// The search for the rare bugs of this folder: the default strategy, for ten minutes at most.
 #pragma once
 
 #include <slalom/check.h>
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <functional>
 
-// The exit status of a program that checks `body`; SLALOM_STRATEGY and the like say how
+// Returns the exit status of a program that checks `body`. SLALOM_STRATEGY and the like are honoured
 // (docs/howto-check.md).
 inline int search(const char* name, const std::function<void()>& body) {
   slalom::CheckOptions options;

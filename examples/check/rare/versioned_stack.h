@@ -52,15 +52,15 @@ class VersionedStack {
   std::array<std::atomic<unsigned>, kNodes + 1> next_{};
 };
 
-// A stack and who owns its nodes: nobody owns a node that lies on the stack, one thread owns a node that was
-// popped.
+// A stack and the owners of its nodes: a node on the stack has no owner, and one thread owns a popped
+// node.
 template <typename Stack>
 struct Shared {
   Stack stack;
   std::array<std::atomic<bool>, Stack::kNodes + 1> owned{};
 };
 
-// What one thread does: '-' pops a node, '+' pushes the one it popped last.
+// One thread's operations: '-' pops a node, '+' pushes the one it popped last.
 template <typename Stack>
 void work(Shared<Stack>& shared, std::string_view steps) {
   std::array<unsigned, Stack::kNodes> mine{};

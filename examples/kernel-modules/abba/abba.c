@@ -2,8 +2,8 @@
 //
 // Two accounts, each with its lock, and transfers from one to the other.
 //
-// The bug: a transfer locks where it takes from, then where it gives to. Two transfers in opposite directions
-// each hold what the other one waits for.
+// The bug: a transfer locks the account that it takes from, then the one that it gives to. Two transfers in
+// opposite directions each hold the lock that the other one waits for.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
 // A mailbox that is shared with another party, as a driver shares a ring with its device: the other party
-// posts the length of the message in the slot, any length, whenever it likes; reading checks it and gives the
+// posts the length of the message in the slot, any length, at any time; reading checks it and returns the
 // message.
 //
 // The bug, as in rht_ptr and many drivers: the length is fetched once for the check and again for the copy. A
-// post in between makes the copy go beyond the slot, which the kernel's hardened user copies see.
+// post in between makes the copy go beyond the slot, which the kernel's hardened user copies detect.
 #include <linux/atomic.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
-// A gadget with one buffer, which is set up by one call and given back by another.
+// A gadget with one buffer, which one call allocates and another one releases.
 //
-// The bug, as in drivers whose reset may come from two sides: a reset looks at the buffer under the lock,
-// and forgets it under the lock again, before it frees it. Two resets see the same buffer, and both free it.
-// The lists of free memory are wrong from then on; the kernel notices much later, or never.
+// The bug, as in drivers whose reset may come from two sides: a reset reads the buffer's pointer under the
+// lock, and clears it under the lock again, before it frees it. Two resets see the same buffer, and both free
+// it. The lists of free memory are then corrupt, which the kernel notices much later or never.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -15,7 +15,7 @@
 #define BUFFER_SIZE 96
 
 static DEFINE_SPINLOCK(gadget_lock);  // guards `buffer`
-static void* buffer;                  // NULL: it is reset
+static void* buffer;                  // NULL if it is reset
 
 static noinline long reset(void) {
   void* old;

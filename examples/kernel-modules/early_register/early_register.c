@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
-// Tunnels, each with a number and a socket below it, that are made by one call and used by others.
+// Tunnels, each with a number and a socket below it. One call creates them, others use them.
 //
 // The bug, as in l2tp_tunnel_register: a new tunnel is put into the list, where others find it, before it has
-// its socket. Whoever finds it in between follows a pointer that is still NULL.
+// its socket. A call that finds it in between follows a pointer that is still NULL.
 #include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
@@ -21,7 +21,7 @@ struct tunnel_socket {
 struct tunnel {
   struct list_head entry;
   unsigned long number;
-  struct tunnel_socket* socket;  // for as long as the tunnel is in the list
+  struct tunnel_socket* socket;  // set as long as the tunnel is in the list
 };
 
 static DEFINE_SPINLOCK(tunnels_lock);  // guards the list. Tunnels stay until the module goes

@@ -3,8 +3,8 @@
 // A counter with a part per CPU: adding is local, and now and then every CPU is interrupted to fold its part
 // into the total.
 //
-// The bug: adding takes the lock that the interrupt handler takes too, but leaves interrupts on. When the
-// interrupt comes while its own CPU holds the lock, the handler waits for what it has interrupted, for ever.
+// The bug: adding takes the lock that the interrupt handler also takes, but leaves interrupts on. If the
+// interrupt comes while its CPU holds the lock, the handler waits for the code that it has interrupted.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -20,7 +20,7 @@
 static struct {
   spinlock_t lock;  // guards what follows; also taken in interrupts
   unsigned long total;
-  unsigned long parts[STRIPES];  // a CPU adds to its own, so far as they reach
+  unsigned long parts[STRIPES];  // one per CPU, for the first CPUs
 } counter = {.lock = __SPIN_LOCK_UNLOCKED(counter.lock)};
 
 // The part of this CPU, which does not change while preemption is off.

@@ -3,7 +3,7 @@
 // A counter with a part per CPU, which no lock guards: a CPU adds to its own part, and now and then every CPU
 // is interrupted to move its part to the total.
 //
-// The bug: adding reads the part, looks whether there is room, and stores the sum, with interrupts on. When
+// The bug: adding reads the part, checks whether there is room, and stores the sum, with interrupts on. If
 // the interrupt comes in between, the part that was just moved is stored once more, and counts twice.
 #include <linux/atomic.h>
 #include <linux/fs.h>
@@ -22,7 +22,7 @@
 
 static struct {
   atomic_long_t total;
-  unsigned long parts[STRIPES];  // a CPU's own, so far as they reach
+  unsigned long parts[STRIPES];  // one per CPU, for the first CPUs
 } counter;
 
 // The part of this CPU, which does not change while preemption is off.

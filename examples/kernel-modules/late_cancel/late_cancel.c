@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
-// A queue with room for one request, and a kernel thread that handles and frees what is in it, in the manner
-// of drivers that hand slow work to a thread of their own. A request that is still in the queue can be
-// cancelled: the thread then only frees it.
+// A queue with room for one request, and a kernel thread that handles and frees it, in the manner of drivers
+// that hand slow work to a thread of their own. A request that is still in the queue can be cancelled: the
+// thread then only frees it.
 //
 // The bug, as between many a cancellation and completion: cancelling finds the request under the queue's
-// lock, and marks it after it has let go of that lock. The thread may take, handle and free it in between:
-// what is marked then is free memory. The mark is atomic, so there is no data race, and nothing crashes.
+// lock, and marks it after releasing that lock. The thread may take, handle and free it in between, and the
+// mark then goes to free memory. The mark is atomic, so there is no data race, and nothing crashes.
 #include <linux/atomic.h>
 #include <linux/err.h>
 #include <linux/fs.h>
@@ -24,7 +24,7 @@ struct request {
 };
 
 static DEFINE_SPINLOCK(queue_lock);  // guards `queued`
-static struct request* queued;       // NULL: there is room
+static struct request* queued;       // NULL if there is room
 static struct task_struct* thread;
 static atomic_t handled;
 

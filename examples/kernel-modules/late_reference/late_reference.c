@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
 // A session that is opened, sent through and closed, in the manner of a driver that keeps its clients in a
-// table: whoever sends takes a reference, and the last one frees the session.
+// table: a sender takes a reference, and the last user frees the session.
 //
 // The bug, as in many a lookup of a socket, a timer or a queue: sending finds the session under the table's
-// lock, and takes its reference after it has let go of that lock. A close in between drops the last
-// reference, and the session is freed: what is counted then is counted in free memory. The counters are
-// atomic, so there is no data race, and nothing crashes.
+// lock, and takes its reference after releasing that lock. A close in between drops the last reference and
+// frees the session, so the reference is counted in free memory. The counters are atomic, so there is no data
+// race, and nothing crashes.
 #include <linux/atomic.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -24,7 +24,7 @@ struct session {
 };
 
 static DEFINE_SPINLOCK(table_lock);  // guards `table`
-static struct session* table;        // NULL: there is no session
+static struct session* table;        // NULL if there is no session
 
 static void put_session(struct session* session) {
   if (atomic_dec_and_test(&session->references)) kfree(session);

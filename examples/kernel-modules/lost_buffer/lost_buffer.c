@@ -2,10 +2,10 @@
 //
 // A buffer that is made when it is first needed, in the manner of drivers that allocate lazily.
 //
-// The bug, as in many a get-or-create: whoever finds no buffer lets go of the lock, takes it again to put its
-// own one in place, and does not look again. Of two that come at the same time one overwrites the other one's
-// pointer, and that buffer is lost. Every access has its lock, both calls succeed,
-// and nothing ever crashes: the memory is gone.
+// The bug, as in many a get-or-create: a call that finds no buffer releases the lock, takes it again to store
+// its own buffer, and does not check again. Of two concurrent calls one overwrites the other one's pointer,
+// and that buffer is lost. Every access has its lock, both calls succeed, and nothing ever crashes: the
+// memory is gone.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -19,7 +19,7 @@ struct buffer {
 };
 
 static DEFINE_SPINLOCK(buffer_lock);  // guards `buffer`
-static struct buffer* buffer;         // NULL: not yet needed
+static struct buffer* buffer;         // NULL until it is needed
 
 static noinline long need_buffer(void) {
   struct buffer* made = kzalloc(sizeof(*made), GFP_KERNEL);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
-// A named pipe that is there while somebody has it open: opening it for reading and writing makes it, opening
-// it otherwise joins whoever has it, and the last close takes it away.
+// A named pipe that exists while it is open: opening it for reading and writing creates it, other opens join
+// it, and the last close removes it.
 //
 // The bug, as in the kernel's pipes (opening /proc/PID/fd/N while the last user closes): an open finds the
 // name, and takes the inode's lock. In between, the last close frees the pipe. The open then follows a
-// pointer that is NULL. Every access is under its lock, so there is no data race: name and pipe are only
-// believed to change together.
+// pointer that is NULL. Every access is under its lock, so there is no data race: the code only assumes that
+// name and pipe change together.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -20,13 +20,13 @@ struct pipe {
 
 struct pipe_inode {
   struct mutex lock;  // guards what follows
-  struct pipe* pipe;  // NULL: nobody has it open
+  struct pipe* pipe;  // NULL if it is not open
 };
 
 static struct pipe_inode inode = {.lock = __MUTEX_INITIALIZER(inode.lock)};
 
 static DEFINE_SPINLOCK(directory_lock);     // guards `directory_entry`; taken inside an inode's lock
-static struct pipe_inode* directory_entry;  // what the name leads to; NULL: there is nothing of that name
+static struct pipe_inode* directory_entry;  // the inode of the name; NULL if the name does not exist
 
 static struct pipe_inode* look_up(void) {
   struct pipe_inode* found;

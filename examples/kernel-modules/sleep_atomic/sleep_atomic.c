@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
-// A device with a command channel that one caller at a time may use, for which others sleep, and a table of
-// filters behind a spinlock. Changing a filter tells the device.
+// A device with a command channel that one caller at a time may use, while others sleep, and a table of
+// filters behind a spinlock. Changing a filter notifies the device.
 //
-// The bug: the change asks for the channel while it holds the spinlock. That goes well as long as the channel
-// is free; when it is taken, the caller sleeps in atomic context: "BUG: scheduling while atomic".
+// The bug: the change asks for the channel while it holds the spinlock. That works as long as the channel is
+// free; if it is taken, the caller sleeps in atomic context: "BUG: scheduling while atomic".
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -19,7 +19,7 @@ static unsigned long device_state;
 static unsigned long commands_sent;  // guarded by the channel
 
 static DEFINE_SPINLOCK(filter_lock);
-static unsigned long filter;  // guarded by `filter_lock`, with softirqs off: receiving looks at it
+static unsigned long filter;  // guarded by `filter_lock`, with softirqs off: receiving reads it
 
 static inline void take_channel(void) {
   wait_on_bit_lock(&device_state, CHANNEL_IN_USE, TASK_UNINTERRUPTIBLE);

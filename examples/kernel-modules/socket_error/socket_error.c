@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
-// A socket with a port of its own: bind gives it a port that the caller chooses, connect one that is free if
-// it has none yet.
+// A socket with a port of its own: bind gives it a port that the caller chooses, connect gives it a free one
+// if it has none.
 //
-// The bug, as in protocols that bind on the way: connect sees that there is no port, and asks for one. A bind
-// in between has given the socket its port, so the request fails with the error that bind has for "bound
-// already", and connect gives that to its caller, who has never bound anything. No serial order of the two
-// calls lets connect fail. There is no data race.
+// The bug, as in protocols that bind implicitly: connect sees that there is no port, and requests one. A bind
+// in between has given the socket its port, so the request fails with bind's error for "already bound", and
+// connect returns that error to its caller, who has never bound anything. In no serial order of the two calls
+// does connect fail. There is no data race.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -23,7 +23,7 @@ enum socket_state { SOCKET_NEW, SOCKET_CONNECTED };
 static struct {
   spinlock_t lock;  // guards what follows
   enum socket_state state;
-  unsigned int port;  // 0: not bound
+  unsigned int port;  // 0 if not bound
 } sock = {.lock = __SPIN_LOCK_UNLOCKED(sock.lock)};
 
 static unsigned int get_port(void) {
@@ -54,7 +54,7 @@ static noinline long connect_socket(void) {
   if (get_port() == 0) {
     error = bind_port(FIRST_FREE_PORT);
 #ifdef FIXED
-    if (error == -EINVAL) error = 0;  // somebody else has bound it: as good
+    if (error == -EINVAL) error = 0;  // another caller has bound it, which is as good
 #endif
   }
   if (error) return error;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
-// A network card's address of six bytes: writing sets it, reading gives it.
+// A network card's address of six bytes: writing sets it, reading returns it.
 //
 // The bug, as between eth_commit_mac_addr_change and dev_ifsioc_locked: the address is set under a lock, in
-// two stores, and read without it, in two loads. A read beside a write gives the first bytes of one address
-// and the last bytes of the other: a card that never existed.
+// two stores, and read without it, in two loads. A concurrent read returns the first bytes of one address and
+// the last bytes of the other: a card that never existed.
 #include <linux/etherdevice.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>

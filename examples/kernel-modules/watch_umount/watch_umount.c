@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
 // Watches on a volume, in the manner of inotify: a watch is added and removed by its number, and unmounting
-// the volume removes all that are left.
+// the volume removes the rest.
 //
-// The bug, as in inotify against umount: removing a watch finds it by its number, lets go of the lock, and
-// takes the lock again to unlink it. An unmount in between has unlinked and freed it already: a use after
-// free, which the kernel's list checks see. Nothing is accessed without the lock, as long as the watch lives.
+// The bug, as in inotify against umount: removing a watch finds it by its number, releases the lock, and
+// takes the lock again to unlink it. An unmount in between has already unlinked and freed it: a use after
+// free, which the kernel's list checks detect. As long as the watch lives, every access is under the lock.
 #include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>

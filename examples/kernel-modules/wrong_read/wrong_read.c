@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
-// A file of one page: writes append to it, reads give what is there. As in a page cache, the page and the
+// A file of one page: writes append to it, reads return its contents. As in a page cache, the page and the
 // size of the file have a lock each, so that asking for the size need not wait for the page.
 //
-// The bug, as in file systems whose read looks at the size last: a read copies the page, still empty, then a
-// write fills the page and grows the file, then the read takes the new size. It gives back zeros that nobody
+// The bug, as in file systems whose read gets the size last: a read copies the page, still empty, then a
+// write fills the page and grows the file, then the read takes the new size. It returns zeros that no one
 // ever wrote. There is no data race.
 #include <linux/fs.h>
 #include <linux/miscdevice.h>

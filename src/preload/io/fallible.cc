@@ -144,14 +144,14 @@ CALL(setsockopt, (int socket, int level, int name, const void* value, socklen_t 
 
 // Calls that return the error itself.
 SLALOM_EXPORT int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** to) {
-  return SLALOM_PASS_ON_BY(ByItself, getaddrinfo, getaddrinfo, found_at(node), EAI_SYSTEM, node, service,
+  return SLALOM_PASS_ON_BY(ByResult, getaddrinfo, getaddrinfo, found_at(node), EAI_SYSTEM, node, service,
                            hints, to);
 }
 SLALOM_EXPORT int posix_fallocate(int file, off_t from, off_t size) {
-  return SLALOM_PASS_ON_BY(ByItself, posix_fallocate, posix_fallocate, {}, 0, file, from, size);
+  return SLALOM_PASS_ON_BY(ByResult, posix_fallocate, posix_fallocate, {}, 0, file, from, size);
 }
 SLALOM_EXPORT int posix_fallocate64(int file, off64_t from, off64_t size) {
-  return SLALOM_PASS_ON_BY(ByItself, posix_fallocate64, posix_fallocate, {}, 0, file, from, size);
+  return SLALOM_PASS_ON_BY(ByResult, posix_fallocate64, posix_fallocate, {}, 0, file, from, size);
 }
 
 SLALOM_EXPORT int ioctl(int file, unsigned long request, ...) noexcept {
@@ -168,7 +168,7 @@ SLALOM_EXPORT int ioctl(int file, unsigned long request, ...) noexcept {
   SLALOM_EXPORT void* name(void* at, size_t size, int access, int flags, int file, Offset from) noexcept { \
     if ((flags & MAP_SHARED) != 0 && (access & PROT_WRITE) != 0) runtime().begin_executions_here();        \
     if ((flags & MAP_ANONYMOUS) != 0) return SLALOM_REAL(name)(at, size, access, flags, file, from);       \
-    if (runtime().is_forked() && (flags & MAP_SHARED) != 0) runtime().note_stranger();                     \
+    if (runtime().is_forked() && (flags & MAP_SHARED) != 0) runtime().note_unreported_signals();           \
     return SLALOM_PASS_ON(name, mmap, {}, MAP_FAILED, at, size, access, flags, file, from);                \
   }
 MMAP(mmap, off_t)

@@ -128,7 +128,7 @@ int lock_file(int descriptor, int operation, uint64_t pc) {
   if (waits) wait.probe = probe_for(descriptor, object);
   const WaitingCall how{.op = OpKind::SemWait, .object = object, .pc = pc, .cancels = false, .outside = true};
   return static_cast<int>(wait_and_call(how, waits ? &wait : nullptr, [&] {
-    const FallibleCall what{.call = CallId::flock, .of_others = !waits && !runtime().is_held(object)};
+    const FallibleCall what{.call = CallId::flock, .busy_outside = !waits && !runtime().is_held(object)};
     const int result = may_fail(what, -1, [&] { return SLALOM_REAL(flock)(descriptor, kind | LOCK_NB); });
     if (result == 0) add_held(descriptor, object, shared);
     return result;
@@ -161,7 +161,7 @@ int lock_range(CallId call, int descriptor, int command, const struct flock& ran
                         .cancels = waits,
                         .outside = true};
   return static_cast<int>(wait_and_call(how, waits && !unlocks ? &wait : nullptr, [&] {
-    const FallibleCall what{.call = call, .of_others = !waits && !runtime().is_held(object)};
+    const FallibleCall what{.call = call, .busy_outside = !waits && !runtime().is_held(object)};
     const int result = may_fail(
         what, -1, [&] { return SLALOM_REAL(fcntl)(descriptor, of_opening ? F_OFD_SETLK : F_SETLK, &range); });
     if (result == 0 && of_opening && !unlocks) runtime().hold_read(as_lock(object));

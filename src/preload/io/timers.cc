@@ -39,8 +39,8 @@ struct Timer {
   clockid_t clock;              // clock of its absolute times
   uint64_t deadline, interval;  // kNever if not armed
   uint64_t pc;                  // place where it was armed
-  uint32_t target;              // agent that gets the signal; kNobody for the process
-  uint32_t agent;               // kNobody if never armed
+  uint32_t target;              // agent that gets the signal; kNoAgent for the process
+  uint32_t agent;               // kNoAgent if never armed
   uint32_t fired;
   bool firing;  // the agent is busy with the effects of firing
 };
@@ -61,12 +61,12 @@ void fire(Timer& timer) {
   }
   rt.retire(true);
   timer.deadline = timer.interval == 0 ? kNever : rt.now() + timer.interval;
-  rt.me().patient = ++timer.fired >= kEagerTimes;
+  rt.me().idle_deadline = ++timer.fired >= kEagerTimes;
   timer.firing = true;
   if (now.function != nullptr) now.function(now.value);
   const Cause cause{&timer == &timers[kAlarm] ? SI_KERNEL : SI_TIMER, now.value};
-  if (now.signal != 0 && now.target == kNobody) signal_process(now.signal, now.pc, cause);
-  if (now.signal != 0 && now.target != kNobody) queue_signal_to(now.target, now.signal, now.pc, cause);
+  if (now.signal != 0 && now.target == kNoAgent) signal_process(now.signal, now.pc, cause);
+  if (now.signal != 0 && now.target != kNoAgent) queue_signal_to(now.target, now.signal, now.pc, cause);
   if (timer.agent == rt.self()) timer.firing = false;
 }
 
@@ -109,9 +109,9 @@ void set(Timer& timer, uint64_t deadline, uint64_t interval, uint64_t pc) {
   rt.tell(armed ? OpKind::TimerArm : OpKind::TimerCancel, object_of(timer), armed ? 0 : 1);
   if (timer.descriptor != 0) forget_expirations(timer.descriptor);
   rt.retire();
-  if (armed && timer.agent == kNobody) {
+  if (armed && timer.agent == kNoAgent) {
     timer.agent = rt.add_agent(pc);
-    if (timer.agent == kNobody) return rt.note_uncontrolled(Uncontrolled::Timer);
+    if (timer.agent == kNoAgent) return rt.note_uncontrolled(Uncontrolled::Timer);
     Agent& agent = rt.agent(timer.agent);
     agent.start = run_timer;
     agent.argument = &timer;
@@ -119,11 +119,12 @@ void set(Timer& timer, uint64_t deadline, uint64_t interval, uint64_t pc) {
     agent.blocked = UINT64_MAX;
     if (start_thread(timer.agent, nullptr, agent.thread) != 0)
       rt.slot(timer.agent).state = Slot::State::Ended;
-  } else if (timer.agent != kNobody && !timer.firing) {
+  } else if (timer.agent != kNoAgent && !timer.firing) {
     rt.agent(timer.agent).deadline = deadline;
     rt.set_ended(timer.agent, !armed);
   }
-  if (timer.agent != kNobody) rt.agent(timer.agent).patient = timer.signal != 0 && !handles(timer.signal);
+  if (timer.agent != kNoAgent)
+    rt.agent(timer.agent).idle_deadline = timer.signal != 0 && !handles(timer.signal);
 }
 
 void set(Timer& timer, const itimerspec& wanted, bool absolute, uint64_t pc) {
@@ -145,12 +146,12 @@ Timer* add_timer(clockid_t clock) {
   for (uint32_t i = kAlarm + 1; i < kMostTimers; ++i) {
     if (timers[i].used) continue;
     // The agent of the entry's previous timer
-    const uint32_t agent = timers[i].made ? timers[i].agent : kNobody;
+    const uint32_t agent = timers[i].made ? timers[i].agent : kNoAgent;
     timers[i] = {};
     timers[i].used = timers[i].made = true;
     timers[i].clock = clock;
     timers[i].deadline = kNever;
-    timers[i].target = kNobody;
+    timers[i].target = kNoAgent;
     timers[i].agent = agent;
     return &timers[i];
   }
@@ -165,8 +166,8 @@ Timer& alarm_timer() {
     timer.used = true;
     timer.signal = SIGALRM;
     timer.deadline = kNever;
-    timer.target = kNobody;
-    timer.agent = kNobody;
+    timer.target = kNoAgent;
+    timer.agent = kNoAgent;
   }
   return timer;
 }
@@ -174,7 +175,7 @@ Timer& alarm_timer() {
 // Frees the entry. It keeps the agent for the next timer, unless that is still busy.
 void give_back(Timer& timer) {
   timer.used = false;
-  if (timer.firing) timer.agent = kNobody;
+  if (timer.firing) timer.agent = kNoAgent;
 }
 
 Timer* find(timer_t id) {
@@ -204,7 +205,7 @@ void forget_timer(int descriptor) {
   Runtime& rt = runtime();
   timer->deadline = kNever;
   rt.tell(OpKind::TimerCancel, object_of(*timer), 1);
-  if (timer->agent != kNobody) rt.set_ended(timer->agent, true);
+  if (timer->agent != kNoAgent) rt.set_ended(timer->agent, true);
   give_back(*timer);
 }
 
@@ -254,7 +255,7 @@ SLALOM_EXPORT int timer_create(clockid_t clock, sigevent* event, timer_t* id) no
   runtime().end_set_up();
   if (!runtime().controls()) return SLALOM_REAL(timer_create)(clock, event, id);
   if (!valid(clock)) return errno = EINVAL, -1;
-  uint32_t target = kNobody;
+  uint32_t target = kNoAgent;
   if (event != nullptr && event->sigev_notify == SIGEV_THREAD_ID) {
     target = static_cast<uint32_t>(event->_sigev_un._tid - kPid);
     if (target >= runtime().agent_count() || runtime().ended(target)) return errno = EINVAL, -1;

@@ -178,10 +178,10 @@ void Runtime::note_modules() {
 
 void Runtime::find_modules() {
   if (!controls()) return;
-  --looks_;
+  --module_scans_left_;
   const unsigned long long added = count_added();
   if (added == looked_at) return;
-  looks_ = kMostLooks;
+  module_scans_left_ = kMostModuleScans;
   for (Module module = find_new(); module.path != nullptr && known_count < kMostKnown; module = find_new()) {
     add_known(module.range.begin);
     if (!forks_) look_for_forks();

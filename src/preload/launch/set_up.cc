@@ -160,12 +160,12 @@ bool shares_memory(char (&why)[kMostPath]) {
 }
 
 // Bytes of stack that the functions below leave untouched, because the program may read there.
-constexpr size_t kOutOfTheWay = 256 << 10;
+constexpr size_t kStackGap = 256 << 10;
 
 }  // namespace
 
 void note_first_descriptors() {
-  const void* room = __builtin_alloca(kOutOfTheWay);
+  const void* room = __builtin_alloca(kStackGap);
   asm volatile("" ::"r"(room));
   list_first_descriptors();
 }
@@ -200,7 +200,7 @@ void Runtime::fork_after_set_up() {
 void Runtime::begin_executions() {
   begins_later_ = false;
   if (forks_after_set_up_) {
-    const void* room = __builtin_alloca(kOutOfTheWay);
+    const void* room = __builtin_alloca(kStackGap);
     asm volatile("" ::"r"(room));
     fork_after_set_up();
   }

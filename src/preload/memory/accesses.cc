@@ -120,9 +120,9 @@ uint64_t value_at(const void* address, uint32_t size) {
   if (long_run || rt.is_at_limit() || (rt.stops_at_access(pc) && !rt.in_set_up())) {
     rt.arrive(op, object_id(address), pc);
     plain_in_a_row = 0;
-  } else if (rt.has_surroundings()) {
+  } else if (rt.has_hidden_dependencies()) {
     rt.set_place(pc);
-    rt.tell_surroundings();
+    rt.tell_hidden_dependencies();
   }
   rt.set_place(pc);
   rt.tell_access(op, address, size, value_at(address, size), op == OpKind::Store);

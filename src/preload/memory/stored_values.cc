@@ -32,7 +32,7 @@ bool is_readable(uint64_t address) {
 
 // All pieces of a large access are reported before it is made.
 bool Runtime::reports_range() const {
-  return self() != kNobody && agents_[self()].in_range;
+  return self() != kNoAgent && agents_[self()].in_range;
 }
 
 // Called after each record. The newest record shows whether the stores before it were made.
@@ -51,7 +51,7 @@ void Runtime::keep_values() {
   }
   if (!store) return;
   copied_from_ = false;
-  if (first_store_ == kNobody) first_store_ = newest;
+  if (first_store_ == kNoAgent) first_store_ = newest;
 }
 
 // Reads the values of the stores from first_store_ to record `end`. If it is not certain that they were made,
@@ -70,7 +70,7 @@ void Runtime::read_stores(uint32_t end, bool certain) {
     record.state = value;
     record.text = Record::kKnown;
   }
-  first_store_ = kNobody;
+  first_store_ = kNoAgent;
 }
 
 void Runtime::read_settled_stores() {

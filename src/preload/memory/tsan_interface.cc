@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned kReadLock = 1 << 3, kTryLockFailed = 1 << 5, kRecursive = 1 << 6 | 1 << 7;
 constexpr unsigned kNoSync = 1;
 
-void told(OpKind op, uint64_t object, uint64_t state) {
+void report(OpKind op, uint64_t object, uint64_t state) {
   runtime().tell(op, object, state);
   runtime().retire();
 }
@@ -24,7 +24,7 @@ void synchronise(OpKind op, const volatile void* address, void* from) {
   if (!runtime().controls()) return;
   const uint64_t object = object_id(const_cast<const void*>(address));
   runtime().arrive(op, object, access_place(from));
-  told(op, object, 1);
+  report(op, object, 1);
 }
 
 // At these calls the thread has the lock already, or still, so other threads could not see a difference and
@@ -36,7 +36,7 @@ void lock_event(const volatile void* lock, bool takes, unsigned flags, void* fro
   const OpKind op =
       takes ? (reads ? OpKind::ReadLock : OpKind::Lock) : (reads ? OpKind::ReadUnlock : OpKind::Unlock);
   const uint64_t held = reads ? 2 : 1;
-  told(op, object_id(const_cast<const void*>(lock)), takes ? 0 : held);
+  report(op, object_id(const_cast<const void*>(lock)), takes ? 0 : held);
 }
 
 struct Fiber {

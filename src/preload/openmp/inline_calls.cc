@@ -178,7 +178,7 @@ void take_calls(unsigned char* begin, unsigned char* end) {
 long wait(const uint32_t* word, uint32_t value, uint64_t pc) {
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) return -EAGAIN;
   Runtime& rt = runtime();
-  rt.me().woken = rt.me().left = false;
+  rt.me().woken = rt.me().left_after_signal = false;
   openmp_arrive(OpKind::Acquire, inline_wait_object != 0 ? inline_wait_object : object_id(word), pc,
                 Need::Wakeup, word);
   openmp_waited();

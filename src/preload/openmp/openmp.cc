@@ -134,8 +134,8 @@ OpenMpState& openmp_state() {
 }
 
 [[gnu::noinline]] void openmp_arrive(OpKind op, uint64_t object, uint64_t pc, Need need, const void* at) {
-  constexpr size_t kOutOfTheWay = 4096;
-  const void* room = __builtin_alloca(kOutOfTheWay);
+  constexpr size_t kStackGap = 4096;
+  const void* room = __builtin_alloca(kStackGap);
   asm volatile("" ::"r"(room));
   runtime().arrive(op, object, pc, need, at);
 }
@@ -149,7 +149,7 @@ void openmp_waited() {
 void look_for_task() {
   // Reported as a failure; a task that it finds is reported when it begins.
   if (has_tasks)
-    runtime().tell(OpKind::TryLock, openmp_object(OpenMpObject::Tasks, here.team.id), 1, 0, kNobody,
+    runtime().tell(OpKind::TryLock, openmp_object(OpenMpObject::Tasks, here.team.id), 1, 0, kNoAgent,
                    "looks for one");
 }
 

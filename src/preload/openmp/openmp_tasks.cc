@@ -167,7 +167,7 @@ void enter_group(Task& task) {
 }
 
 // Reports that the tasks have ended that the thread waited for.
-void come_after(uint64_t object, uint64_t pc) {
+void acquire_after_wait(uint64_t object, uint64_t pc) {
   openmp_step(OpKind::Acquire, object, pc);
   openmp_acquire(object);
   runtime().retire();
@@ -176,7 +176,7 @@ void come_after(uint64_t object, uint64_t pc) {
 void leave_group(Task& task, uint64_t pc) {
   const uint64_t group = current_group(task);
   if (task.depth > 0) --task.depth;
-  if (group != 0) come_after(task_object(group), pc);
+  if (group != 0) acquire_after_wait(task_object(group), pc);
 }
 
 // `create` makes libgomp create one or more tasks, from a function, its data, a function that copies them, a
@@ -277,7 +277,7 @@ SLALOM_EXPORT void GOMP_taskwait() {
     const WaitsFor tasks(children);
     real();
   }
-  come_after(children, pc);
+  acquire_after_wait(children, pc);
 }
 SLALOM_EXPORT void GOMP_taskwait_depend(void** depends) {
   const auto real = SLALOM_OPENMP(GOMP_taskwait_depend);

@@ -39,13 +39,13 @@ class WaitingOutside {
 };
 
 void note_program() {
-  runtime().note_stranger();
+  runtime().note_unreported_signals();
   if (runtime().executes()) runtime().note_uncontrolled(Uncontrolled::Program);
 }
 
 // An exec ends the other threads, as an exit does.
 void before_exec(bool ours, uint64_t pc) {
-  if (!ours) return runtime().note_stranger();
+  if (!ours) return runtime().note_unreported_signals();
   note_program();
   runtime().pass(OpKind::GoOn, pc, false);
 }

@@ -17,7 +17,7 @@ constexpr uint32_t kMostPolled = 64;
 constexpr long kShort = 20;   // milliseconds, as the next two
 constexpr long kLong = 2000;  // that a living child gets for an effect that the runtime cannot foresee
 constexpr long kSoon = 100;   // that a child needs to end or to answer if nothing holds it up
-constexpr uint32_t kMostVainWaits = 5;
+constexpr uint32_t kMostFutileWaits = 5;
 constexpr uint32_t kMostWakes = 1000;  // per execution; each takes a millisecond
 
 long real_milliseconds() {
@@ -56,7 +56,7 @@ bool Runtime::await_outside(bool for_long) {
   for (bool waited = false;; waited = true) {
     // Asked before the check below, which then sees all effects of ended children
     const bool live = children && children_live();
-    if (came_ != 0 || children) take_outside_signals();
+    if (outside_signals_ != 0 || children) take_outside_signals();
     if (children) take_shared_signals();
     for (uint32_t i = 0; i < agent_count(); ++i)
       if (!ended(i) && satisfied(i)) return true;
@@ -71,7 +71,7 @@ bool Runtime::await_outside(bool for_long) {
 }
 
 void Runtime::let_child_end(const ChildWait& wanted) {
-  if (channel_->vain_waits >= kMostVainWaits) return;
+  if (channel_->futile_waits >= kMostFutileWaits) return;
   siginfo_t info = {};
   for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
     if (raw_syscall(SYS_waitid, wanted.kind, wanted.id, reinterpret_cast<long>(&info),
@@ -80,11 +80,11 @@ void Runtime::let_child_end(const ChildWait& wanted) {
       return;
     let_children_run();
   }
-  ++channel_->vain_waits;
+  ++channel_->futile_waits;
 }
 
 void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
-  if (!has_children() || channel_->vain_waits >= kMostVainWaits || count > kMostPolled) return;
+  if (!has_children() || channel_->futile_waits >= kMostFutileWaits || count > kMostPolled) return;
   pollfd asked[kMostPolled];
   for (uint32_t i = 0; i < count; ++i) asked[i] = wanted[i];
   for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
@@ -94,7 +94,7 @@ void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
     note_uncontrolled(Uncontrolled::Outside);
     let_children_run();
   }
-  ++channel_->vain_waits;
+  ++channel_->futile_waits;
 }
 
 // Returns whether one of the program's threads holds the object, as far as the runtime knows.
@@ -124,7 +124,8 @@ bool Runtime::children_live() const {
 // execution.
 bool Runtime::wake_shared(bool again) {
   constexpr unsigned kShared = 1;  // glibc's bit
-  if (channel_->strangers.load(std::memory_order_relaxed) == 0 || shared_wakes_ >= kMostWakes) return false;
+  if (channel_->unreported_signals.load(std::memory_order_relaxed) == 0 || shared_wakes_ >= kMostWakes)
+    return false;
   bool any = false;
   for (uint32_t i = 0; i < agent_count(); ++i) {
     const Agent& agent = agents_[i];

@@ -44,9 +44,9 @@ bool is_kernel_io(long number) {
   return false;
 }
 
-uint32_t agent_of(pid_t thread) {  // kNobody if there is none or it has ended
+uint32_t agent_of(pid_t thread) {  // kNoAgent if there is none or it has ended
   const auto index = static_cast<uint32_t>(thread - kPid);
-  return index < runtime().agent_count() && !runtime().ended(index) ? index : kNobody;
+  return index < runtime().agent_count() && !runtime().ended(index) ? index : kNoAgent;
 }
 
 bool sends_signal(long number) {
@@ -78,8 +78,8 @@ int send_signal(long number, const long (&a)[6], uint64_t pc) {
   if ((info->si_code >= 0 || info->si_code == SI_TKILL) && receiver != gettid()) return errno = EPERM, -1;
   const Cause cause{info->si_code, info->si_value, info->si_pid, info->si_uid};
   if (!to_thread) return queue_signal(pid, static_cast<int>(a[1]), pc, cause);
-  const uint32_t index = pid == kPid ? agent_of(thread) : kNobody;
-  if (index == kNobody) return errno = ESRCH, -1;
+  const uint32_t index = pid == kPid ? agent_of(thread) : kNoAgent;
+  if (index == kNoAgent) return errno = ESRCH, -1;
   return queue_signal_to(index, static_cast<int>(a[2]), pc, cause);
 }
 
@@ -208,7 +208,7 @@ long as_libc(long result) {
 
 // The body of a check may not fork: its child would be a second test framework.
 template <typename Fork>
-pid_t forked(Fork fork, bool ours, bool prepared, void* from) {
+pid_t make_fork(Fork fork, bool ours, bool prepared, void* from) {
   if (ours) runtime().end_set_up();  // executions cannot be forked from within libc's fork()
   if (ours && !runtime().connected()) runtime().misuse(runtime().place(from), "the body of the test forks");
   if (ours) {
@@ -253,8 +253,8 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
   else if (ours && call_by_name(number, a, result))
     return result;
   else if (ours && forks(number, a))
-    result = forked([&] { return static_cast<pid_t>(raw_syscall(number, a[0], a[1], a[2], a[3], a[4])); },
-                    true, false, __builtin_return_address(0));
+    result = make_fork([&] { return static_cast<pid_t>(raw_syscall(number, a[0], a[1], a[2], a[3], a[4])); },
+                       true, false, __builtin_return_address(0));
   else {
     if (ours && (number == SYS_clone || number == SYS_clone3))
       runtime().note_uncontrolled(Uncontrolled::ForeignThread);
@@ -273,22 +273,22 @@ SLALOM_EXPORT long syscall(long number, ...) noexcept {
 // Signals a thread by the number that gettid() gave it. ESRCH if there is none.
 SLALOM_EXPORT int tgkill(pid_t pid, pid_t thread, int signal) noexcept {
   if (!runtime().controls()) return static_cast<int>(raw_syscall(SYS_tgkill, pid, thread, signal));
-  const uint32_t index = pid == kPid ? agent_of(thread) : kNobody;
-  if (index == kNobody) return errno = ESRCH, -1;
+  const uint32_t index = pid == kPid ? agent_of(thread) : kNoAgent;
+  if (index == kNoAgent) return errno = ESRCH, -1;
   const int result = pthread_kill(runtime().agent(index).thread, signal);
   if (result != 0) errno = result;
   return result == 0 ? 0 : -1;
 }
 
 SLALOM_EXPORT pid_t fork() noexcept {
-  return forked(SLALOM_REAL(fork), runtime().controls(), true, __builtin_return_address(0));
+  return make_fork(SLALOM_REAL(fork), runtime().controls(), true, __builtin_return_address(0));
 }
 SLALOM_EXPORT pid_t _Fork() noexcept {
-  return forked(SLALOM_REAL(_Fork), runtime().controls(), false, __builtin_return_address(0));
+  return make_fork(SLALOM_REAL(_Fork), runtime().controls(), false, __builtin_return_address(0));
 }
 // A fork can replace a vfork, because the child of a vfork may only exec.
 SLALOM_EXPORT pid_t vfork() noexcept {
-  return forked(SLALOM_REAL(fork), runtime().controls(), true, __builtin_return_address(0));
+  return make_fork(SLALOM_REAL(fork), runtime().controls(), true, __builtin_return_address(0));
 }
 
 // One core runs all threads, and the program must not see which. The number of processors should invite a

@@ -15,9 +15,9 @@ AgentId Runtime::child_id() const {
 
 uint32_t Runtime::add_agent(uint64_t entry) {
   const uint32_t index = channel_->agent_count;
-  if (index >= kMostAgents) return kNobody;
+  if (index >= kMostAgents) return kNoAgent;
   Slot& slot = channel_->slots[index];
-  const bool first = self() == kNobody;
+  const bool first = self() == kNoAgent;
   slot.id = first ? AgentId::initial(0).raw : child_id().raw;
   slot.ops = 0;
   slot.entry = entry;
@@ -29,7 +29,7 @@ uint32_t Runtime::add_agent(uint64_t entry) {
   if (!first) ++me().spawned;
   agents_[index] = kNewAgent;
   if (!first) agents_[index].blocked = me().blocked;
-  unseen_ = true;
+  agents_changed_ = true;
   channel_->agent_count = index + 1;
   order_agent(index);
   tell_agent(index);
@@ -45,7 +45,7 @@ void Runtime::enter(uint32_t index) {
 
 void Runtime::set_ended(uint32_t index, bool ended) {
   channel_->slots[index].state = ended ? Slot::State::Ended : Slot::State::Enabled;
-  unseen_ = true;
+  agents_changed_ = true;
 }
 
 void Runtime::rest() {
@@ -71,16 +71,16 @@ void Runtime::end_agent() {
 
 // Other agents may run until the process has ended. This function keeps them away from data that returned
 // functions left on this stack, since a replay leaves other data there.
-[[gnu::noinline]] void Runtime::give_way_at_end() {
-  constexpr size_t kOutOfTheWay = 4096;
-  const void* room = __builtin_alloca(kOutOfTheWay);
+[[gnu::noinline]] void Runtime::yield_at_end() {
+  constexpr size_t kStackGap = 4096;
+  const void* room = __builtin_alloca(kStackGap);
   asm volatile("" ::"r"(room));
   arrive(OpKind::GoOn, 0, channel_->slots[self()].pc);
 }
 
 void Runtime::process_ends(int status) {
   if (!controls()) return;
-  if (!alone()) give_way_at_end();
+  if (!alone()) yield_at_end();
   channel_->ending.kind = Ending::Kind::Exit;
   channel_->ending.agent = self();
   channel_->ending.status = static_cast<uint32_t>(status) & 0xff;

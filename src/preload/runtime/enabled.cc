@@ -12,10 +12,10 @@
 namespace slalom::preload {
 namespace {
 
-// Returns the agent whose thread id is in the lock word; kNobody if the lock is free.
+// Returns the agent whose thread id is in the lock word; kNoAgent if the lock is free.
 uint32_t pi_owner(const void* word) {
   const uint32_t owner = *static_cast<const volatile uint32_t*>(word) & FUTEX_TID_MASK;
-  return owner == 0 ? kNobody : owner - static_cast<uint32_t>(kPid);
+  return owner == 0 ? kNoAgent : owner - static_cast<uint32_t>(kPid);
 }
 
 // A separate function because it is rare: without it arrive() leaves less on the program's stack.
@@ -71,7 +71,7 @@ bool Runtime::available(uint32_t index) const {
     case Need::Signal: {
       uint64_t pending = 0;
       raw_syscall(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof pending);
-      return ((pending | agent.signals | agent.arrived | arrived_) &
+      return ((pending | agent.awaited_signals | agent.pending_signals | process_signals_) &
               *static_cast<const uint64_t*>(agent.object)) != 0;
     }
     case Need::Kernel: {
@@ -82,10 +82,10 @@ bool Runtime::available(uint32_t index) const {
       return has_changed(*static_cast<const ChildWait*>(agent.object));
     case Need::PiLock: {
       const uint32_t owner = pi_owner(agent.object);
-      return owner == kNobody || (owner < agent_count() && ended(owner));
+      return owner == kNoAgent || (owner < agent_count() && ended(owner));
     }
     case Need::OwnedLock:
-      return pi_owner(agent.object) == kNobody;
+      return pi_owner(agent.object) == kNoAgent;
     case Need::Handler:
     case Need::Sleep:
     case Need::Timer:
@@ -105,7 +105,7 @@ bool Runtime::is_abandoned(const pthread_mutex_t* mutex) const {
 
 void Runtime::refresh() {
   using State = Slot::State;
-  if (came_ != 0 || has_children()) take_outside_signals();
+  if (outside_signals_ != 0 || has_children()) take_outside_signals();
   if (has_children()) take_shared_signals();
   uint32_t enabled = 0;
   const uint32_t count = agent_count();
@@ -118,25 +118,25 @@ void Runtime::refresh() {
       continue;
     }
     const bool timed =
-        agents_[i].deadline != kNever && channel_->timeouts == Timeouts::Any && !agents_[i].patient;
+        agents_[i].deadline != kNever && channel_->timeouts == Timeouts::Any && !agents_[i].idle_deadline;
     slot.state = timed || satisfied(i)             ? State::Enabled
                  : agents_[i].need == Need::Wakeup ? State::Parked
                                                    : State::Disabled;
     enabled += slot.state == State::Enabled;
   }
   enabled_ = enabled;
-  if (enabled == 0) nobody_can_run();
+  if (enabled == 0) handle_none_enabled();
 }
 
 // No agent can run. Waits for something outside, or lets the earliest deadline pass.
-void Runtime::nobody_can_run() {
-  uint32_t first = kNobody;
+void Runtime::handle_none_enabled() {
+  uint32_t first = kNoAgent;
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (!ended(i) && agents_[i].deadline != kNever &&
-        (first == kNobody || agents_[i].deadline < agents_[first].deadline))
+        (first == kNoAgent || agents_[i].deadline < agents_[first].deadline))
       first = i;
-  if (wait_outside(first == kNobody)) return refresh();
-  if (first == kNobody) return list_holders();
+  if (wait_outside(first == kNoAgent)) return refresh();
+  if (first == kNoAgent) return list_holders();
   channel_->slots[first].state = Slot::State::Enabled;
   enabled_ = 1;
 }
@@ -184,9 +184,9 @@ void Runtime::list_holders() {
 void Runtime::tell_handling(Need need, uint64_t deadline) {
   const Agent& agent = me();
   const uint64_t object = slot(self()).object, signals = signals_object(slot(self()));
-  const bool limited = deadline != kNever && channel_->timeouts == Timeouts::Any && !agent.patient;
+  const bool limited = deadline != kNever && channel_->timeouts == Timeouts::Any && !agent.idle_deadline;
   tell(OpKind::CpuUse, kHandlerObject);
-  if (!agent.waited || need == Need::Sleep || limited)
+  if (!agent.lacked_need || need == Need::Sleep || limited)
     tell(OpKind::GoOn, 0);
   else
     tell(OpKind::IrqTake, signals, 1);
@@ -203,7 +203,7 @@ void Runtime::tell_handling(Need need, uint64_t deadline) {
 
 void Runtime::may_stop_waiting(uint32_t other) {
   if (agents_[other].need != Need::Wakeup || deliverable(agents_[other]) == 0) return;
-  unseen_ = true;
+  agents_changed_ = true;
   channel_->slots[other].op = OpKind::TimerFire;  // as if its time were over
   tell_agent(other);
 }

@@ -8,7 +8,7 @@ namespace {
 
 // Errors that depend on the schedule or on the progress of an operation, not on the world outside. EPIPE
 // comes with a signal.
-bool comes_by_itself(int error) {
+bool depends_on_schedule(int error) {
   for (int one : {EAGAIN, EINTR, EINPROGRESS, EALREADY, EPIPE})
     if (error == one) return true;
   return false;
@@ -26,7 +26,7 @@ uint64_t hash_of(const Subject& subject) {
 // Returns whether the call changes nothing outside the process except the position in a file. The write calls
 // are included because the program can only write to files that it had open before main(): standard output
 // and error, whose positions slalom restores.
-bool only_looks(CallId call) {
+bool is_read_only(CallId call) {
   switch (call) {
     case CallId::access:
     case CallId::close:
@@ -76,7 +76,7 @@ bool only_looks(CallId call) {
 
 // Describes the subject in at most 128 bytes; empty if its kind is unknown. Formats by hand, because libc's
 // formatting functions are interposed.
-const char* in_words(const Subject& subject, char (&room)[128]) {
+const char* describe(const Subject& subject, char (&room)[128]) {
   if (subject.size == 0) return static_cast<const char*>(subject.bytes);
   char* to = room;
   const auto put = [&](uint32_t number, char before) {
@@ -108,8 +108,8 @@ bool Runtime::is_from_outside(const Subject& subject, int error) const {
   if (has_children()) return false;
   for (int own : {EMFILE, ENFILE, ENOMEM, EFAULT})
     if (error == own) return false;
-  if (subject.bytes != nullptr) return changer_ == kNobody || changer_ == self();
-  // EAGAIN gets here only with of_others.
+  if (subject.bytes != nullptr) return outside_changer_ == kNoAgent || outside_changer_ == self();
+  // EAGAIN gets here only with busy_outside.
   for (int device : {ENOSPC, EDQUOT, EIO, EROFS, ENXIO, ENODEV, EAGAIN})
     if (error == device) return true;
   return false;
@@ -142,7 +142,7 @@ const RepeatedError* Runtime::find_repeated(uint32_t ordinal) {
 }
 
 bool Runtime::repeats_error(const FallibleCall& what, int& error) {
-  if (what.subject.changes || !only_looks(what.call)) begin_executions_here();
+  if (what.subject.changes || !is_read_only(what.call)) begin_executions_here();
   if (channel_->errors == Errors::Unkept) return false;
   const uint32_t ordinal = me().calls++;
   if (channel_->repeated_count == 0) return false;
@@ -161,12 +161,12 @@ bool Runtime::repeats_error(const FallibleCall& what, int& error) {
 void Runtime::note_result(const FallibleCall& what, int error, uint32_t ordinal) {
   if (channel_->errors == Errors::Unkept) return;
   if (error == 0 && what.subject.changes) note_change();
-  if (error != 0 && (!comes_by_itself(error) || (error == EAGAIN && what.of_others)))
+  if (error != 0 && (!depends_on_schedule(error) || (error == EAGAIN && what.busy_outside)))
     keep_error(what, error, ordinal);
 }
 
 void Runtime::note_change() {
-  changer_ = changer_ == kNobody || changer_ == self() ? self() : kSeveral;
+  outside_changer_ = outside_changer_ == kNoAgent || outside_changer_ == self() ? self() : kSeveral;
 }
 
 void Runtime::keep_error(const FallibleCall& what, int error, uint32_t ordinal) {
@@ -181,7 +181,7 @@ void Runtime::keep_error(const FallibleCall& what, int error, uint32_t ordinal) 
   record.wrote = is_from_outside(what.subject, error);
   // Leaves some room for the text of the program's end.
   char room[128];
-  if (readable && channel_->text_used < kTextBytes / 2) record.text = put_text(in_words(what.subject, room));
+  if (readable && channel_->text_used < kTextBytes / 2) record.text = put_text(describe(what.subject, room));
   tell_error(record);
 }
 

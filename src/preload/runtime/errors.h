@@ -42,10 +42,11 @@ struct FallibleCall {
   // return address it is the place of the agent's operation.
   void* from = nullptr;
   const void* stack = nullptr;
-  bool of_others = false;  // EAGAIN is no result of the schedule, because another program holds the resource
+  bool busy_outside =
+      false;  // EAGAIN is no result of the schedule, because another program holds the resource
 };
 
-// How a call reports an error. ByErrno: it returns `failed` and sets errno. ByItself: it returns the error
+// How a call reports an error. ByErrno: it returns `failed` and sets errno. ByResult: it returns the error
 // itself.
 struct ByErrno {
   template <typename Result>
@@ -58,7 +59,7 @@ struct ByErrno {
     return failed;
   }
 };
-struct ByItself {  // `failed` is the result (of getaddrinfo()) that means an error in errno; 0 if none does
+struct ByResult {  // `failed` is the result (of getaddrinfo()) that means an error in errno; 0 if none does
   static int error_of(int result, int failed) { return result != 0 && result == failed ? errno : result; }
   static int give(int error, int failed) {
     if (failed == 0 || error < 0) return error;

@@ -17,57 +17,57 @@ bool Runtime::passes(ChoiceKind kind) {
   if (kind == ChoiceKind::Data || kind == ChoiceKind::Start || channel_->steps >= channel_->max_steps)
     return false;
   uint64_t enabled = 0;
-  const uint32_t next = who_is_next(kind, enabled);
-  if (next == kNobody) return false;
+  const uint32_t next = predict_next(kind, enabled);
+  if (next == kNoAgent) return false;
   tell_stop(kind, next, enabled);
   if (next != self()) pass_turn(next);
   return true;
 }
 
-// Returns the agent that runs next; kNobody if slalom must decide. Sets `enabled` to the mask of agents that
+// Returns the agent that runs next; kNoAgent if slalom must decide. Sets `enabled` to the mask of agents that
 // could run, 0 if there are too many agents for a mask.
-uint32_t Runtime::who_is_next(ChoiceKind kind, uint64_t& enabled) {
-  uint32_t count = 0, last = kNobody;
+uint32_t Runtime::predict_next(ChoiceKind kind, uint64_t& enabled) {
+  uint32_t count = 0, last = kNoAgent;
   for (uint32_t i = 0; i < agent_count(); ++i) {
     if (slot(i).state != Slot::State::Enabled) continue;
     ++count;
     last = i;
     if (i < kMostInMask) enabled |= uint64_t{1} << i;
   }
-  if (count == 0) return kNobody;
+  if (count == 0) return kNoAgent;
   if (agent_count() > kMostInMask) {
     enabled = 0;
     forget_forecast();
-    return count == 1 ? last : kNobody;
+    return count == 1 ? last : kNoAgent;
   }
   yielded_ = yielded_ || kind == ChoiceKind::Yielded;
   if (foreseen_ < channel_->foreseen_count) {
     const uint64_t id = channel_->foreseen[foreseen_++];
     for (uint32_t i = 0; i < agent_count(); ++i)
       if (has(enabled, i) && slot(i).id == id) return i;
-    return kNobody;  // differs from the recorded execution
+    return kNoAgent;  // differs from the recorded execution
   }
   const bool goes_on = kind == ChoiceKind::Running;
   // After a yield, fairness may restrict the search's choice.
   const Forecast::How how = yielded_ ? Forecast::How::Unknown : channel_->forecast.how;
-  if (how == Forecast::How::Unknown) return count == 1 ? last : kNobody;
-  return how == Forecast::How::InOrder ? in_order(enabled, goes_on) : drawn(enabled, goes_on);
+  if (how == Forecast::How::Unknown) return count == 1 ? last : kNoAgent;
+  return how == Forecast::How::InOrder ? predict_in_order(enabled, goes_on) : predict_drawn(enabled, goes_on);
 }
 
 // Chooses as next_in_order() of the search does.
-uint32_t Runtime::in_order(uint64_t enabled, bool goes_on) const {
+uint32_t Runtime::predict_in_order(uint64_t enabled, bool goes_on) const {
   if (goes_on && has(enabled, self())) return self();
-  uint32_t first = kNobody;
+  uint32_t first = kNoAgent;
   for (uint32_t i = 0; i < agent_count(); ++i) {
     const uint32_t index = order_[i];
     if (!has(enabled, index)) continue;
     if (slot(index).id > slot(self()).id) return index;
-    if (first == kNobody) first = index;
+    if (first == kNoAgent) first = index;
   }
   return first;
 }
 
-uint32_t Runtime::drawn(uint64_t enabled, bool goes_on) {
+uint32_t Runtime::predict_drawn(uint64_t enabled, bool goes_on) {
   uint8_t able[kMostInMask];
   uint32_t count = 0;
   for (uint32_t i = 0; i < agent_count(); ++i)

@@ -23,9 +23,9 @@ bool is_private(OpKind op, uint64_t object) {
 // Calls `act` further down the stack. Its frames then leave no data where a program may look that uses stack
 // memory that it no longer owns. A replay does not call `act`, so such a program would behave differently.
 template <typename Act>
-[[gnu::noinline]] bool out_of_the_way(Act act) {
-  constexpr size_t kOutOfTheWay = 4096;
-  const void* room = __builtin_alloca(kOutOfTheWay);
+[[gnu::noinline]] bool call_further_down(Act act) {
+  constexpr size_t kStackGap = 4096;
+  const void* room = __builtin_alloca(kStackGap);
   asm volatile("" ::"r"(room));
   return act();
 }
@@ -37,7 +37,7 @@ constinit thread_local uint32_t self_plus_one = 0;
 constinit thread_local uint32_t in_allocator = 0;
 
 void Runtime::set_self(uint32_t index) {
-  self_plus_one = index == kNobody ? 0 : index + 1;
+  self_plus_one = index == kNoAgent ? 0 : index + 1;
 }
 
 void InAllocator::enter() {
@@ -50,7 +50,7 @@ void InAllocator::leave() {
 uint32_t Runtime::find(pthread_t thread) const {
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (agents_[i].thread == thread) return i;
-  return kNobody;
+  return kNoAgent;
 }
 
 bool Runtime::alone() const {
@@ -60,7 +60,7 @@ bool Runtime::alone() const {
 }
 
 // Returns whether an agent that could go on may do so without asking the search.
-bool Runtime::goes_unasked() {
+bool Runtime::may_skip_stop() {
   if (in_set_up_) return channel_->steps < channel_->max_steps;
   if (slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps) return false;
   if (channel_->scoped_count != 0 && !switches_here()) return true;
@@ -69,13 +69,13 @@ bool Runtime::goes_unasked() {
 }
 
 bool Runtime::has_lease() const {
-  if (unseen_ || slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps)
+  if (agents_changed_ || slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps)
     return false;
   return enabled_ == channel_->lease_enabled;
 }
 
 [[gnu::always_inline]] inline void Runtime::settle_stores(OpKind next) {
-  if (first_store_ == kNobody) return;
+  if (first_store_ == kNoAgent) return;
   next_ = next;
   call_on_own_stack([](void* runtime) { static_cast<Runtime*>(runtime)->read_settled_stores(); }, this);
 }
@@ -87,7 +87,7 @@ void Runtime::drain() {
   const Record last = channel_->records[kMostRecords - 1];
   if (waits) --channel_->record_count;
   hand_over(Phase::Drain);
-  first_store_ = waits ? 0 : kNobody;
+  first_store_ = waits ? 0 : kNoAgent;
   if (waits) channel_->records[channel_->record_count++] = last;
 }
 
@@ -99,10 +99,10 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
     --channel_->lease;
     return;
   }
-  if (out_of_the_way([&] { return channel_->passes_stops != 0 && passes(kind); })) return;
+  if (call_further_down([&] { return channel_->passes_stops != 0 && passes(kind); })) return;
   if (channel_->passes_stops != 0) forget_forecast();
   channel_->choice = {static_cast<uint32_t>(kind), self(), arity};
-  unseen_ = false;
+  agents_changed_ = false;
   hand_over(Phase::Choice);
 }
 
@@ -119,7 +119,7 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
   return is_disturbed() ? disturb(op, object, pc, need, at, deadline, count, can) : can;
 }
 
-void Runtime::tell_surroundings() {
+void Runtime::tell_hidden_dependencies() {
   if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(self())));
   if (forks_) tell(OpKind::CpuUse, kForkObject);
 }
@@ -129,9 +129,9 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
                       uint32_t count, bool can) {
   Agent& agent = me();
   for (;;) {
-    tell_surroundings();
+    tell_hidden_dependencies();
     if (deliverable(agent) == 0) break;
-    const bool waited = agent.waited;
+    const bool waited = agent.lacked_need;
     tell_handling(need, deadline);
     const bool restarts = run_handlers();
     if (need == Need::Handler) return true;
@@ -141,7 +141,7 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
       return false;
     }
     if (need == Need::Wakeup) {  // others treat it as no longer waiting, so its wait ends
-      agent.left = !agent.woken;
+      agent.left_after_signal = !agent.woken;
       agent.woken = true;
       deadline = kNever;
       at = agent.relock;
@@ -178,9 +178,9 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
   if (need == Need::Nothing || slot.state == Slot::State::Enabled)
     kind = ready && !agent.yielded ? ChoiceKind::Running : ChoiceKind::Yielded;
   agent.yielded = false;
-  if (kind != ChoiceKind::Running || !goes_unasked()) stop(kind, 0);
+  if (kind != ChoiceKind::Running || !may_skip_stop()) stop(kind, 0);
   const bool can = is_there();
-  agent.waited = need != Need::Nothing && !available(index);
+  agent.lacked_need = need != Need::Nothing && !available(index);
   if (!can) pass_time(deadline);
   agent.need = Need::Nothing;
   agent.deadline = kNever;
@@ -189,17 +189,17 @@ bool Runtime::disturb(OpKind op, uint64_t object, uint64_t pc, Need need, const 
 
 bool Runtime::park(OpKind op, const void* at, uint64_t pc, uint64_t deadline) {
   Agent& agent = me();
-  agent.woken = agent.left = false;
+  agent.woken = agent.left_after_signal = false;
   // A wait with a time limit may end by itself, which is an operation of its own.
   arrive(deadline == kNever ? op : OpKind::TimerFire, object_id(at), pc, Need::Wakeup, at, deadline);
   return agent.woken;
 }
 
-void Runtime::wake(uint32_t other, uint64_t object, bool told) {
-  if (told) tell(OpKind::Wake, object, 0, 0, other);
+void Runtime::wake(uint32_t other, uint64_t object, bool report) {
+  if (report) tell(OpKind::Wake, object, 0, 0, other);
   // It might have left because of a signal.
   if (has_handlers_) tell(OpKind::CpuUse, signals_object(slot(other)));
-  unseen_ = true;
+  agents_changed_ = true;
   Agent& agent = agents_[other];
   Slot& slot = channel_->slots[other];
   agent.woken = true;
@@ -218,7 +218,7 @@ void Runtime::wake(uint32_t other, uint64_t object, bool told) {
 }
 
 void Runtime::move(uint32_t other, const void* to) {
-  unseen_ = true;
+  agents_changed_ = true;
   agents_[other].object = to;
   channel_->slots[other].object = object_id(to);
   tell_agent(other);
@@ -251,8 +251,8 @@ void Runtime::tell(OpKind op, uint64_t object, uint64_t state, int64_t value, ui
 
 [[gnu::always_inline]] inline void Runtime::tell_event(OpKind op, uint64_t object, uint64_t state,
                                                        int64_t value, uint32_t other, uint32_t text) {
-  const uint32_t agent = controls() ? self() : kNobody;
-  const uint64_t pc = agent == kNobody ? 0 : channel_->slots[agent].pc;
+  const uint32_t agent = controls() ? self() : kNoAgent;
+  const uint64_t pc = agent == kNoAgent ? 0 : channel_->slots[agent].pc;
   add({channel_->steps, pc, object, state, value, agent, other, op, 0, 0, Record::What::Happened, text});
 }
 
@@ -267,14 +267,14 @@ void Runtime::tell_stop(ChoiceKind kind, uint32_t next, uint64_t enabled) {
 void Runtime::tell_agent(uint32_t index) {
   if (channel_->passes_stops == 0) return;
   const Slot& slot = channel_->slots[index];
-  add({channel_->steps, slot.pc, slot.object, slot.ops, 0, index, kNobody, slot.op, 0, 0, Record::What::Agent,
-       0});
+  add({channel_->steps, slot.pc, slot.object, slot.ops, 0, index, kNoAgent, slot.op, 0, 0,
+       Record::What::Agent, 0});
 }
 
 void Runtime::tell_error(Record record) {
   record.step = channel_->steps;
   record.agent = self();
-  record.other = kNobody;
+  record.other = kNoAgent;
   record.what = Record::What::Error;
   add(record);
 }
@@ -300,13 +300,13 @@ uint32_t Runtime::begin_execution(pthread_t first) {
   clock_ = 0;
   clock_reads_ = 0;
   random_ = kRandomSeed;
-  arrived_ = came_ = 0;
-  changer_ = kNobody;
+  process_signals_ = outside_signals_ = 0;
+  outside_changer_ = kNoAgent;
   child_count_ = 0;
   forget_shared_signals();
   yielded_ = false;
   read_hold_count_ = 0;
-  first_store_ = kNobody;
+  first_store_ = kNoAgent;
   const uint32_t index = add_agent(0);
   agents_[index].thread = first;
   channel_->choice = {static_cast<uint32_t>(ChoiceKind::Start), index, 0};
@@ -320,12 +320,12 @@ void Runtime::begin_first() {
 }
 
 void Runtime::fail(Ending::Kind kind, uint64_t pc, const char* what, uint64_t object) {
-  const uint32_t agent = controls() ? self() : kNobody;
-  if (agent != kNobody) {
+  const uint32_t agent = controls() ? self() : kNoAgent;
+  if (agent != kNoAgent) {
     // A store that crashes has no effect; the one before an assertion does.
     settle_stores(kind == Ending::Kind::Crash ? OpKind::Load : OpKind::None);
     channel_->slots[agent].pc = pc;
-    if (channel_->record_count + 1 < kMostRecords) tell(OpKind::Fail, object, 0, 0, kNobody, what);
+    if (channel_->record_count + 1 < kMostRecords) tell(OpKind::Fail, object, 0, 0, kNoAgent, what);
   }
   channel_->ending = {kind, agent, 0, put_text(what), pc};
   if (channel_->debugged != 0) slalom_failed(what);

@@ -53,12 +53,12 @@ class Runtime {
   bool is_allocator(const void* code) const {
     return reinterpret_cast<uint64_t>(code) - allocator_.begin < allocator_.end - allocator_.begin;
   }
-  uint32_t self() const { return self_plus_one - 1; }  // kNobody in a thread that is not controlled
+  uint32_t self() const { return self_plus_one - 1; }  // kNoAgent in a thread that is not controlled
   void set_self(uint32_t index);                       // sets self() of the calling thread
   Agent& me() { return agents_[self()]; }
   Agent& agent(uint32_t index) { return agents_[index]; }
   uint32_t agent_count() const { return channel_->agent_count; }
-  uint32_t find(pthread_t thread) const;  // kNobody if no agent has this thread
+  uint32_t find(pthread_t thread) const;  // kNoAgent if no agent has this thread
   Slot& slot(uint32_t index) { return channel_->slots[index]; }
   const Slot& slot(uint32_t index) const { return channel_->slots[index]; }
   bool ended(uint32_t index) const { return slot(index).state == Slot::State::Ended; }
@@ -73,9 +73,9 @@ class Runtime {
   // otherwise.
   bool park(OpKind op, const void* at, uint64_t pc, uint64_t deadline);
   bool may_wake_alone() const { return agents_[self()].spurious < channel_->spurious; }
-  // Ends the wait of another agent, which then locks its `relock` mutex or just goes on. With `told` false no
-  // Wake event is reported, because later events already order the two agents.
-  void wake(uint32_t other, uint64_t object, bool told = true);
+  // Ends the wait of another agent, which then locks its `relock` mutex or just goes on. With `report` false
+  // no Wake event is reported, because later events already order the two agents.
+  void wake(uint32_t other, uint64_t object, bool report = true);
   void move(uint32_t other, const void* to);  // makes a waiting agent wait for another object
   void may_stop_waiting(uint32_t other);      // a signal was sent to an agent that may be waiting
   uint32_t ask(uint32_t arity);               // returns a value below arity that the search chooses
@@ -85,25 +85,25 @@ class Runtime {
   void tell_watched(OpKind op, uint64_t state, const void* call);
   void unwatch(const void* call);
 
-  void tell(OpKind op, uint64_t object, uint64_t state = 0, int64_t value = 0, uint32_t other = kNobody);
+  void tell(OpKind op, uint64_t object, uint64_t state = 0, int64_t value = 0, uint32_t other = kNoAgent);
   void tell(OpKind op, uint64_t object, uint64_t state, int64_t value, uint32_t other, const char* text);
   void tell_access(OpKind op, const void* address, uint32_t size, uint64_t value, bool wrote,
                    bool weak = false) {
     const uint32_t agent = self();
     add({channel_->steps, channel_->slots[agent].pc, reinterpret_cast<uint64_t>(address), weak,
-         static_cast<int64_t>(value), agent, kNobody, op, static_cast<uint8_t>(size), wrote,
+         static_cast<int64_t>(value), agent, kNoAgent, op, static_cast<uint8_t>(size), wrote,
          Record::What::Happened, 0});
   }
   // Forgets the values of pending plain stores to this range, because something else has overwritten them.
   void drop_values(const void* address, uint64_t size) {
-    if (first_store_ != kNobody) forget_stores(reinterpret_cast<uint64_t>(address), size);
+    if (first_store_ != kNoAgent) forget_stores(reinterpret_cast<uint64_t>(address), size);
   }
   // An operation depends on the agents that may send a signal to its agent, and on those that fork a process
-  // that inherits its effect. tell_surroundings() reports that; arrive() calls it if has_surroundings().
-  // Operations that do not arrive must be reported too, since they may arrive in another execution of the
-  // same schedule.
-  bool has_surroundings() const { return has_handlers_ || forks_; }
-  [[gnu::noinline, gnu::cold]] void tell_surroundings();
+  // that inherits its effect. tell_hidden_dependencies() reports that; arrive() calls it if
+  // has_hidden_dependencies(). Operations that do not arrive must be reported too, since they may arrive in
+  // another execution of the same schedule.
+  bool has_hidden_dependencies() const { return has_handlers_ || forks_; }
+  [[gnu::noinline, gnu::cold]] void tell_hidden_dependencies();
   void retire(bool yielded = false) {
     ++channel_->slots[self()].ops;
     if (++channel_->steps == channel_->show_at) [[unlikely]]
@@ -116,7 +116,7 @@ class Runtime {
   // Does a whole operation that can always be done and touches no object.
   void pass(OpKind op, uint64_t pc, bool yielded);
 
-  // Adds a child agent of the running one. Its thread must call enter() first. Returns kNobody if there are
+  // Adds a child agent of the running one. Its thread must call enter() first. Returns kNoAgent if there are
   // too many.
   uint32_t add_agent(uint64_t entry);
   AgentId child_id() const;       // the id that add_agent() will give next
@@ -143,16 +143,20 @@ class Runtime {
 
   // Signals that have handlers, as bits: the ones that `agent` would take now, and the ones that were sent to
   // the whole process and that no agent has taken yet.
-  uint64_t deliverable(const Agent& agent) const { return (agent.arrived | arrived_) & ~agent.blocked; }
-  uint64_t& arrived() { return arrived_; }
+  uint64_t deliverable(const Agent& agent) const {
+    return (agent.pending_signals | process_signals_) & ~agent.blocked;
+  }
+  uint64_t& process_signals() { return process_signals_; }
   // From here on every operation depends on the agents that may send its agent a signal.
   void note_handler() { has_handlers_ = true; }
   bool has_handlers() const { return has_handlers_; }
 
   // Notes a signal that came from outside the program. Callable at any moment and in any thread. Examined at
   // the running thread's next stop.
-  void signal_came(int signal) { __atomic_fetch_or(&came_, uint64_t{1} << (signal - 1), __ATOMIC_RELAXED); }
-  uint64_t take_signals_that_came() { return __atomic_exchange_n(&came_, 0, __ATOMIC_RELAXED); }
+  void note_outside_signal(int signal) {
+    __atomic_fetch_or(&outside_signals_, uint64_t{1} << (signal - 1), __ATOMIC_RELAXED);
+  }
+  uint64_t fetch_outside_signals() { return __atomic_exchange_n(&outside_signals_, 0, __ATOMIC_RELAXED); }
   // Processes that the program has started. The program sees numbers that are the same in each execution
   // (preload/processes/pids.cc).
   int note_child(int real);     // returns the number that the program sees
@@ -166,7 +170,7 @@ class Runtime {
   // Condition variables shared with child processes: a child reports a signal before it does the real one,
   // and notes that a process may signal without reporting it.
   void tell_shared_signal(const pthread_cond_t* condition, bool all);
-  void note_stranger();
+  void note_unreported_signals();
   // Translates between process numbers that the program sees and real ones. A negative number is a process
   // group.
   int real_process(int number) const;
@@ -249,9 +253,9 @@ class Runtime {
   // slalom before any operation in it.
   void note_modules();  // the modules that are loaded at the time of the call
   void look_for_forks();
-  void load_modules() { looks_ = kMostLooks; }
+  void load_modules() { module_scans_left_ = kMostModuleScans; }
   void look_for_modules() {
-    if (looks_ != 0) find_modules();
+    if (module_scans_left_ != 0) find_modules();
   }
   // Returns whether code in the user's modules comes from headers of the C++ library. It is mostly false, and
   // the same addresses recur; hence the cache.
@@ -279,7 +283,7 @@ class Runtime {
   static constexpr uint32_t kMostChildren = 64;
   // All modules of a dlopen() are mapped when the first constructor runs. Before that, the loader only
   // allocates memory.
-  static constexpr uint32_t kMostLooks = 256;
+  static constexpr uint32_t kMostModuleScans = 256;
   static constexpr auto kStartsProcesses =
       static_cast<uint32_t>(Uncontrolled::Fork) | static_cast<uint32_t>(Uncontrolled::Program);
 
@@ -305,7 +309,7 @@ class Runtime {
   // A signal may be pending, or the agent may be cancelled at any operation.
   bool is_disturbed() const {
     const Agent& agent = agents_[self()];
-    return has_surroundings() || deliverable(agent) != 0 || agent.asynchronous;
+    return has_hidden_dependencies() || deliverable(agent) != 0 || agent.asynchronous;
   }
   [[gnu::noinline, gnu::cold]] bool disturb(OpKind op, uint64_t object, uint64_t pc, Need need,
                                             const void* at, uint64_t deadline, uint32_t count, bool can);
@@ -313,7 +317,7 @@ class Runtime {
   bool satisfied(uint32_t index) const;
   bool available(uint32_t index) const;
   void refresh();
-  [[gnu::noinline, gnu::cold]] void nobody_can_run();
+  [[gnu::noinline, gnu::cold]] void handle_none_enabled();
   // Defined in preload/processes/outside.cc and in check/in_process.cc, which has no outside.
   bool wait_outside(bool for_long);
   bool await_outside(bool for_long);
@@ -321,11 +325,11 @@ class Runtime {
   bool wake_shared(bool again);
   void take_shared_signals();
   void forget_shared_signals();
-  void give_way_at_end();
+  void yield_at_end();
   [[gnu::noinline, gnu::cold]] void let_children_run();
   void list_holders();
   bool alone() const;
-  bool goes_unasked();
+  bool may_skip_stop();
   [[gnu::noinline, gnu::cold]] bool switches_here();
   void stop(ChoiceKind kind, uint32_t arity);
   // How turns are passed. Defined, as end_process() is, in preload/launch/forked.cc and in
@@ -357,9 +361,9 @@ class Runtime {
   bool has_lease() const;
   // Stops at which the target knows the next agent (preload/runtime/passing.cc).
   bool passes(ChoiceKind kind);
-  uint32_t who_is_next(ChoiceKind kind, uint64_t& enabled);
-  uint32_t in_order(uint64_t enabled, bool goes_on) const;
-  uint32_t drawn(uint64_t enabled, bool goes_on);
+  uint32_t predict_next(ChoiceKind kind, uint64_t& enabled);
+  uint32_t predict_in_order(uint64_t enabled, bool goes_on) const;
+  uint32_t predict_drawn(uint64_t enabled, bool goes_on);
   void forget_forecast();
   void order_agent(uint32_t index);
   void tell_stop(ChoiceKind kind, uint32_t next, uint64_t enabled);
@@ -369,34 +373,34 @@ class Runtime {
   void keep_error(const struct FallibleCall& what, int error, uint32_t ordinal);
   void tell_error(Record record);
 
-  static constexpr uint32_t kSeveral = kNobody - 1;
+  static constexpr uint32_t kSeveral = kNoAgent - 1;
   Channel* channel_ = nullptr;
   bool on_ = false;
   bool in_set_up_ = false;
   bool begins_later_ = false;        // executions begin at a later point of the program
   bool forks_after_set_up_ = false;  // this process forks the executions at the end of set-up
   bool accesses_seen_ = false;
-  bool has_handlers_ = false;   // the program has or had a signal handler
-  bool forks_ = false;          // the program's code calls a function that forks
-  uint32_t looks_ = 0;          // how many more times to look for modules loaded by the program itself
-  Range allocator_{};           // code of the shared library that allocates; empty if libc does
-  uint32_t ran_last_ = 0;       // kept for a debugger
-  uint32_t enabled_ = 0;        // number of agents that could run at the last refresh()
-  bool unseen_ = false;         // an agent was made or woken since slalom last looked
-  bool yielded_ = false;        // an agent of this execution yielded at a stop that was passed
-  OpKind next_ = OpKind::None;  // argument of settle_stores()
-  bool copied_from_ = false;    // a load was reported after first_store_
-  // Index of the first store record whose value was not read yet; kNobody if there is none.
+  bool has_handlers_ = false;       // the program has or had a signal handler
+  bool forks_ = false;              // the program's code calls a function that forks
+  uint32_t module_scans_left_ = 0;  // how many more times to look for modules loaded by the program itself
+  Range allocator_{};               // code of the shared library that allocates; empty if libc does
+  uint32_t ran_last_ = 0;           // kept for a debugger
+  uint32_t enabled_ = 0;            // number of agents that could run at the last refresh()
+  bool agents_changed_ = false;     // an agent was made or woken since slalom last looked
+  bool yielded_ = false;            // an agent of this execution yielded at a stop that was passed
+  OpKind next_ = OpKind::None;      // argument of settle_stores()
+  bool copied_from_ = false;        // a load was reported after first_store_
+  // Index of the first store record whose value was not read yet; kNoAgent if there is none.
   uint32_t first_store_ = 0;
   uint32_t foreseen_ = 0;       // number of foreseen stops passed so far
   uint8_t order_[kMostInMask];  // the first agents, in the order of ids
   uint64_t clock_ = 0;
   uint64_t random_ = 0;
-  uint64_t arrived_ = 0;
-  uint64_t came_ = 0;
-  // The agent that has changed something outside in this execution; kNobody if none, kSeveral if more than
+  uint64_t process_signals_ = 0;
+  uint64_t outside_signals_ = 0;
+  // The agent that has changed something outside in this execution; kNoAgent if none, kSeveral if more than
   // one.
-  uint32_t changer_ = kNobody;
+  uint32_t outside_changer_ = kNoAgent;
   uint32_t child_count_ = 0;
   uint32_t shared_wakes_ = 0;
   uint32_t shared_signals_taken_ = 0;

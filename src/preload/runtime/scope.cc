@@ -72,7 +72,7 @@ const ScopedCode* find_called(const Channel& channel, uint64_t pc) {
 }
 
 // The outermost call of atomic code that encloses the agent's position with no scope function inside it.
-struct Around {
+struct EnclosingAtomic {
   const ScopedCode* code = nullptr;
   int frame = -1;      // its frame, or that of the function that it jumped to
   uint64_t stack = 0;  // stack pointer at its call
@@ -80,8 +80,8 @@ struct Around {
   bool closed = false;
 };
 
-Around look_around(const Channel& channel, const Stack& stack) {
-  Around around;
+EnclosingAtomic find_enclosing_atomic(const Channel& channel, const Stack& stack) {
+  EnclosingAtomic around;
   for (int i = 0; i < stack.count; ++i) {
     const Frame& frame = stack.frames[i];
     const bool user = stack.runtime.is_user_code(frame.pc);
@@ -129,7 +129,7 @@ bool is_own(uint64_t pc) {
 bool Runtime::switches_here() {
   Stack stack{.runtime = *this, .end = object_id(me().base)};
   _Unwind_Backtrace(add_frame, &stack);
-  const Around around = look_around(*channel_, stack);
+  const EnclosingAtomic around = find_enclosing_atomic(*channel_, stack);
   if (around.closed) return false;
   AtomicCall now;
   if (around.code != nullptr) {

@@ -33,10 +33,11 @@ int wait_for(const sigset_t* set, uint64_t deadline, OnSignal how, uint64_t pc, 
   if (call.ended()) return -1;
   int signal = 0;
   if (in_time) {
-    for (uint64_t* pending : {&rt.me().signals, &rt.me().arrived, &rt.arrived()}) {
+    for (uint64_t* pending : {&rt.me().awaited_signals, &rt.me().pending_signals, &rt.process_signals()}) {
       if ((*pending & wanted) == 0) continue;
       signal = __builtin_ctzll(*pending & wanted) + 1;
-      info = info_of(signal, take_pending(*pending, pending == &rt.arrived() ? kNobody : rt.self(), signal));
+      info = info_of(signal,
+                     take_pending(*pending, pending == &rt.process_signals() ? kNoAgent : rt.self(), signal));
       break;
     }
     if (signal == 0) {

@@ -29,7 +29,7 @@ constinit Handler handlers[kSignals + 1] = {};
 // The causes of sent signals that no agent has taken yet, in the order of sending. If the table is full, a
 // signal still arrives, as if from kill().
 struct Sent {
-  uint32_t agent;  // kNobody if sent to the whole process
+  uint32_t agent;  // kNoAgent if sent to the whole process
   int signal;
   Cause cause;
 };
@@ -55,7 +55,7 @@ bool run_handler(int signal, Cause cause) {
   agent.at_cancel_point = false;
   agent.on_signal = OnSignal::GoesOn;
   const int error = errno;
-  rt.tell(OpKind::SemWait, signals_object(rt.slot(rt.self())), 1, signal, kNobody, sigabbrev_np(signal));
+  rt.tell(OpKind::SemWait, signals_object(rt.slot(rt.self())), 1, signal, kNoAgent, sigabbrev_np(signal));
   rt.retire();
   siginfo_t info = info_of(signal, cause);
   if (handler.flags & SA_SIGINFO) {
@@ -81,9 +81,9 @@ bool run_handler(int signal, Cause cause) {
 // blocks the signal, it may wait for it with sigwait, which uses the process's kSignalObject.
 void send(uint32_t index, int signal, Cause cause) {
   Runtime& rt = runtime();
-  rt.tell(OpKind::SemPost, signals_object(rt.slot(index)), 0, signal, kNobody, sigabbrev_np(signal));
+  rt.tell(OpKind::SemPost, signals_object(rt.slot(index)), 0, signal, kNoAgent, sigabbrev_np(signal));
   if (rt.agent(index).blocked & bit(signal)) rt.tell(OpKind::SemPost, kSignalObject, 0, signal);
-  if (!rt.ended(index)) post(rt.agent(index).arrived, index, signal, cause);
+  if (!rt.ended(index)) post(rt.agent(index).pending_signals, index, signal, cause);
   rt.may_stop_waiting(index);
   rt.retire();
   run_handlers();
@@ -108,14 +108,14 @@ int change_mask(int how, const sigset_t* set, sigset_t* before) {
 
 // The receiver that a process id means. Ids that the program sees for itself, its threads and its parent must
 // not reach a real process that happens to have the same number.
-enum class Whom { Us, Nobody, Another };
-Whom whom(pid_t pid) {
+enum class Receiver { Us, None, Other };
+Receiver receiver_of(pid_t pid) {
   Runtime& rt = runtime();
   const pid_t us = getpid();
-  if (pid == 0 || pid == us || pid == -us || pid == -getpgrp()) return Whom::Us;
+  if (pid == 0 || pid == us || pid == -us || pid == -getpgrp()) return Receiver::Us;
   if (pid != getppid() && (pid < us || pid >= us + static_cast<pid_t>(rt.agent_count())))
-    return Whom::Another;
-  return pid > us && !rt.ended(static_cast<uint32_t>(pid - us)) ? Whom::Us : Whom::Nobody;
+    return Receiver::Other;
+  return pid > us && !rt.ended(static_cast<uint32_t>(pid - us)) ? Receiver::Us : Receiver::None;
 }
 
 // Signals this process. Signal 0 only asks whether the process exists.
@@ -129,7 +129,7 @@ int signal_us(int signal, uint64_t pc, Cause cause) {
 int signal_thread(pthread_t thread, int signal, uint64_t pc, Cause cause) {
   Runtime& rt = runtime();
   const uint32_t index = rt.find(thread);
-  if (index == kNobody) return signal_foreign(thread, signal, pc, cause);
+  if (index == kNoAgent) return signal_foreign(thread, signal, pc, cause);
   if (signal < 0 || signal > kSignals) return EINVAL;
   if (signal == 0) return 0;
   rt.arrive(OpKind::SemPost, signals_object(rt.slot(index)), pc);
@@ -138,14 +138,14 @@ int signal_thread(pthread_t thread, int signal, uint64_t pc, Cause cause) {
     send(index, signal, cause);
     return 0;
   }
-  rt.tell(OpKind::SemPost, kSignalObject, 0, signal, kNobody, sigabbrev_np(signal));
+  rt.tell(OpKind::SemPost, kSignalObject, 0, signal, kNoAgent, sigabbrev_np(signal));
   rt.retire();
   if (rt.ended(index)) return 0;
   Agent& agent = rt.agent(index);
   if (agent.need == Need::Signal)
-    post(agent.signals, index, signal, cause);
+    post(agent.awaited_signals, index, signal, cause);
   else if (agent.blocked & bit(signal))
-    post(agent.arrived, index, signal, cause);
+    post(agent.pending_signals, index, signal, cause);
   else
     signal_unhandled(index, signal, pc, cause);
   return 0;
@@ -214,9 +214,9 @@ void forget_sent_signals() {
   bool restart = true;
   while (const uint64_t signals = rt.deliverable(agent)) {
     const int signal = __builtin_ctzll(signals) + 1;
-    const bool own = (agent.arrived & bit(signal)) != 0;
-    const Cause cause =
-        own ? take_pending(agent.arrived, rt.self(), signal) : take_pending(rt.arrived(), kNobody, signal);
+    const bool own = (agent.pending_signals & bit(signal)) != 0;
+    const Cause cause = own ? take_pending(agent.pending_signals, rt.self(), signal)
+                            : take_pending(rt.process_signals(), kNoAgent, signal);
     restart = run_handler(signal, cause) && restart;
   }
   return restart;
@@ -241,20 +241,20 @@ void signal_process(int signal, uint64_t pc, Cause cause) {
     if (!rt.ended(i) && (rt.agent(i).blocked & bit(signal)) == 0) takers[count++] = i;
   }
   if (count == 0) {  // ends the process, or waits for a thread that will take it
-    rt.tell(OpKind::SemPost, kSignalObject, 0, signal, kNobody, sigabbrev_np(signal));
+    rt.tell(OpKind::SemPost, kSignalObject, 0, signal, kNoAgent, sigabbrev_np(signal));
     for (uint32_t i = 0; i < rt.agent_count(); ++i)  // an agent takes it once it unblocks it
       if (!rt.ended(i)) rt.tell(OpKind::IrqTake, signals_object(rt.slot(i)));
     rt.retire();
-    if (handles(signal)) return post(rt.arrived(), kNobody, signal, cause);
-    return signal_unhandled(kNobody, signal, pc, cause);
+    if (handles(signal)) return post(rt.process_signals(), kNoAgent, signal, cause);
+    return signal_unhandled(kNoAgent, signal, pc, cause);
   }
   send(takers[rt.ask(count)], signal, cause);
 }
 
 int queue_signal(pid_t pid, int signal, uint64_t pc, Cause cause) {
-  const Whom receiver = whom(pid);
-  if (receiver == Whom::Another && pid > 0) return signal_another(pid, signal, pc, cause);
-  if (receiver != Whom::Us || pid <= 0) return errno = ESRCH, -1;  // groups are not supported
+  const Receiver receiver = receiver_of(pid);
+  if (receiver == Receiver::Other && pid > 0) return signal_another(pid, signal, pc, cause);
+  if (receiver != Receiver::Us || pid <= 0) return errno = ESRCH, -1;  // groups are not supported
   if (sent_count == kMostSent) return errno = EAGAIN, -1;
   return signal_us(signal, pc, cause);
 }
@@ -293,7 +293,8 @@ SLALOM_EXPORT int sigpending(sigset_t* set) noexcept {
   const int result = SLALOM_REAL(sigpending)(set);
   if (result != 0 || !runtime().controls()) return result;
   const Agent& me = runtime().me();
-  const uint64_t all = bits_of(set) | ((me.signals | me.arrived | runtime().arrived()) & me.blocked);
+  const uint64_t all =
+      bits_of(set) | ((me.awaited_signals | me.pending_signals | runtime().process_signals()) & me.blocked);
   __builtin_memcpy(set, &all, sizeof all);
   return 0;
 }
@@ -313,12 +314,12 @@ SLALOM_EXPORT int raise(int signal) noexcept {
 }
 SLALOM_EXPORT int kill(pid_t pid, int signal) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(kill)(runtime().real_process(pid), signal);
-  switch (whom(pid)) {
-    case Whom::Us:
+  switch (receiver_of(pid)) {
+    case Receiver::Us:
       return signal_us(signal, SLALOM_PLACE(), {});
-    case Whom::Nobody:
+    case Receiver::None:
       return errno = ESRCH, -1;
-    case Whom::Another:
+    case Receiver::Other:
       break;
   }
   return signal_another(pid, signal, SLALOM_PLACE(), {});

@@ -9,7 +9,7 @@
 namespace slalom::preload {
 namespace {
 
-constinit siginfo_t came[kSignals + 1] = {};  // of the last signal of each number from outside
+constinit siginfo_t last_infos[kSignals + 1] = {};  // of the last signal of each number from outside
 
 constinit uint64_t own_fault_handlers = 0;  // faults that the program handles or ignores itself
 
@@ -33,8 +33,8 @@ void know_handler(int signal, const struct sigaction* action) {
 void on_outside_signal(int signal, siginfo_t* info, void* context) {
   const bool own = info->si_code <= 0 && info->si_pid == raw_syscall(SYS_getpid);
   if (runtime().executes() && !own && info->si_code != SI_TIMER && info->si_code != SI_KERNEL) {
-    came[signal] = *info;
-    return runtime().signal_came(signal);
+    last_infos[signal] = *info;
+    return runtime().note_outside_signal(signal);
   }
   const auto function = handler(signal).function;
   if (function == nullptr) return;
@@ -88,16 +88,16 @@ void take_outside_signals() {
     const uint64_t one = pending & -pending;
     const int signal = __builtin_ctzll(one) + 1;
     const timespec now{0, 0};
-    if (handles(signal) &&
-        raw_syscall(SYS_rt_sigtimedwait, reinterpret_cast<long>(&one), reinterpret_cast<long>(&came[signal]),
-                    reinterpret_cast<long>(&now), sizeof one) == signal)
-      rt.signal_came(signal);
+    if (handles(signal) && raw_syscall(SYS_rt_sigtimedwait, reinterpret_cast<long>(&one),
+                                       reinterpret_cast<long>(&last_infos[signal]),
+                                       reinterpret_cast<long>(&now), sizeof one) == signal)
+      rt.note_outside_signal(signal);
   }
-  for (uint64_t all = rt.take_signals_that_came(); all != 0; all &= all - 1) {
+  for (uint64_t all = rt.fetch_outside_signals(); all != 0; all &= all - 1) {
     const int signal = __builtin_ctzll(all) + 1;
-    const siginfo_t info = came[signal];
+    const siginfo_t info = last_infos[signal];
     rt.note_uncontrolled(Uncontrolled::Signal);
-    post(rt.arrived(), kNobody, signal,
+    post(rt.process_signals(), kNoAgent, signal,
          {info.si_code, info.si_value, rt.number_of(info.si_pid), info.si_uid});
   }
 }
@@ -131,7 +131,7 @@ void signal_unhandled(uint32_t agent, int signal, uint64_t pc, Cause cause) {
   struct sigaction now = {};
   if (stops(signal) && SLALOM_REAL(sigaction)(signal, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
     runtime().fail(Ending::Kind::Crash, pc, "stopped by a signal, with nobody to let it go on");
-  if (agent != kNobody) {
+  if (agent != kNoAgent) {
     SLALOM_REAL(pthread_kill)(runtime().agent(agent).thread, signal);
     return;
   }

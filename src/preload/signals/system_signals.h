@@ -45,7 +45,7 @@ uint64_t never_blocked();
 // value.
 int change_system_mask(int how, const uint64_t* bits, sigset_t* before);
 // Handles a signal without a handler that was sent to an agent that does not block it, or to the process
-// (kNobody).
+// (kNoAgent).
 void signal_unhandled(uint32_t agent, int signal, uint64_t pc, Cause cause);
 // Signals another program. Returns 0, or -1 with errno.
 int signal_another(pid_t pid, int signal, uint64_t pc, Cause cause);

@@ -45,7 +45,7 @@ void wake_other_processes(pthread_mutex_t* mutex) {
 
 // Reports an operation that neither takes nor releases the mutex. `why` is for people.
 void tell_not_taken(pthread_mutex_t* mutex, const char* why) {
-  runtime().tell(OpKind::TryLock, object_id(mutex), 1, 0, kNobody, why);
+  runtime().tell(OpKind::TryLock, object_id(mutex), 1, 0, kNoAgent, why);
 }
 constexpr const char* kHeldAlready = "held already";
 

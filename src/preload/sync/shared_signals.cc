@@ -20,31 +20,31 @@ constexpr uint32_t kOfCondition = 0;          // no futex bits: for condition va
 void Runtime::tell_shared_signal(const pthread_cond_t* condition, bool all) {
   constexpr unsigned kShared = 1;  // glibc's bit
   if (!is_forked() || (condition->__data.__wrefs & kShared) == 0) return;
-  const uint64_t told = object_id(condition) | (all ? kAll : 0);
+  const uint64_t signal = object_id(condition) | (all ? kAll : 0);
   // Several processes may run this code at once, and each may be killed at any moment.
   for (std::atomic<uint64_t>& place : channel_->shared_signals) {
     uint64_t expected = 0;
-    if (place.load(std::memory_order_relaxed) == 0 && place.compare_exchange_strong(expected, told)) return;
+    if (place.load(std::memory_order_relaxed) == 0 && place.compare_exchange_strong(expected, signal)) return;
   }
-  note_stranger();  // no room
+  note_unreported_signals();  // no room
 }
 
-void Runtime::note_stranger() {
-  if (channel_ != nullptr) channel_->strangers.store(1, std::memory_order_relaxed);
+void Runtime::note_unreported_signals() {
+  if (channel_ != nullptr) channel_->unreported_signals.store(1, std::memory_order_relaxed);
 }
 
 void Runtime::take_shared_signals() {
   while (shared_signals_taken_ < kMostSharedSignals) {
-    const uint64_t told = channel_->shared_signals[shared_signals_taken_].load(std::memory_order_acquire);
-    if (told == 0) return;
+    const uint64_t signal = channel_->shared_signals[shared_signals_taken_].load(std::memory_order_acquire);
+    if (signal == 0) return;
     ++shared_signals_taken_;
-    const auto* condition = reinterpret_cast<const void*>(told & ~kAll);
-    tell(OpKind::Note, object_id(condition), 0, 0, kNobody, "a child signals it");
+    const auto* condition = reinterpret_cast<const void*>(signal & ~kAll);
+    tell(OpKind::Note, object_id(condition), 0, 0, kNoAgent, "a child signals it");
     // The choice of the woken agent counts as the running agent's, even if that has just begun to wait or has
     // ended.
     Slot::State& state = slot(self()).state;
     const Slot::State before = std::exchange(state, Slot::State::Enabled);
-    wake_some(OpKind::CpuUse, condition, (told & kAll) != 0 ? UINT32_MAX : 1, kOfCondition);
+    wake_some(OpKind::CpuUse, condition, (signal & kAll) != 0 ? UINT32_MAX : 1, kOfCondition);
     state = before;
   }
 }
@@ -52,7 +52,7 @@ void Runtime::take_shared_signals() {
 void Runtime::forget_shared_signals() {
   for (std::atomic<uint64_t>& place : channel_->shared_signals)
     if (place.exchange(0, std::memory_order_relaxed) == 0) break;
-  channel_->strangers.store(0, std::memory_order_relaxed);
+  channel_->unreported_signals.store(0, std::memory_order_relaxed);
   shared_signals_taken_ = shared_wakes_ = 0;
 }
 

@@ -166,7 +166,7 @@ SLALOM_EXPORT int shmget(key_t key, size_t size, int flags) noexcept {
 
 SLALOM_EXPORT void* shmat(int memory, const void* at, int flags) noexcept {
   runtime().begin_executions_here();
-  if (runtime().is_forked()) runtime().note_stranger();  // as in mmap()
+  if (runtime().is_forked()) runtime().note_unreported_signals();  // as in mmap()
   return SLALOM_REAL(shmat)(memory, at, flags);
 }
 

@@ -84,7 +84,7 @@ uint64_t entry_of(void* (*start)(void*), void* argument) {
 int join(pthread_t thread, void** result, uint64_t pc, uint64_t deadline, bool try_only) {
   Runtime& rt = runtime();
   const uint32_t index = rt.find(thread);
-  if (index == kNobody) {
+  if (index == kNoAgent) {
     rt.note_missing_thread();
     return ESRCH;
   }
@@ -130,7 +130,7 @@ int create_agent(pthread_t* thread, const pthread_attr_t* wanted, void* (*start)
   Runtime& rt = runtime();
   rt.arrive(OpKind::Spawn, rt.child_id().raw, pc);
   const uint32_t index = rt.add_agent(entry_of(start, argument));
-  if (index == kNobody) {
+  if (index == kNoAgent) {
     rt.note_uncontrolled(Uncontrolled::Threads);
     return EAGAIN;
   }
@@ -202,8 +202,8 @@ SLALOM_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
 SLALOM_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
   Runtime& rt = runtime();
   const int result = SLALOM_REAL(pthread_getattr_np)(thread, attributes);
-  const uint32_t index = result == 0 && rt.controls() ? rt.find(thread) : kNobody;
-  if (index == kNobody || index == 0) return result;
+  const uint32_t index = result == 0 && rt.controls() ? rt.find(thread) : kNoAgent;
+  if (index == kNoAgent || index == 0) return result;
   const Agent& agent = rt.agent(index);
   if (agent.guard != 0) pthread_attr_setguardsize(attributes, agent.guard);
   pthread_attr_setdetachstate(attributes, agent.detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
@@ -231,7 +231,7 @@ SLALOM_EXPORT int pthread_clockjoin_np(pthread_t thread, void** result, clockid_
 SLALOM_EXPORT int pthread_detach(pthread_t thread) noexcept {
   if (!runtime().controls()) return SLALOM_REAL(pthread_detach)(thread);
   const uint32_t index = runtime().find(thread);
-  if (index == kNobody) return ESRCH;
+  if (index == kNoAgent) return ESRCH;
   if (runtime().agent(index).detached) return EINVAL;
   if (runtime().agent(index).joined)
     runtime().misuse(SLALOM_PLACE(), "detachment of a thread that was joined already");
@@ -254,7 +254,7 @@ SLALOM_EXPORT int pthread_cancel(pthread_t thread) {
   if (!runtime().controls()) return SLALOM_REAL(pthread_cancel)(thread);
   Runtime& rt = runtime();
   const uint32_t index = rt.find(thread);
-  if (index == kNobody) return ESRCH;
+  if (index == kNoAgent) return ESRCH;
   rt.arrive(OpKind::Signal, agent_object(rt.slot(index)), SLALOM_PLACE());
   rt.tell(OpKind::Signal, agent_object(rt.slot(index)), 0, 1);
   rt.agent(index).cancelled = true;

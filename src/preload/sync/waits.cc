@@ -66,7 +66,7 @@ int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc, uint
     rt.tell(OpKind::TimerFire, object_id(condition), 1);
     if (spurious) {
       ++rt.me().spurious;
-      rt.tell(OpKind::Note, object_id(condition), 0, 0, kNobody, "a spurious wake-up");
+      rt.tell(OpKind::Note, object_id(condition), 0, 0, kNoAgent, "a spurious wake-up");
     }
     rt.retire(!spurious);  // spurious wake-ups are limited, so fairness does not matter
     rt.arrive(OpKind::Lock, object_id(mutex), pc, Need::Mutex, mutex);
@@ -379,8 +379,8 @@ SLALOM_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
     const uint32_t round = words[1];
     do {
       rt.park(OpKind::BarrierArrive, barrier, pc, kNever);
-      if (rt.me().left) rt.tell(OpKind::CpuUse, object_id(barrier));
-    } while (rt.me().left && words[1] == round);  // signal handlers do not end the wait
+      if (rt.me().left_after_signal) rt.tell(OpKind::CpuUse, object_id(barrier));
+    } while (rt.me().left_after_signal && words[1] == round);  // signal handlers do not end the wait
     rt.tell(OpKind::GoOn, 0);
     rt.retire();
     return 0;

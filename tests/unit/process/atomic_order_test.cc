@@ -12,7 +12,7 @@ constexpr uint64_t kWord = 0x1000, kLock = 0x2000;
 preload::Record happened(uint32_t agent, OpKind op, uint64_t object) {
   preload::Record record{};
   record.agent = agent;
-  record.other = preload::kNobody;
+  record.other = preload::kNoAgent;
   record.op = op;
   record.object = object;
   return record;

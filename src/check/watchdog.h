@@ -11,12 +11,12 @@
 
 namespace slalom::checking {
 
-void begin_patience(uint32_t seconds);
-void end_patience();
+void start_watchdog(uint32_t seconds);
+void stop_watchdog();
 void note_execution();  // call when an execution begins
 
 // Describes the execution that the watchdog has ended, after which the check must not start another one;
 // empty if it has ended none.
-std::string out_of_patience(const Modules& modules);
+std::string watchdog_report(const Modules& modules);
 
 }  // namespace slalom::checking
