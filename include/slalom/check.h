@@ -27,7 +27,7 @@ namespace slalom {
 
 struct CheckOptions {
   std::string name;  // of the test, in reports and capsules; if empty, the file and line of the call
-  // Search strategy: portfolio, dfs, dfs:limit=2, dpor, random, pct, pos, surw (see README.md).
+  // Search strategy: portfolio, dfs, dfs:limit=2, dpor, random, pct, pos, surw (see docs/howto-explore.md).
   std::string strategy = "portfolio";
   // Maximum number of executions; 0 means unlimited (for a strategy that ends by itself)
   uint64_t schedules = 100'000;
