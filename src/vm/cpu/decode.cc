@@ -235,7 +235,7 @@ bool is_stack_pointer(ZydisRegister reg) {
 }
 
 unsigned stack_motion(const Instruction& in) {
-  // KMost: the most that an instruction pushes or pops.
+  // kMost: the most that an instruction pushes or pops.
   constexpr unsigned kAnywhere = kStackMargin, kMost = 64;
   const ZydisMnemonic mnemonic = in.mnemonic();
   if (mnemonic == ZYDIS_MNEMONIC_LEAVE || mnemonic == ZYDIS_MNEMONIC_ENTER) return kAnywhere;

@@ -49,7 +49,7 @@ struct CpuState {
   uint64_t rip = 0;
   uint64_t flags = 0;
   FloatState floats;
-  // Es cs ss ds fs gs; only in outcomes, since those of a case follow from its mode.
+  // In the order es cs ss ds fs gs; only in outcomes, since those of a case follow from its mode.
   std::array<uint16_t, 6> selectors{};
 };
 

@@ -1,4 +1,8 @@
-// / 1.0 is 1. All other results lie between 1/2 and 1.
+// RCP and RSQRT: approximations. Every vendor uses a different table.
+//
+// The result here is the exact value rounded to twelve bits of significand (half up). Its relative error is
+// below 2^-12; the manuals promise 1.5 * 2^-12. Denormal operands count as zero and denormal results become
+// zero, whatever MXCSR says. No exception is ever raised.
 #include "vm/cpu/handlers/vector/vector.h"
 
 namespace slalom::vm {
@@ -38,6 +42,7 @@ struct Reciprocal {
     if (exponent_of(x) == 0xff) return sign;
     const uint32_t significand = significand_of(x);
     const int exponent = 254 - static_cast<int>(exponent_of(x));
+    // 1 / 1.0 is 1. All other results lie between 1/2 and 1.
     if (significand == 0x800000) return assemble(sign, exponent, 1u << kKept);
     return assemble(sign, exponent - 1,
                     static_cast<uint32_t>((uint64_t{1} << (kFractionBits + 1 + kKept)) / significand));

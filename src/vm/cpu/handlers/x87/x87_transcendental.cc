@@ -93,7 +93,7 @@ struct LogarithmPlusOne {
       return {infinity(x87::is_negative(y)), 0};
     }
     const WideFloat wide = WideFloat::of(x);
-    // X > -1; the result is undefined otherwise.
+    // The logarithm exists for x > -1; otherwise the result is undefined.
     const bool has_logarithm = !wide.negative || wide.exponent < 0;
     if (wide.is_zero() || !has_logarithm) {
       // The operand itself stands in for its logarithm.
