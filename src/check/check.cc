@@ -43,7 +43,7 @@ CheckOptions with_environment(CheckOptions options) {
   return options;
 }
 
-// One check: opens the process at its begin and closes it at its end.
+// One check: opens the process at its start and closes it at its end.
 class Session {
  public:
   Session(CheckOptions options, const std::function<void()>& body)
@@ -97,7 +97,7 @@ class Session {
     return the_modules;
   }
 
-  TextOptions look() const {
+  TextOptions text_options() const {
     TextOptions text;
     text.colour = isatty(STDERR_FILENO) != 0 && variable("NO_COLOR") == nullptr;
     text.ascii = isatty(STDERR_FILENO) == 0;
@@ -145,7 +145,7 @@ class Session {
     campaign.store = options_.findings;
     campaign.until = ExploreOptions::Until::FirstFailure;
     if (options_.run_twice) campaign.verify = ExploreOptions::Verify::RunTwice;
-    campaign.report = look();
+    campaign.report = text_options();
     const std::string differs = rehearse();
     const auto go_on = [](const Progress&) { return true; };
     TRY_ASSIGN(CampaignResult found, run_campaign(target, job, campaign, go_on));
@@ -214,7 +214,7 @@ class Session {
       return result;
     }
     finding.verdict = *replay.verdict;
-    TextOptions text = look();
+    TextOptions text = text_options();
     text.switch_kinds = switch_kinds(replay.execution);
     const std::unique_ptr<Machine> machine = *target.make_machine({});
     const std::string report = text_report(finding, log, machine->names(), text);

@@ -22,7 +22,7 @@ using preload::Phase;
 using preload::Record;
 using State = preload::Slot::State;
 
-// Steps that an execution may still take after the search has given it up
+// Steps that an execution may still take after the search has given it up.
 constexpr uint64_t kUnseenSteps = 20'000;
 
 // Objects that are not addresses keep their number, also in reports.

@@ -13,7 +13,7 @@
 namespace slalom::checking {
 namespace {
 
-// The address of programs in Linux without address randomisation
+// The address of programs in Linux without address randomisation.
 constexpr uint64_t kProgram = 0x555555554000;
 constexpr uint64_t kLibraries = 0x7fff00000000 - (uint64_t{64} << 32);
 // Stable address of the fibers' stacks. ProgramNames names objects there as it does those on the main stack.
@@ -64,7 +64,7 @@ Modules::Modules() {
       system = system || module.path.rfind(folder, 0) == 0;
     module.user = program || (!system && module.path != library.string());
     if (!module.user) continue;
-    // Otherwise it was linked to a fixed address
+    // A program below 1 TB was linked to a fixed address.
     const bool moves = !program || module.begin >= uint64_t{1} << 40;
     const uint64_t to = !moves ? module.begin : program ? kProgram : next;
     if (!program) next += kSpacing;

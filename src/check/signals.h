@@ -6,6 +6,6 @@
 namespace slalom::checking {
 
 void adopt_signals();  // copies the process's handlers and mask; call before executions
-void begin_signals();  // call at the begin of an execution, when its first agent exists
+void begin_signals();  // call at the start of an execution, when its first agent exists
 
 }  // namespace slalom::checking

@@ -34,7 +34,7 @@ class Conflicts {
     uint64_t born = 0;
     bool ended = false;
   };
-  void begin_or_end(const preload::Record& event);  // notes the begin or end of a thread's life
+  void begin_or_end(const preload::Record& event);  // notes the start or end of a thread's life
   void learn(uint64_t pc);
   Life& life(uint32_t agent) {
     if (agent >= lives_.size()) lives_.resize(agent + 1);

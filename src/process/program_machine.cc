@@ -104,7 +104,7 @@ void ProgramMachine::prepare_channel() {
   write_places();
   channel.keeps_values = inputs.keeps_values;
   channel.record_limit = inputs.keeps_values ? 1 : preload::kMostRecords;
-  // Stops of a schedule are found by the agents' own counts
+  // Stops of a schedule are found by the agents' own counts.
   channel.passes_stops = inputs.policy.stops.empty();
   channel.foreseen_count = 0;
   channel.forecast.how = Forecast::How::Unknown;

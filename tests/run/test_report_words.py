@@ -177,7 +177,7 @@ int main(void) {
                 for words in ("lock front->lock", "lock back->lock", f"line {line_of(QUEUES, 'front->lock.lock')}"):
                     self.assertIn(words, report)
                 heading = next(line for line in report.splitlines() if "step" in line and "main" in line)
-                first = line_of(QUEUES, "front->lock.lock")  # or the begin of the lambda
+                first = line_of(QUEUES, "front->lock.lock")  # or the start of the lambda
                 self.assertRegex(heading, rf"lambda:({first - 1}|{first})#1 .* lambda:({first + 6}|{first + 7})#2")
 
 

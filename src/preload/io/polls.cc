@@ -98,7 +98,7 @@ int wait_for(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t dead
 }
 
 // As wait_for(), without waiting. Counts as a yield if nothing is ready, for loops that do nothing else.
-int look_at(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t pc) {
+int poll_once(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t pc) {
   Runtime& rt = runtime();
   rt.cancel_point(false);
   if (watched.count() > 0) rt.arrive(OpKind::TryLock, watched.first(), pc);
@@ -111,7 +111,7 @@ int look_at(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t pc) {
 
 int ask_or_wait(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t deadline, bool outside,
                 uint64_t pc) {
-  return deadline <= runtime().now() ? look_at(wanted, count, watched, pc)
+  return deadline <= runtime().now() ? poll_once(wanted, count, watched, pc)
                                      : wait_for(wanted, count, watched, deadline, outside, pc);
 }
 

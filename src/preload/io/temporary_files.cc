@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kLetters = 6;
 constexpr char kTemplate[] = "XXXXXX";
-// Existing names to skip, left by executions that did not remove their files
+// Existing names to skip, left by executions that did not remove their files.
 constexpr uint32_t kMostTaken = 64;
 constinit uint32_t names_given = 0;
 

@@ -145,7 +145,7 @@ itimerspec left(const Timer& timer) {
 Timer* add_timer(clockid_t clock) {
   for (uint32_t i = kAlarm + 1; i < kMostTimers; ++i) {
     if (timers[i].used) continue;
-    // The agent of the entry's previous timer
+    // The agent of the entry's previous timer.
     const uint32_t agent = timers[i].made ? timers[i].agent : kNoAgent;
     timers[i] = {};
     timers[i].used = timers[i].made = true;

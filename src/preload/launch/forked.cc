@@ -223,7 +223,7 @@ void Runtime::fork_executions(bool adopts) {
     while (raw_syscall(SYS_waitid, P_PID, child, reinterpret_cast<long>(&info), WEXITED | WNOWAIT) ==
            -EINTR) {
     }
-    // Kills the processes that it has started; its number cannot be reused yet
+    // Kills the processes that it has started; its number cannot be reused yet.
     raw_syscall(SYS_kill, -child, SIGKILL);
     while (raw_syscall(SYS_wait4, child, reinterpret_cast<long>(&status)) == -EINTR) {
     }

@@ -144,7 +144,7 @@ bool calls_fork(const dl_phdr_info& info) {
           break;
       }
   }
-  // The vDSO, whose entries are offsets
+  // The vDSO, whose entries are offsets.
   if (symbols < info.dlpi_addr || names < info.dlpi_addr) return false;
   for (int table = 0; table < 2; ++table) {
     const auto* entry = reinterpret_cast<const ElfW(Rela)*>(tables[table]);

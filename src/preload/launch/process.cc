@@ -81,7 +81,7 @@ int zygote_main(int argc, char** argv, char** environment) {
   Runtime& rt = runtime();
   use_signal_stack();
   warm_up_threads();
-  // Resolves the libc functions that these hide now, rather than in each execution
+  // Looks up the hidden libc functions now, rather than in each execution.
   free(realloc(calloc(1, 16), 32));
   real_exit();
   watch_signals();

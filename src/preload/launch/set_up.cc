@@ -49,7 +49,7 @@ bool is_same(const File& a, const struct stat& b) {
   return a.device == b.st_dev && a.inode == b.st_ino;
 }
 
-long look(int descriptor, struct stat& info) {
+long raw_fstat(int descriptor, struct stat& info) {
   return raw_syscall(SYS_fstat, descriptor, reinterpret_cast<long>(&info));
 }
 
@@ -84,7 +84,7 @@ bool is_plain_device(const struct stat& info) {
 // it.
 bool keep(int descriptor, char (&why)[kMostPath]) {
   struct stat info = {};
-  if (look(descriptor, info) != 0 || is_plain_device(info)) return true;
+  if (raw_fstat(descriptor, info) != 0 || is_plain_device(info)) return true;
   for (uint32_t i = 0; i < first_count; ++i)
     if (is_same(first[i], info)) return true;
   char link[64];
@@ -153,7 +153,7 @@ bool shares_memory(char (&why)[kMostPath]) {
 [[gnu::noinline]] void list_first_descriptors() {
   visit_descriptors([](int descriptor) {
     struct stat info = {};
-    if (look(descriptor, info) == 0 && first_count < kMostFirst)
+    if (raw_fstat(descriptor, info) == 0 && first_count < kMostFirst)
       first[first_count++] = {descriptor, info.st_dev, info.st_ino};
     return true;
   });

@@ -19,7 +19,7 @@ constexpr uint32_t kDepth = Calls::kDepth;
 constexpr uint32_t kRecent = 4;            // number of different reads that a waiting loop may have
 constexpr uint32_t kSameReads = 3;         // this many repeated reads in a row mean a loop that waits
 constexpr uint32_t kSetUpReads = 100'000;  // the limit during set-up
-// This many accesses without a choice point may also be such a loop
+// This many accesses without a choice point may also be such a loop.
 constexpr uint32_t kPlainInARow = 100'000;
 
 constinit thread_local Calls calls = {};

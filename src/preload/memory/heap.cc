@@ -101,7 +101,7 @@ uint64_t place_for(void* return_address) {
   if (!runtime().sees_accesses()) return 0;
   void* caller = outer_caller != nullptr ? outer_caller : return_address;
   if (runtime().is_user_code(reinterpret_cast<uint64_t>(caller) - 1)) return access_place(caller);
-  // Allocations of the C++ library's strings count as the user's
+  // Allocations of the C++ library's strings count as the user's.
   return outer_caller != nullptr ? caller_place(0) : 0;
 }
 

@@ -69,7 +69,7 @@ struct Search {
   uintptr_t program_end;  // where the heap begins, at the earliest
 };
 
-int look_into(dl_phdr_info* module, size_t, void* data) {
+int search_module(dl_phdr_info* module, size_t, void* data) {
   auto& search = *static_cast<Search*>(data);
   const bool program = search.program_end == 0;  // the program comes first
   bool libc = false;
@@ -94,7 +94,7 @@ int look_into(dl_phdr_info* module, size_t, void* data) {
   const uint64_t old = left_by_free();
   if (old == kUntouched) return;
   Search search{old, nullptr, 0, 0};
-  dl_iterate_phdr(look_into, &search);
+  dl_iterate_phdr(search_module, &search);
   if (search.count != 1) return;
   *search.found = kKey;
   if (left_by_free() != kKey) {

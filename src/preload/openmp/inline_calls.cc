@@ -120,7 +120,7 @@ namespace {
 
 constexpr unsigned char kCall[] = {0x0f, 0x05, 0x48, 0x83, 0xf8, 0xda};
 constexpr size_t kPage = 4096, kStub = 16;
-// Distance that a jump can reach; the real limit is twice that
+// Distance that a jump can reach; the real limit is twice that.
 constexpr uint64_t kReach = uint64_t{1} << 30;
 
 bool is_openmp(const char* path) {

@@ -54,7 +54,7 @@ bool Runtime::await_outside(bool for_long) {
   const long limit = for_long ? kLong : kShort;
   const long start = real_milliseconds();
   for (bool waited = false;; waited = true) {
-    // Asked before the check below, which then sees all effects of ended children
+    // Asked before the check below, which then sees all effects of ended children.
     const bool live = children && children_live();
     if (outside_signals_ != 0 || children) take_outside_signals();
     if (children) take_shared_signals();
@@ -88,7 +88,7 @@ void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
   pollfd asked[kMostPolled];
   for (uint32_t i = 0; i < count; ++i) asked[i] = wanted[i];
   for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
-    // Asked before the check below, which then sees all effects of ended children
+    // Asked before the check below, which then sees all effects of ended children.
     const bool live = children_live();
     if (raw_syscall(SYS_poll, reinterpret_cast<long>(asked), count, 0) != 0 || !live) return;
     note_uncontrolled(Uncontrolled::Outside);

@@ -46,7 +46,7 @@ int Runtime::real_process(int number) const {
   if (child < child_count_ && child < kMostChildren) return sign * children_[child];
   if (process_ == 0) return number;
   if (sign * number == kPid) return sign * process_;
-  // The program's parent is a process of slalom, which it must not reach
+  // The program's parent is a process of slalom, which it must not reach.
   return number == kPid - 1 ? INT32_MAX : number;
 }
 
@@ -75,7 +75,7 @@ SLALOM_EXPORT pid_t getppid() noexcept {
 SLALOM_EXPORT pid_t gettid() noexcept {
   if (runtime().controls()) return kPid + static_cast<pid_t>(runtime().self());
   const auto thread = static_cast<pid_t>(raw_syscall(SYS_gettid));
-  // The first thread has the number of its process
+  // The first thread has the number of its process.
   return thread == raw_syscall(SYS_getpid) ? getpid() : thread;
 }
 

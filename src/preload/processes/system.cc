@@ -220,7 +220,7 @@ pid_t make_fork(Fork fork, bool ours, bool prepared, void* from) {
   }
   const pid_t child = fork();
   if (child == 0 && !ours) runtime().become_grandchild();
-  // Otherwise the pthread_atfork() handler has done it
+  // Otherwise the pthread_atfork() handler has done it.
   if (child == 0 && runtime().controls()) runtime().become_child();
   return ours && child > 0 ? runtime().note_child(child) : child;
 }

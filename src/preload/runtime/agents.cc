@@ -69,8 +69,8 @@ void Runtime::end_agent() {
   for (;;) wait_turn(index);
 }
 
-// Other agents may run until the process has ended. This function keeps them away from data that returned
-// functions left on this stack, since a replay leaves other data there.
+// Other agents may run until the process has ended, and may read data that returned functions left on this
+// stack. So this function stops further down the stack, because the frames here differ in a replay.
 [[gnu::noinline]] void Runtime::yield_at_end() {
   constexpr size_t kStackGap = 4096;
   const void* room = __builtin_alloca(kStackGap);

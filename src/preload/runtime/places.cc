@@ -21,7 +21,7 @@ struct Search {
   int frames = 0;
 };
 
-_Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
+_Unwind_Reason_Code visit_frame(_Unwind_Context* context, void* data) {
   auto& search = *static_cast<Search*>(data);
   int before = 0;
   const uint64_t pc = _Unwind_GetIPInfo(context, &before) - (before != 0 ? 0 : 1);
@@ -53,7 +53,7 @@ bool is_among(const uint64_t* sorted, uint32_t count, uint64_t pc) {
 
 void Runtime::prepare_places() const {
   Search search{.runtime = this, .channel = channel_};
-  _Unwind_Backtrace(look_at_frame, &search);
+  _Unwind_Backtrace(visit_frame, &search);
 }
 
 bool Runtime::is_user_code(uint64_t pc) const {
@@ -103,7 +103,7 @@ uint64_t Runtime::place(void* return_address, const void* stack) {
     pc = words[-1] - 1;
   }
   Search search{.runtime = this, .channel = channel_};
-  _Unwind_Backtrace(look_at_frame, &search);
+  _Unwind_Backtrace(visit_frame, &search);
   return search.found != 0 ? search.found : first;
 }
 

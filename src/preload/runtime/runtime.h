@@ -167,8 +167,8 @@ class Runtime {
   int own_number() const { return own_number_; }  // the number of such a child; 0 in any other process
   // Returns whether this process is a child, or a child's child.
   bool is_forked() const { return !on_ && process_ != 0; }
-  // Condition variables shared with child processes: a child reports a signal before it does the real one,
-  // and notes that a process may signal without reporting it.
+  // Condition variables shared with child processes. tell_shared_signal(): a child is about to do the real
+  // signal. note_unreported_signals(): a process may signal without reporting it.
   void tell_shared_signal(const pthread_cond_t* condition, bool all);
   void note_unreported_signals();
   // Translates between process numbers that the program sees and real ones. A negative number is a process
@@ -198,7 +198,7 @@ class Runtime {
   // Returns whether an ended agent holds this mutex and the mutex is robust.
   bool is_abandoned(const pthread_mutex_t* mutex) const;
 
-  // Every cancellation point of POSIX calls this at its begin and at its end. A cancelled agent ends at its
+  // Every cancellation point of POSIX calls this at its start and at its end. A cancelled agent ends at its
   // turn.
   void cancel_point(bool begins);
   void end_if_cancelled();

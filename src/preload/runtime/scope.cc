@@ -2,7 +2,7 @@
 // on the stack that the user has named decides. A call of atomic code is one step of its agent: before its
 // first operation there is a choice, as before any other step.
 //
-// If there was no operation between the return of one call and the begin of the next, the runtime sees
+// If there was no operation between the return of one call and the start of the next, the runtime sees
 // neither. It infers a new call from the agent's position: without a loop, code does not come back to a place
 // that it has passed. Where a loop is possible, the runtime assumes the same call. So it never interrupts
 // atomic code, at the price of missing a choice.

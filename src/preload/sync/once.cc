@@ -52,7 +52,7 @@ int run_once(int* control, void (*function)(), uint64_t pc) {
   if (state_of(control) == Done) return learn(control, pc), 0;
   Runtime& rt = runtime();
   rt.set_place(pc);
-  // It has read that the function did not run yet; reading is no stop
+  // It has read that the function did not run yet; reading is no stop.
   rt.tell(OpKind::CpuUse, object_id(control));
   rt.arrive(OpKind::Lock, object_id(control), pc, Need::Once, control);
   rt.tell(OpKind::Lock, object_id(control));

@@ -46,7 +46,7 @@ struct SemaphoreWait : KernelWait {
   size_t count;
 };
 
-// Applies the operations one after the other: can all be done now?
+// Returns whether all operations could be done now, one after the other.
 bool could_operate(const KernelWait& asked) {
   const auto& wait = static_cast<const SemaphoreWait&>(asked);
   semid_ds info = {};

@@ -61,7 +61,7 @@ int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc, uint
   const bool woken = rt.park(OpKind::Wait, condition, pc, spurious ? rt.now() : deadline);
   rt.me().at_cancel_point = false;
   if (!woken) {
-    // That may be the reason
+    // Cancellation may have ended the wait.
     if (rt.me().cancelled) rt.tell(OpKind::CpuUse, agent_object(rt.slot(rt.self())));
     rt.tell(OpKind::TimerFire, object_id(condition), 1);
     if (spurious) {

@@ -32,7 +32,7 @@ bool ask_for_exec_stop() {
 void pass_exec_stop(pid_t child) {
   siginfo_t info = {};
   do {
-    // Passes on a signal that came before
+    // Passes on a signal that came before.
     if (info.si_signo != 0) ptrace(PTRACE_CONT, child, nullptr, info.si_status);
     info = {};
     while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WSTOPPED | WNOWAIT) != 0)

@@ -38,7 +38,7 @@ constexpr int kMostDescriptors = 1024;           // limit for marking descriptor
 constexpr long kSliceNanoseconds = 100'000'000;  // interval between two checks whether the target still lives
 constexpr uint32_t kSlicesPerSecond = 10;
 constexpr uint32_t kAsleepSlices = 10;  // slices in the same call after which nothing will end it
-// Slices after which a bounded wait for events outside must have ended
+// Slices after which a bounded wait for events outside must have ended.
 constexpr uint32_t kOutsideSlices = 100;
 
 void wake(std::atomic<uint32_t>& word) {
@@ -347,7 +347,7 @@ Zygote::Waited Zygote::wait() {
       return Waited::Dead;
     }
     if (channel_->waits_outside == preload::Outside::Bounded && ++outside < kOutsideSlices) continue;
-    // It makes progress by passing stops
+    // It makes progress by passing stops.
     if (std::exchange(steps, channel_->steps) != channel_->steps) slices = 0;
     const std::optional<Sleeper> sleeper = find_sleeper(channel_->child, channel_range_);
     asleep = sleeper && sleeper->where == where ? asleep + 1 : 0;

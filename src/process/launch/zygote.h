@@ -84,7 +84,7 @@ class Zygote {
   // in a call that is not controlled and will not go on. Dead: the zygote has ended. Interrupted: the user
   // has interrupted the search, and the target did nothing for a second.
   Waited wait();
-  // The call it sleeps in, also after Silent; empty if none
+  // The call it sleeps in, also after Silent; empty if none.
   const std::string& asleep_in() const { return asleep_in_; }
   void let_run(uint32_t agent);
   void show(uint32_t agent);  // lets a debugger stop in the agent, which then continues to wait
