@@ -30,7 +30,9 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   uint64_t state_hash() const override { return hash_; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return *modules_.names(); }
-  const Feedback* feedback() const override { return &conflicts_.feedback(); }
+  Ending ending() const override { return {.steps = step(), .feedback = &conflicts_.feedback()}; }
+  bool hashes_cheaply() const override { return true; }
+  Foresight* foresight() override { return nullptr; }
 
  private:
   struct KnownAgent {  // what is known of an agent

@@ -314,13 +314,13 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   }
   fan_->on_end(log_.outcome);
 
-  log_.steps = machine_.step().raw;
-  log_.set_up_steps = machine_.set_up_steps();
+  const Ending ending = machine_.ending();
+  log_.steps = ending.steps.raw;
+  log_.set_up_steps = ending.set_up_steps;
   log_.steps_run = log_.steps - steps_before;
   log_.class_hash = recorder_.history().sum;
-  log_.schedule.digest = machine_.digest() != 0 ? machine_.digest() : log_.class_hash;
-  const ErrorLog* errors = machine_.errors();
-  log_.schedule.errors = errors != nullptr ? std::optional(*errors) : std::nullopt;
+  log_.schedule.digest = ending.digest != 0 ? ending.digest : log_.class_hash;
+  log_.schedule.errors = ending.errors != nullptr ? std::optional(*ending.errors) : std::nullopt;
   log_.withheld = fairness_.has_withheld();
   log_.state_hash = options_.hash_states || machine_.hashes_cheaply() ? machine_.state_hash() : 0;
   log_.blocked.clear();
@@ -340,8 +340,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
     if (log_.steps > others) at->second = log_.steps - others;
   }
   if (observer_ != nullptr) observer_->harvest(log_.verdicts);
-  const Feedback* feedback = machine_.feedback();
-  log_.feedback = feedback != nullptr ? *feedback : Feedback{};
+  log_.feedback = ending.feedback != nullptr ? *ending.feedback : Feedback{};
   return true;
 }
 

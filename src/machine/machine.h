@@ -68,30 +68,33 @@ class Foresight {
   ~Foresight() = default;
 };
 
+// What a machine knows of an execution when it has ended. Pointers are valid until the next reset().
+struct Ending {
+  Step steps;                 // visible operations retired in all
+  uint64_t set_up_steps = 0;  // of these, before a second agent could exist; the step limit counts from there
+  uint64_t digest = 0;        // of the whole execution; 0 if the machine has none
+  const ErrorLog* errors = nullptr;    // that calls returned; nullptr if the machine does not record them
+  const Feedback* feedback = nullptr;  // nullptr if the machine gives none
+};
+
+// Nothing has a default: a machine that wraps another one must pass on every question.
 class Machine {
  public:
   virtual ~Machine() = default;
   virtual Result<void> reset(const Inputs& inputs) = 0;
   virtual Stop start(EventSink& sink) = 0;
   virtual Stop resume(Decision decision) = 0;
-  // Steps that the execution did before a second agent could exist. The step limit counts from there.
-  virtual uint64_t set_up_steps() const { return 0; }
-  virtual Step step() const = 0;  // visible operations retired so far; valid after the end too
+  virtual Step step() const = 0;  // visible operations retired so far
   // Returns the operations that blocked agents wait to do, at a choice point or at the end: one entry per
   // object that matters. Leaves out operations that another agent will complete, such as a wait on a
   // condition variable.
   virtual std::vector<Option> blocked() const = 0;
+  virtual Ending ending() const = 0;        // also of an execution that the search gave up
   virtual uint64_t state_hash() const = 0;  // of everything the target can observe
-  // Of the whole execution, valid after its end; 0 if the machine has none.
-  virtual uint64_t digest() const { return 0; }
-  virtual bool hashes_cheaply() const { return true; }  // false: call state_hash() only where it is compared
-  virtual Snapshots* snapshots() = 0;                   // nullptr if the machine has none
-  virtual Foresight* foresight() { return nullptr; }    // nullptr if the machine asks at every choice point
-  // Errors that calls returned, valid after the end; nullptr if the machine does not record them.
-  virtual const ErrorLog* errors() const { return nullptr; }
+  virtual bool hashes_cheaply() const = 0;  // false: call state_hash() only where it is compared
+  virtual Snapshots* snapshots() = 0;       // nullptr if the machine has none
+  virtual Foresight* foresight() = 0;       // nullptr if the machine asks at every choice point
   virtual const Names& names() const = 0;
-  // Valid after the end; nullptr if the machine gives none.
-  virtual const Feedback* feedback() const { return nullptr; }
 };
 
 }  // namespace slalom

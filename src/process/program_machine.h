@@ -39,13 +39,12 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   Step step() const override { return Step{steps_}; }
   std::vector<Option> blocked() const override;
   uint64_t state_hash() const override { return hash_; }
-  uint64_t set_up_steps() const override;
+  Ending ending() const override;
+  bool hashes_cheaply() const override { return true; }
   Snapshots* snapshots() override { return nullptr; }
   Foresight* foresight() override { return this; }
-  const ErrorLog* errors() const override { return &errors_; }
   const Names& names() const override { return *names_; }
   // Places where two threads access the same memory, one of them writing: the search should switch there.
-  const Feedback* feedback() const override { return &feedback_; }
 
  private:
   // An agent as of the last stop.

@@ -30,9 +30,10 @@ uint64_t ProgramMachine::step_limit() const {
   return inputs_.max_steps > UINT64_MAX - set_up ? UINT64_MAX : set_up + inputs_.max_steps;
 }
 
-uint64_t ProgramMachine::set_up_steps() const {
+Ending ProgramMachine::ending() const {
   const uint64_t set_up = zygote_ ? zygote_->channel().set_up_steps : 0;
-  return std::min(set_up, steps_);
+  return {
+      .steps = step(), .set_up_steps = std::min(set_up, steps_), .errors = &errors_, .feedback = &feedback_};
 }
 
 void ProgramMachine::note_end(const Outcome& outcome) {

@@ -31,11 +31,11 @@ class BorrowedMachine final : public Machine {
   Step step() const override { return machine_->step(); }
   std::vector<Option> blocked() const override { return machine_->blocked(); }
   uint64_t state_hash() const override { return machine_->state_hash(); }
-  uint64_t digest() const override { return machine_->digest(); }
+  Ending ending() const override { return machine_->ending(); }
+  Foresight* foresight() override { return machine_->foresight(); }
   bool hashes_cheaply() const override { return machine_->hashes_cheaply(); }
   Snapshots* snapshots() override { return checkpoints_ ? machine_->snapshots() : nullptr; }
   const Names& names() const override { return machine_->names(); }
-  const Feedback* feedback() const override { return machine_->feedback(); }
 
  private:
   std::unique_ptr<vm::KernelMachine> machine_;

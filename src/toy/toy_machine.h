@@ -29,6 +29,9 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   std::vector<Option> blocked() const override;
   Step step() const override { return Step{core_.state().steps}; }
   uint64_t state_hash() const override { return core_.state().hash(*program_); }
+  Ending ending() const override { return {.steps = step()}; }
+  bool hashes_cheaply() const override { return true; }
+  Foresight* foresight() override { return nullptr; }
   Snapshots* snapshots() override { return mode_ == SnapshotMode::On ? this : nullptr; }
   const Names& names() const override { return core_.names(); }
 

@@ -25,11 +25,11 @@ class WithoutLeases final : public Machine {
   Step step() const override { return machine_->step(); }
   std::vector<Option> blocked() const override { return machine_->blocked(); }
   uint64_t state_hash() const override { return machine_->state_hash(); }
-  uint64_t digest() const override { return machine_->digest(); }
+  Ending ending() const override { return machine_->ending(); }
+  Foresight* foresight() override { return nullptr; }
   bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return machine_->names(); }
-  const Feedback* feedback() const override { return machine_->feedback(); }
 
  private:
   static Stop without_lease(Stop stop) {

@@ -76,7 +76,8 @@ class Watched final : public Machine, private OptionSource, private EventSink {
   bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return machine_->names(); }
-  const Feedback* feedback() const override { return machine_->feedback(); }
+  Ending ending() const override { return machine_->ending(); }
+  Foresight* foresight() override { return nullptr; }
 
  private:
   std::span<const Option> options() const override { return options_; }

@@ -412,12 +412,12 @@ std::array<uint64_t, Liveness::kReasons> KernelMachine::liveness_counts() const 
 }
 
 // A halted CPU certainly waits. The other reasons are guesses.
-const Feedback* KernelMachine::feedback() const {
+Ending KernelMachine::ending() const {
   const auto waits = liveness_counts();
   const auto times = [&](Liveness::Why why) { return waits[static_cast<size_t>(why)]; };
   feedback_.guessed =
       times(Liveness::Why::Pause) + times(Liveness::Why::Loop) + times(Liveness::Why::Starvation) > 0;
-  return &feedback_;
+  return {.steps = step(), .digest = state_.digest, .feedback = &feedback_};
 }
 
 Snapshots::Id KernelMachine::take() {

@@ -84,7 +84,8 @@ class KernelMachine final : public Machine,
   slalom::Step step() const override { return slalom::Step{state_.steps}; }
   std::vector<Option> blocked() const override;
   uint64_t state_hash() const override;
-  uint64_t digest() const override { return state_.digest; }
+  Ending ending() const override;
+  Foresight* foresight() override { return nullptr; }
   bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return this; }
   const Names& names() const override { return *names_; }
@@ -100,7 +101,6 @@ class KernelMachine final : public Machine,
   };
   Outcome run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink);
 
-  const Feedback* feedback() const override;  // also after an execution that the search gave up
   const std::vector<std::vector<uint8_t>>& results() const { return state_.results; }  // by flow
   std::array<uint64_t, Liveness::kReasons> liveness_counts() const;
   uint64_t instructions() const;

@@ -114,6 +114,9 @@ class Ending : public Machine {
   Step step() const override { return Step{1}; }
   std::vector<Option> blocked() const override { return {}; }
   uint64_t state_hash() const override { return 0; }
+  slalom::Ending ending() const override { return {.steps = step()}; }
+  bool hashes_cheaply() const override { return true; }
+  Foresight* foresight() override { return nullptr; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return names_; }
 

@@ -162,6 +162,9 @@ class Faulty : public Machine {
   Step step() const override { return inner_.step(); }
   std::vector<Option> blocked() const override { return inner_.blocked(); }
   uint64_t state_hash() const override { return inner_.state_hash(); }
+  Ending ending() const override { return inner_.ending(); }
+  bool hashes_cheaply() const override { return true; }
+  Foresight* foresight() override { return nullptr; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return inner_.names(); }
 

@@ -32,6 +32,8 @@ class Believer : public Machine, private Foresight {
   Step step() const override { return toy_.step(); }
   std::vector<Option> blocked() const override { return toy_.blocked(); }
   uint64_t state_hash() const override { return toy_.state_hash(); }
+  Ending ending() const override { return toy_.ending(); }
+  bool hashes_cheaply() const override { return true; }
   Snapshots* snapshots() override { return nullptr; }
   Foresight* foresight() override { return this; }
   const Names& names() const override { return toy_.names(); }

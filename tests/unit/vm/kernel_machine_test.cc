@@ -142,7 +142,7 @@ Replayed replay(KernelMachine& machine, const Schedule& schedule, ChoicePolicy::
   }
   EXPECT_TRUE(std::holds_alternative<Exited>(std::get<Outcome>(stop)));
   EXPECT_EQ(at, schedule.switches.size());
-  return {counter(machine), machine.pc().state_hash(), machine.digest()};
+  return {counter(machine), machine.pc().state_hash(), machine.ending().digest};
 }
 
 // A recorded course leads through the same states, in steps of any size.
@@ -244,7 +244,7 @@ TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
     stop = machine->resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
   const std::vector<Place> expected = {Place{kTinyCode}, Place{kTinyCode + 6}, Place{kSecond + 6},
                                        Place{kSecond + 12}};
-  EXPECT_EQ(machine->feedback()->places, expected);
+  EXPECT_EQ(machine->ending().feedback->places, expected);
   // With only these choice points, fewer executions reach the same results.
   const Explored narrow =
       explore(*machine,
@@ -263,7 +263,7 @@ TEST(KernelMachine, LearnsWhereBothOnlyWrite) {
   Stop stop = machine->start(sink);
   while (std::holds_alternative<ChoicePoint>(stop))
     stop = machine->resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
-  EXPECT_EQ(machine->feedback()->places, (std::vector<Place>{Place{kTinyCode}, Place{kSecond}}));
+  EXPECT_EQ(machine->ending().feedback->places, (std::vector<Place>{Place{kTinyCode}, Place{kSecond}}));
 }
 
 // The accesses and events of an execution in which the first CPU that can run runs.
