@@ -31,6 +31,11 @@ std::string_view end_name(ExploreResult::End end) {
   return "";
 }
 
+// Finding nothing is as expected only if an execution reached its end.
+bool is_as_expected(const Comparison& comparison, const Claim& claim) {
+  return comparison.met && (claim.no_end.empty() || !comparison.found.empty());
+}
+
 auto unfinished(const std::vector<CampaignResult::Kept>& findings) {
   const auto ended = [](CutShort why) { return why == CutShort::Interrupted || why == CutShort::OutOfTime; };
   return std::ranges::count_if(
@@ -156,7 +161,7 @@ nlohmann::ordered_json search_json(const Target& target, const Job& job, const C
     json["findings"].push_back(finding_json(kept.finding, kept.capsule.string()));
   json["unfinished"] = unfinished(result.findings);
   if (comparison)
-    json["expected"] = {{"met", comparison->met},
+    json["expected"] = {{"met", is_as_expected(*comparison, result.claim)},
                         {"found", comparison->found},
                         {"missing", comparison->missing},
                         {"unexpected", comparison->unexpected}};
@@ -208,7 +213,8 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
   if (r.truncated > 0) counts += fmt::format(", {} cut off", human_number(r.truncated));
   const auto time = std::chrono::nanoseconds(static_cast<int64_t>(result.seconds * 1e9));
   std::cout << fmt::format("  {}, {}\n", counts, human_duration(time));
-  if (comparison) std::cout << wrap(printable(in_words(*comparison)), width, 0, 2);
+  if (comparison && (is_as_expected(*comparison, result.claim) || !comparison->met))
+    std::cout << wrap(printable(in_words(*comparison)), width, 0, 2);
   if (!result.statistics.empty()) std::cout << figures_in_words(result, width);
   if (result.resumed_tasks > 0)
     std::cout << fmt::format("went on from a saved search of {}\n",

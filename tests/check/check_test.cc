@@ -105,9 +105,13 @@ TEST(Check, AnExpectationThatDoesNotHold) {
   EXPECT_TRUE(fixed.exhausted) << fixed.report;
 }
 
+// No other process has it: tests of several builds may run at the same time.
+std::filesystem::path own_folder() {
+  return std::filesystem::path(testing::TempDir()) / ("slalom-check-" + std::to_string(getpid()));
+}
+
 TEST(Check, ReplaysACapsule) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "slalom-check-replay";
-  std::filesystem::remove_all(folder);
+  const std::filesystem::path folder = own_folder();
   CheckOptions wanted = options();
   wanted.findings = folder.string();
   wanted.races = false;
@@ -202,7 +206,7 @@ TEST(Check, AnIfInsteadOfAWhile) {
   CheckOptions alone = options("dfs:limit=2");
   EXPECT_TRUE(check(alone, [&] { body(false); }).ok);
   alone.spurious = 1;
-  alone.findings = ::testing::TempDir() + "spurious-findings";
+  alone.findings = own_folder();
   const CheckResult broken = check(alone, [&] { body(false); });
   ASSERT_TRUE(found(broken, "assertion")) << broken.report;
   EXPECT_NE(broken.report.find("10/10"), std::string::npos) << broken.report;

@@ -46,6 +46,28 @@ TEST(CheckClaims, WhatABoundLeavesOutIsNamed) {
   EXPECT_NE(result.report.find("exhausted: every schedule with at most 1 preemption"), std::string::npos);
 }
 
+// From its 9th execution on, the body is at another place where it was repeated: nothing else of it changes.
+TEST(CheckClaims, ABodyThatChangesWhileItIsSearchedIsNotExhausted) {
+  CheckOptions wanted = options("dfs", 0);
+  wanted.choices = CheckOptions::Choices::Everywhere;
+  for (const int changes : {1'000'000, 8}) {
+    int calls = 0;
+    const CheckResult result = check(wanted, [&] {
+      std::atomic<int> x{0}, y{0};
+      const bool other = ++calls > changes;
+      std::thread thread([&] { x.store(1); });
+      if (other)
+        y.fetch_add(1);
+      else
+        x.store(2);
+      thread.join();
+    });
+    EXPECT_GT(calls, 12);
+    EXPECT_EQ(result.exhausted, calls <= changes) << result.report;
+    EXPECT_EQ(kinds(result).find("not-repeated") == std::string::npos, calls <= changes) << kinds(result);
+  }
+}
+
 TEST(CheckClaims, WithoutTheRaceDetectorSynchronisationIsNotAll) {
   CheckOptions wanted = options("dfs", 0);
   wanted.races = false;

@@ -1,5 +1,6 @@
 """A search that proves nothing says so in text, JSON, JUnit XML and exit code."""
 
+import json
 import unittest
 
 from support import FIXED, LOST_UPDATE, STEPS, Case
@@ -31,7 +32,10 @@ class Claims(Case):
                 done = self.expect(2, *arguments)
                 self.assertIn("cut off after 50 steps; allow more with --max-steps", " ".join(done.stderr.split()))
                 self.assertIn("nothing reached its end", done.stdout)
+                self.assertNotIn("as expected", done.stdout)
+                self.assertRegex(done.stdout, r"  0 distinct interleavings, \d+ cut off, ")
                 self.assertNotIn("xhausted", done.stdout)
+        self.assertFalse(json.loads(self.expect(2, *arguments, "--json").stdout)["expected"]["met"])
         self.expect(2, *arguments, "--junit", "spins.xml")
         self.assertIn("<error", (self.directory / "spins.xml").read_text())
         self.expect(0, "explore", file, "--strategy", "random", "--schedules", 20, "--out", "", "--expect")

@@ -58,7 +58,32 @@ FLAG = two_threads(
   taken = 0;""",
     "assert(counter == 0);")
 
-# One thread adds without the lock if it runs exactly in the middle of the other one's turns, which few schedules do.
+# The second thread writes behind both reads wherever the first one is not interrupted between them.
+WRITES_BEHIND_READS = """#include <assert.h>
+#include <pthread.h>
+static _Alignas(64) volatile int begun, x;
+static void *read_it(void *unused) {
+  begun = 1;
+  const int first = x;
+  const int second = x;
+  assert(first == second);
+  return unused;
+}
+static void *write_it(void *unused) {
+  if (!begun) return unused;
+  x = 1;
+  return unused;
+}
+int main(void) {
+  pthread_t reads, writes;
+  pthread_create(&reads, 0, read_it, 0);
+  pthread_create(&writes, 0, write_it, 0);
+  pthread_join(reads, 0);
+  pthread_join(writes, 0);
+}
+"""
+
+# One thread adds without the lock if it comes exactly in the middle of the other one's turns: few schedules show that.
 RARE = """#include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int x;
@@ -104,6 +129,10 @@ class Accesses(ProgramTest):
             result = self.run_json(program, "--strategy", strategy, "--schedules", "200")
             self.assertIn("assertion", [finding["kind"] for finding in result["findings"]], strategy)
 
+    def test_a_write_behind_reads_makes_places_to_switch(self):
+        found = self.explore(WRITES_BEHIND_READS, "behind", "--strategy", "pos", "--schedules", 500, "--detectors", "failure")
+        self.assertEqual([finding["kind"] for finding in found["findings"]], ["assertion"])
+
     def test_accesses_that_are_not_seen_are_said(self):
         racing = two_threads("static int counter;", "counter = counter + 1;", "")
         for flags, not_seen in (([], True), (["-fsanitize=thread"], False)):
@@ -119,6 +148,12 @@ class Accesses(ProgramTest):
         self.assertEqual(results(found), {2, 3, 4})
         self.assertTrue(found["exhausted"])
         self.assertEqual(results(self.explore(EXACT, "exact", "--strategy", "dfs:limit=2")), {4})
+
+    def test_an_exchange_that_fails_only_reads(self):
+        exchange = "int wanted = WANTED; __atomic_compare_exchange_n(&x, &wanted, 7, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);"
+        for wanted, orders in ((5, 1), (0, 2)):
+            text = two_threads(f"#define WANTED {wanted}\nstatic int x;", exchange, "")
+            self.assertEqual(self.explore(text, "exchange", "--strategy", "dpor", "--choices", "everywhere")["classes"], orders)
 
     def test_atomic_operations_that_a_lock_orders_are_none(self):
         for strategy in ("dfs", "portfolio", "dpor:coarse"):
@@ -167,6 +202,12 @@ class Accesses(ProgramTest):
             found = self.run_json(program, "--out", "", "--strategy", strategy, "--schedules", 60)
             self.assertEqual(found["findings"], [])
             self.assertEqual(found["truncated"], 0, strategy)
+
+    def test_a_loop_that_waits_without_yielding_gives_way(self):
+        wait = "if (unused) while (!ready) {} else ready = 1;"
+        text = two_threads("static _Atomic int ready;", wait, "").replace("&b, 0, add, 0", "&b, 0, add, &b")
+        found = self.explore(text, "waits", "--strategy", "dfs", "--max-steps", 3000, "--schedules", 200)
+        self.assertEqual((found["findings"], found["truncated"]), ([], 0))
 
     def test_weak_memory(self):
         text = (Path(__file__).resolve().parents[2] / "examples/programs/dekker_no_fence.cc").read_text()

@@ -57,16 +57,29 @@ int main(void) {
 
 RACING = two_threads("static int counter;", "const int value = counter; counter = value + 1;", "assert(counter <= 2);")
 
+# Forks where the thread comes in the middle of main()'s rounds: executions at random, before the search, do not show that.
 FORKS = """#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
-static void *nothing(void *unused) { return unused; }
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int rounds, came_in;
+static void *come(void *unused) {
+  pthread_mutex_lock(&lock);
+  came_in = rounds;
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
 int main(void) {
   pthread_t thread;
-  pthread_create(&thread, 0, nothing, 0);
-  if (fork() == 0) _exit(0);
-  wait(0);
+  pthread_create(&thread, 0, come, 0);
+  for (int i = 0; i < 40; ++i) {
+    pthread_mutex_lock(&lock);
+    ++rounds;
+    pthread_mutex_unlock(&lock);
+  }
   pthread_join(thread, 0);
+  if (came_in == 20 && fork() == 0) _exit(0);
+  wait(0);
 }
 """
 

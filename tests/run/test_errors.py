@@ -144,7 +144,63 @@ int main(void) {
 }
 """
 
-# Fails in all executions but the first, because each leaves a file behind.
+# What the thread calls depends on the schedule, and only one of its calls fails.
+ANOTHER_CALL = r"""
+#include <assert.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int looks;
+static void *user(void *unused) {
+  struct stat info;
+  pthread_mutex_lock(&lock);
+  const int now = looks;
+  pthread_mutex_unlock(&lock);
+  const int failed = now ? stat("own", &info) : mkdir("own", 0700);
+  assert(!failed);
+  rmdir("own");
+  return unused;
+}
+static void *decide(void *unused) {
+  pthread_mutex_lock(&lock);
+  looks = 1;
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+int main(void) {
+  pthread_t a, b;
+  pthread_create(&a, 0, user, 0);
+  pthread_create(&b, 0, decide, 0);
+  pthread_join(a, 0);
+  pthread_join(b, 0);
+}
+"""
+
+# A signal comes with the error.
+BROKEN_PIPE = r"""
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static volatile int came;
+static void on(int number) { came = number; }
+int main(int count, char **arguments) {
+  struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(atoi(arguments[count - 1]))};
+  server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  signal(SIGPIPE, on);
+  int connection = socket(AF_INET, SOCK_STREAM, 0);
+  if (connect(connection, (struct sockaddr *)&server, sizeof server) != 0) return 0;
+  shutdown(connection, SHUT_WR);
+  const long written = write(connection, "x", 1);
+  assert(!(written < 0 && errno == EPIPE && came == SIGPIPE));
+}
+"""
+
+# Fails in all executions but the first: each leaves something behind.
 LEAVES_TRACES = r"""
 #include <assert.h>
 #include <sys/stat.h>
@@ -286,6 +342,20 @@ class Errors(ErrorTest):
         self.assertIn(user, ran)
         self.assertNotIn(maker, ran[:ran.index(user)], ran)
         self.replay(finding, same=True)
+
+    def test_an_error_of_another_call(self):
+        # Given to mkdir(), the error would show the bug without any switch.
+        finding = self.find(ANOTHER_CALL, "another")
+        self.assertEqual([one["call"] for one in finding["schedule"]["errors"]], ["stat"])
+        self.replay(finding, same=True)
+
+    def test_a_broken_pipe_comes_with_its_signal(self):
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+            server.listen(100)
+            finding = self.find(BROKEN_PIPE, "broken", server.getsockname()[1])
+            self.assertNotIn("errors", finding["schedule"])
+            self.replay(finding, same=True)
 
     def test_what_executions_leave_behind(self):
         finding = self.find(LEAVES_TRACES, "leaves")

@@ -87,6 +87,13 @@ class Judge(ProgramTest):
         late = self.run_json(program, *options, "--check", 'test "$(tail -n 1 order)" = 0')
         self.assertEqual(len(late["findings"]), 1)
 
+    def test_every_exit_status_but_0_is_a_failure(self):
+        for status in (0, 1, 2, 255):
+            program = self.build(f"int main(void) {{ return {status}; }}")
+            titles = [f"assertion failed at prog.c:1 (main): the program exits with status {status}"] if status else []
+            self.assertEqual(self.titles(self.run_json(program, "--schedules", "1")), titles)
+            self.assertEqual(self.titles(self.run_json(program, "--schedules", "1", "--any-status")), [])
+
     def test_it_is_told_the_exit_status(self):
         program = self.build("int main(void) { return 7; }")
         for status, count in ((7, 0), (8, 1)):

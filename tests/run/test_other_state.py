@@ -1,5 +1,6 @@
 """An execution with the same end but another state counts as a failed replay."""
 
+import json
 import unittest
 
 from support import ProgramTest
@@ -37,6 +38,14 @@ class OtherState(ProgramTest):
         same, tried = map(int, finding["replayed"].split("/"))
         self.assertEqual(tried, 10)
         self.assertLess(same, 5)
+        # It comes again where the file has grown by seven: the same now and then is not the same.
+        replayed = json.loads(self.slalom("replay", "--json", finding["capsule"], "--times", 14, codes=(0,)).stdout)
+        same, tried = map(int, replayed["replayed"].split("/"))
+        self.assertEqual(tried, 14)
+        self.assertGreater(same, 0)
+        self.assertLess(same, tried)
+        self.assertFalse(replayed["same"])
+
 
 
 if __name__ == "__main__":

@@ -123,8 +123,41 @@ int main(void) {
 }
 """
 
-# Both threads change an atomic counter, one of them although its try failed. A search that mistakes the failed try for a held
-# lock also mistakes the accesses for ordered, and never switches between the two halves of the addition.
+# What another thread gets while main() reads, writes, and does neither.
+WHILE_MAIN_HOLDS_IT = r"""
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+static pthread_rwlock_t lock = KIND;
+static int may_read, may_write;
+static void *try_both(void *unused) {
+  may_read = pthread_rwlock_tryrdlock(&lock) == 0;
+  if (may_read) pthread_rwlock_unlock(&lock);
+  may_write = pthread_rwlock_trywrlock(&lock) == 0;
+  if (may_write) pthread_rwlock_unlock(&lock);
+  return unused;
+}
+static int others_get(int reading, int writing) {
+  pthread_t other;
+  pthread_create(&other, 0, try_both, 0);
+  pthread_join(other, 0);
+  return may_read == reading && may_write == writing;
+}
+int main(void) {
+  pthread_rwlock_rdlock(&lock);
+  assert(others_get(1, 0));
+  assert(pthread_rwlock_trywrlock(&lock) == EBUSY);
+  pthread_rwlock_unlock(&lock);
+  pthread_rwlock_wrlock(&lock);
+  assert(others_get(0, 0));
+  pthread_rwlock_unlock(&lock);
+  assert(others_get(1, 1));
+  return 0;
+}
+"""
+
+# Both threads change an atomic counter, one of them although its try failed. Whoever takes that for a lock that is held
+# takes the accesses for ordered, and never switches between the two halves of the addition.
 NOT_UNDER_THE_LOCK = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -177,6 +210,12 @@ class Trylocks(ProgramTest):
             program = self.build(PAST_A_WRITER, "past", flags=[f"-DKIND={kind}", f"-DEXPECTED={expected}"])
             result = self.findings(program, "--strategy", "dfs:limit=2")
             self.assertEqual([f["kind"] for f in result["findings"]], ["assertion"] * titles, (kind, expected))
+
+    def test_nobody_writes_beside_readers(self):
+        for kind in ("PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP", "PTHREAD_RWLOCK_INITIALIZER"):
+            program = self.build(WHILE_MAIN_HOLDS_IT, "while", flags=[f"-DKIND={kind}"])
+            result = self.findings(program, "--strategy", "dfs:limit=1")
+            self.assertEqual((result["findings"], result["end"]), ([], "done"), kind)
 
     def test_atomics_after_a_try_in_vain_are_not_under_the_lock(self):
         for take, kinds in (("pthread_mutex_trylock", ["assertion"]), ("pthread_mutex_lock", [])):

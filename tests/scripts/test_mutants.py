@@ -115,5 +115,93 @@ class Planting(unittest.TestCase):
             self.assertIn(f"there is no test {name}", self.refused({"tests": [name]}))
 
 
+class Resuming(unittest.TestCase):
+    FILES = {
+        "src/base/limit.cc": SOURCE,
+        "docs/limits.md": "text",
+        "tests/mutants/base.toml": "",
+        "tests/run/support.py": "",
+        "tests/run/test_limits.py": "one",
+        "tests/run/test_others.py": "another",
+        "tests/unit/base/limit_test.cc": "TEST(Limit, Holds) {}",
+        "tests/unit/trace/other_test.cc": "",
+    }
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = Path(directory.name)
+        for name, text in self.FILES.items():
+            self.write(name, text)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def results(self):
+        return mutants.Results(self.root, sorted(self.FILES), self.root / "results.json")
+
+    def invalidated_by(self, test):
+        """Files of which a change makes the test's results worthless."""
+        found = set()
+        for name, text in self.FILES.items():
+            before = self.results().key([test])
+            self.write(name, text + "changed")
+            if self.results().key([test]) != before:
+                found.add(name)
+            self.write(name, text)
+        return found
+
+    def test_what_a_result_depends_on(self):
+        self.assertEqual(self.invalidated_by("run.test_limits:Limits.test_them"),
+                         {"src/base/limit.cc", "tests/run/support.py", "tests/run/test_limits.py"})
+        self.assertEqual(self.invalidated_by("base.Limit.*"), {"src/base/limit.cc", "tests/unit/base/limit_test.cc"})
+        keys = {self.results().key([test], *fault)
+                for test in ("base.Limit.*", "base.Limit.Holds") for fault in ((), ("true",), ("false",))}
+        self.assertEqual(len(keys), 6)
+
+    def session(self, resume):
+        return mutants.Session(self.root, self.results(), resume, 2)
+
+    def ran(self, resume, names, failing=()):
+        """Which of these tests were run, and not taken from an earlier run."""
+        made = []
+
+        def make(name):
+            made.append(name)
+            return {"failure": "it fails" if name in failing else ""}
+
+        done = list(self.session(resume).run_all(names, lambda name: self.results().key([name]), make))
+        self.assertEqual(sorted(name for name, _, _ in done), sorted(names))
+        return sorted(made)
+
+    def test_a_run_that_was_interrupted_goes_on(self):
+        names = ["base.Limit.*", "run.test_limits", "trace.Other.*"]
+        self.assertEqual(self.ran(True, names[:2]), names[:2])
+        self.assertEqual(self.ran(True, names), names[2:])
+        self.assertEqual(self.ran(True, names), [])
+        self.assertEqual(self.ran(False, names), names)
+        self.write("tests/run/test_limits.py", "changed")
+        self.assertEqual(self.ran(True, names, failing=["run.test_limits"]), ["run.test_limits"])
+        self.assertEqual(self.ran(True, names), ["run.test_limits"])  # what has failed without any fault is tried again
+
+    def test_the_time_left_is_what_the_rest_took_before(self):
+        results = self.results()
+        for name, seconds in (("a", 30), ("b", 600), ("c", 30)):
+            results.put(name, "key", seconds=seconds)
+        progress = mutants.Progress(["a", "b", "c"], results)
+        progress.start -= 60  # slower than before: a took twice its time
+        self.assertEqual(progress.done("a"), "[  1/3,  21 min left]")
+        self.assertEqual(progress.done("b")[:6], "[  2/3")
+
+    def test_the_part_that_failed_is_named(self):
+        python = "F\n======\nFAIL: test_them (__main__.Limits.test_them)\n------\nTraceback"
+        gtest = "limit_test.cc:3: Failure\n[  FAILED  ] Limit.Holds (0 ms)\n"
+        self.assertEqual(mutants.failed_part(python), "Limits.test_them")
+        self.assertEqual(mutants.failed_part(gtest), "Limit.Holds")
+        self.assertEqual(mutants.failed_part("Segmentation fault"), "")
+
+
 if __name__ == "__main__":
     unittest.main()

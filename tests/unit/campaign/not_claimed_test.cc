@@ -101,6 +101,21 @@ TEST(CampaignClaims, AFindingThatCouldNotBeKeptIsShownAndNamed) {
   EXPECT_THAT(result.unkept->message, HasSubstr((directory / "findings").string()));
 }
 
+// The lock beside the state takes no room.
+TEST(CampaignClaims, ASearchThatCannotBeSavedIsNotBegun) {
+  const TemporaryDirectory directory;
+  const Target target = lost_update();
+  CampaignOptions options = few_replays({});
+  options.state = directory / "state";
+  Job job;
+  job.target = target.id;
+  job.strategy = parse_strategy("dfs", 3).value();
+  const FileSizeLimit full(0);
+  const auto result = run_campaign(target, job, options, never_stops);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.error().message, HasSubstr(options.state.string()));
+}
+
 TEST(CampaignClaims, TheKeptReportOfAnInterruptedFindingSaysSo) {
   const TemporaryDirectory directory;
   const CampaignResult result =

@@ -116,6 +116,54 @@ TEST(SamplingPortfolio, GoesRoundAFailureThatEndsMostExecutions) {
   EXPECT_EQ(without, 0);
 }
 
+// Each load must come right after its store, else the gate is shut; behind the gates, the same shows the bug.
+Program behind_gates(int gates, int loads) {
+  std::string code;
+  for (int i = 1; i <= gates; ++i) code += fmt::format("r = x; assert r == {} \"gate\"; ", i);
+  code += "seen = 0; ";
+  uint64_t all = 0;
+  for (int i = 1; i <= loads; ++i) {
+    code += "r = late; seen = seen * 10 + r; ";
+    all = all * 10 + static_cast<uint64_t>(i);
+  }
+  code += fmt::format("assert seen != {} \"hidden\"", all);
+  const std::string stores =
+      fmt::format("for i in 0..{} {{ x = i + 1 }}; for i in 0..{} {{ late = i + 1 }}", gates, loads);
+  return build(ToyBuilder()
+                   .shared("x", {.atomic = true})
+                   .shared("late", {.atomic = true})
+                   .thread("a", stores)
+                   .thread("b", code));
+}
+
+// With how many of eight seeds the bug behind the gates is found.
+int found_behind(int gates, int loads, uint64_t executions) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Arms arms;
+    arms.push_back(std::make_unique<Random>(RandomOptions{seed}));
+    arms.push_back(std::make_unique<Pos>(PosOptions{seed}));
+    arms.push_back(std::make_unique<Detour>(seed));
+    Portfolio portfolio(std::move(arms));
+    bool hidden = false;
+    explore(portfolio, behind_gates(gates, loads), executions, [&](const Task&, const Execution& execution) {
+      for (const Verdict& verdict : execution.verdicts) hidden = hidden || verdict.title == "hidden";
+    });
+    found += hidden;
+  }
+  return found;
+}
+
+// From gate to gate: at random, one execution in tens of thousands passes them all.
+TEST(SamplingPortfolio, ADetourStartsFromExecutionsThatCameFurthest) {
+  EXPECT_GE(found_behind(8, 1, 3000), 6);
+}
+
+// Few executions pass the gates; those that did are repeated up to where the bug can be.
+TEST(SamplingPortfolio, WhatComesAfterAFailureIsSearchedFromExecutionsThatPassedIt) {
+  EXPECT_GE(found_behind(6, 3, 3000), 5);
+}
+
 TEST(SamplingPortfolio, ADetourCostsNothingWhereNothingFails) {
   const Program program = build(ToyBuilder().shared("x").thread("a", "x = x + 1; x = x + 1", {.copies = 3}));
   std::vector<uint64_t> classes[2];

@@ -4,13 +4,14 @@
 
 #include <fstream>
 
+#include "unit/base/temporary_directory.h"
+
 namespace slalom::vm {
 namespace {
 
 TEST(CacheFiles, TheOldestAreForgottenAndUseMakesYoung) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "cache_files_test";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  const TemporaryDirectory directory;
+  const std::filesystem::path& folder = directory.path();
   const auto now = std::filesystem::file_time_type::clock::now();
   for (int i = 0; i < 5; ++i) {
     const std::filesystem::path file = folder / (std::to_string(i) + ".cpio");
@@ -25,7 +26,6 @@ TEST(CacheFiles, TheOldestAreForgottenAndUseMakesYoung) {
   EXPECT_EQ(files_to_forget(folder, ".cpio", 3), (Paths{folder / "1.cpio", folder / "2.cpio"}));
   EXPECT_EQ(files_to_forget(folder, ".cpio", 5), Paths());
   EXPECT_EQ(files_to_forget(folder / "none", ".cpio", 0), Paths());
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
