@@ -133,7 +133,7 @@ void WeakMemoryDetector::access(const Access& access, Step step, uint32_t agent)
   if (locked) fence(agent);
   const auto touch = [&] {
     const Agent& who = state_.agents[agent];
-    return Touch{agent, who.stores, who.fenced, op, access.pc(), step, access.address()};
+    return RecentAccess{agent, who.stores, who.fenced, op, access.pc(), step, access.address()};
   };
   const uint64_t address = access.address().raw;
   if (loads) for_each_location(address, access.size, [&](uint32_t index) { load(index, touch()); });
@@ -145,7 +145,7 @@ void WeakMemoryDetector::access(const Access& access, Step step, uint32_t agent)
   if (locked || (op == OpKind::AtomicStore && !is_weak(access))) fence(agent);
 }
 
-void WeakMemoryDetector::load(uint32_t index, const Touch& touch) {
+void WeakMemoryDetector::load(uint32_t index, const RecentAccess& touch) {
   ClockTable& clocks = state_.clocks;
   const Agent& agent = state_.agents[touch.agent];
   Location& location = state_.locations[index];
@@ -153,20 +153,20 @@ void WeakMemoryDetector::load(uint32_t index, const Touch& touch) {
   clocks.join(agent.all, location.stored);
   clocks.join(location.loaded, agent.all);
   // The agent may read its own last store from its buffer, which orders nothing for others.
-  const Touch& last = location.stores[0];
+  const RecentAccess& last = location.stores[0];
   if (last.op != OpKind::None && last.agent != touch.agent) clocks.join(agent.to_load, location.kept_stored);
   clocks.join(agent.to_store, agent.to_load);
   clocks.join(location.kept_loaded, agent.to_load);
   if (touch.stores == touch.fenced) return;
   auto& loads = location.loads;
-  const auto same = std::find_if(loads.begin(), loads.end() - 1, [&](const Touch& other) {
+  const auto same = std::find_if(loads.begin(), loads.end() - 1, [&](const RecentAccess& other) {
     return other.op == OpKind::None || (other.agent == touch.agent && other.pc == touch.pc);
   });
   std::move_backward(loads.begin(), same, same + 1);
   loads[0] = touch;
 }
 
-void WeakMemoryDetector::store(uint32_t index, const Touch& touch) {
+void WeakMemoryDetector::store(uint32_t index, const RecentAccess& touch) {
   ClockTable& clocks = state_.clocks;
   const Agent& agent = state_.agents[touch.agent];
   Location& location = state_.locations[index];
@@ -183,7 +183,7 @@ void WeakMemoryDetector::store(uint32_t index, const Touch& touch) {
   location.stores[0] = touch;
 }
 
-void WeakMemoryDetector::note_pending(const Touch& store) {
+void WeakMemoryDetector::note_pending(const RecentAccess& store) {
   Agent& agent = state_.agents[store.agent];
   const uint32_t slot = store.stores % WeakMemoryState::kPending;
   agent.pending[slot] = store;
@@ -246,11 +246,11 @@ void WeakMemoryDetector::on_event(const Event& event) {
   }
 }
 
-void WeakMemoryDetector::judge(const Location& location, const Touch& touch, uint32_t kept_row) {
+void WeakMemoryDetector::judge(const Location& location, const RecentAccess& touch, uint32_t kept_row) {
   const Agent& agent = state_.agents[touch.agent];
   const uint32_t* all = state_.clocks.row(agent.all);
   const uint32_t* kept = state_.clocks.row(kept_row);
-  for (const Touch& before : location.stores) {
+  for (const RecentAccess& before : location.stores) {
     if (before.op == OpKind::None || before.agent == touch.agent) return;  // the agent sees its own store
     if (all[before.agent] < before.stores || kept[before.agent] >= before.stores) continue;
     uint8_t& known = state_.looked_at[combine(before.pc.raw, touch.pc.raw, before.op, touch.op)];
@@ -262,7 +262,8 @@ void WeakMemoryDetector::judge(const Location& location, const Touch& touch, uin
 }
 
 // Finds the store that may be delayed past a load of the same agent, so that `after` comes before `before`.
-WeakMemoryState::Delay WeakMemoryDetector::explain(const Touch& before, const Touch& after) const {
+WeakMemoryState::Delay WeakMemoryDetector::explain(const RecentAccess& before,
+                                                   const RecentAccess& after) const {
   Delay delay{before, after, before, after, true};
   const Agent& agent = state_.agents[after.agent];
   const auto knows = [&](uint32_t row) { return state_.clocks.row(row)[before.agent] >= before.stores; };
@@ -277,14 +278,15 @@ WeakMemoryState::Delay WeakMemoryDetector::explain(const Touch& before, const To
     }
   }
   // Case 2: a load that read a value that another agent has changed since overtakes `before`.
-  const Touch* overtaking = nullptr;
+  const RecentAccess* overtaking = nullptr;
   for (const Location& location : state_.locations)
-    for (const Touch& load : location.loads) {
+    for (const RecentAccess& load : location.loads) {
       const bool overtakes = load.op != OpKind::None && load.agent == before.agent &&
                              load.stores >= before.stores && load.fenced < before.stores;
-      const bool changed = std::any_of(location.stores.begin(), location.stores.end(), [&](const Touch& s) {
-        return s.op != OpKind::None && s.agent != load.agent && s.step > load.step;
-      });
+      const bool changed =
+          std::any_of(location.stores.begin(), location.stores.end(), [&](const RecentAccess& s) {
+            return s.op != OpKind::None && s.agent != load.agent && s.step > load.step;
+          });
       if (overtakes && changed && (overtaking == nullptr || load.step < overtaking->step)) overtaking = &load;
     }
   if (overtaking != nullptr)
@@ -295,11 +297,11 @@ WeakMemoryState::Delay WeakMemoryDetector::explain(const Touch& before, const To
 }
 
 void WeakMemoryDetector::on_end(const Outcome&) {
-  const auto evidence = [&](const Touch& touch) {
+  const auto evidence = [&](const RecentAccess& touch) {
     return Evidence{touch.step, state_.agents[touch.agent].id, touch.pc,
                     fmt::format("{} of {}", name(touch.op), names_.object(touch.object))};
   };
-  const auto words = [&](const Touch& touch) {
+  const auto words = [&](const RecentAccess& touch) {
     return fmt::format("{} ({})", names_.place(touch.pc), name(touch.op));
   };
   for (const Delay& delay : state_.delays) {
@@ -316,7 +318,7 @@ void WeakMemoryDetector::on_end(const Outcome&) {
           names_.agent(state_.agents[delay.store.agent].id), name(delay.after.op),
           names_.place(delay.after.pc), name(delay.before.op), names_.place(delay.before.pc));
       verdict.evidence = {evidence(delay.store), evidence(delay.load)};
-      for (const Touch* touch : {&delay.before, &delay.after})
+      for (const RecentAccess* touch : {&delay.before, &delay.after})
         if (touch->step != delay.store.step && touch->step != delay.load.step)
           verdict.evidence.push_back(evidence(*touch));
     } else {

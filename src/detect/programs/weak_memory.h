@@ -31,7 +31,7 @@ struct WeakMemoryState {
   static constexpr uint32_t kRecent = 4;   // accesses kept per location
   static constexpr uint32_t kPending = 8;  // stores kept per agent
 
-  struct Touch {
+  struct RecentAccess {
     uint32_t agent = 0;   // index into agents
     uint32_t stores = 0;  // the agent's own stores up to here; for a store, its own number
     uint32_t fenced = 0;  // of these, stores that had left its buffer
@@ -48,7 +48,7 @@ struct WeakMemoryState {
     uint32_t all = 0, to_load = 0, to_store = 0;
     uint32_t stores = 0;
     uint32_t fenced = 0;
-    std::array<Touch, kPending> pending;  // its last stores, by number
+    std::array<RecentAccess, kPending> pending;  // its last stores, by number
     std::array<uint32_t, kPending> pending_rows;
   };
 
@@ -58,8 +58,8 @@ struct WeakMemoryState {
     uint32_t next = 0;  // in the cell's list or the free list; 0 ends it
     // Rows of its last store and of all loads, in both orders.
     uint32_t stored = 0, loaded = 0, kept_stored = 0, kept_loaded = 0;
-    std::array<Touch, kRecent> stores;  // the last one first; op None: empty
-    std::array<Touch, kRecent> loads;   // loads that overtook stores of their agents
+    std::array<RecentAccess, kRecent> stores;  // the last one first; op None: empty
+    std::array<RecentAccess, kRecent> loads;   // loads that overtook stores of their agents
   };
 
   // What all operations on an object of the threading API share.
@@ -68,9 +68,9 @@ struct WeakMemoryState {
   };
 
   struct Delay {
-    Touch store, load;     // of one agent: others may see the store after the load
-    Touch before, after;   // the two accesses whose order could then be reversed
-    bool certain = false;  // whether these are known to be the store and the load
+    RecentAccess store, load;    // of one agent: others may see the store after the load
+    RecentAccess before, after;  // the two accesses whose order could then be reversed
+    bool certain = false;        // whether these are known to be the store and the load
   };
 
   FlatMap<uint32_t> agent_index;  // by agent id: index + 1
@@ -97,7 +97,7 @@ class WeakMemoryDetector final : public StatefulDetector<WeakMemoryState> {
  private:
   using Agent = WeakMemoryState::Agent;
   using Location = WeakMemoryState::Location;
-  using Touch = WeakMemoryState::Touch;
+  using RecentAccess = WeakMemoryState::RecentAccess;
   using Delay = WeakMemoryState::Delay;
 
   uint32_t index_of(AgentId agent);
@@ -107,16 +107,16 @@ class WeakMemoryDetector final : public StatefulDetector<WeakMemoryState> {
   void access(const Access& access, Step step, uint32_t agent);
   template <typename F>
   void for_each_location(uint64_t address, uint64_t size, F&& f);
-  void load(uint32_t location, const Touch& touch);
-  void store(uint32_t location, const Touch& touch);
-  void note_pending(const Touch& store);
+  void load(uint32_t location, const RecentAccess& touch);
+  void store(uint32_t location, const RecentAccess& touch);
+  void note_pending(const RecentAccess& store);
   void fence(uint32_t agent);
   void meet(uint32_t agent, ObjectId object);
   void pass_on(uint32_t agent, uint32_t other);
 
   // Examines whether the access could have come before one of the location's last stores.
-  void judge(const Location& location, const Touch& touch, uint32_t kept_row);
-  Delay explain(const Touch& before, const Touch& after) const;
+  void judge(const Location& location, const RecentAccess& touch, uint32_t kept_row);
+  Delay explain(const RecentAccess& before, const RecentAccess& after) const;
 };
 
 }  // namespace slalom

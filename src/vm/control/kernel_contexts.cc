@@ -57,7 +57,8 @@ bool KernelMachine::collect_pending_accesses(unsigned cpu) {
     if (option.agent == agent(cpu) || !is_memory(option.op.kind)) continue;
     if (pending_accesses_.count == PendingAccesses::kMost) return false;
     pending_accesses_.all[pending_accesses_.count++] = {
-        option.op.object.raw, effect(option.op.kind) == Effect::Write ? Touch::Writes : Touch::Reads};
+        option.op.object.raw,
+        effect(option.op.kind) == Effect::Write ? OperandUse::Writes : OperandUse::Reads};
   }
   // If the CPU accepts interrupts now, the options include those that could arrive. An early timer is only
   // among them if its timer is already set.

@@ -382,9 +382,9 @@ Stop KernelMachine::choice_point() {
   point.skipped = unasked_;
   if (unasked_ > 0 && stops_at_conflicts_) {
     const PendingAccess& passed = machine_.pc->cpu(state_.current).passed;
-    point.last_skipped = {passed.touch == Touch::Nothing  ? OpKind::None
-                          : passed.touch == Touch::Writes ? OpKind::Store
-                                                          : OpKind::Load,
+    point.last_skipped = {passed.touch == OperandUse::Nothing  ? OpKind::None
+                          : passed.touch == OperandUse::Writes ? OpKind::Store
+                                                               : OpKind::Load,
                           ObjectId{passed.address},
                           {}};
   }

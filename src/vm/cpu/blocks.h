@@ -88,7 +88,7 @@ struct Decoded {
   bool shares_memory = false;  // an operand lies in memory, not at an address made from the stack pointer
   unsigned stack_motion = 0;   // the most by which it moves the stack pointer
   // What it does to its first memory operand. `operand` holds the operand's address in the form of an op.
-  Touch touch = Touch::Nothing;
+  OperandUse touch = OperandUse::Nothing;
   Op operand{.handler = nullptr, .base = kZero, .index = kZero};
 };
 // block_in_page: offset of the block in its page; offset: of the instruction in its block.

@@ -189,7 +189,7 @@ struct System {
 
 struct PendingAccess {
   uint64_t address = 0;
-  Touch touch = Touch::Nothing;
+  OperandUse touch = OperandUse::Nothing;
 };
 
 // The accesses that other contexts would make next. A CPU that passes hooks stops before an instruction that

@@ -253,16 +253,16 @@ unsigned stack_motion(const Instruction& in) {
 }
 
 // Describes the operand that NextOperations reports (vm/control/next_operation.h).
-Touch touch_of(const Instruction& in, const Op& operand) {
+OperandUse touch_of(const Instruction& in, const Op& operand) {
   for (unsigned i = 0; i < in.info.operand_count; ++i) {
     const ZydisDecodedOperand& one = in.operands[i];
     if (one.type != ZYDIS_OPERAND_TYPE_MEMORY || one.mem.type != ZYDIS_MEMOP_TYPE_MEM) continue;
     const bool is_told =
         &one == memory_operand(in) && (operand.segment < kLegacySegments) == in.mode.is_long();
-    if (!is_told || in.address_size() == 2) return Touch::Somewhere;
-    return (one.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0 ? Touch::Writes : Touch::Reads;
+    if (!is_told || in.address_size() == 2) return OperandUse::Somewhere;
+    return (one.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0 ? OperandUse::Writes : OperandUse::Reads;
   }
-  return Touch::Nothing;
+  return OperandUse::Nothing;
 }
 
 void fill_hook_facts(const Instruction& in, Decoded& out) {

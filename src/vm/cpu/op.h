@@ -22,7 +22,7 @@ using Handler = const Op* (*)(Cpu&, const Op*);
 enum AddressSegment : uint8_t { kFlat = 0, kFlatStack = 1, kWithFs = 2, kWithGs = 3, kLegacySegments = 8 };
 
 // What an instruction does to its first memory operand. Somewhere: the address is unknown.
-enum class Touch : uint8_t { Nothing, Reads, Writes, Somewhere };
+enum class OperandUse : uint8_t { Nothing, Reads, Writes, Somewhere };
 
 struct Op {
   Handler handler;

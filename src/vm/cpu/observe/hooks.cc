@@ -88,8 +88,8 @@ bool conflicts_with_pending(Cpu& cpu, const Op* op) {
   const PendingAccesses& pending = *cpu.pending;
   if (cpu.pending_changed || (pending.stop_if_interruptible && (cpu.regs.rflags & flag::kInterrupt) != 0))
     return true;
-  const auto touch = static_cast<Touch>(op->extra);
-  if (touch == Touch::Somewhere) return true;
+  const auto touch = static_cast<OperandUse>(op->extra);
+  if (touch == OperandUse::Somewhere) return true;
   uint64_t address = offset_of(cpu, op);
   if (op->segment < kLegacySegments) {
     address += cpu.segment_base[op->segment];
@@ -98,10 +98,10 @@ bool conflicts_with_pending(Cpu& cpu, const Op* op) {
     if (segment == kFs || segment == kGs) address += cpu.regs.segments[segment].base;
     address = static_cast<uint32_t>(address);
   }
-  if (touch != Touch::Nothing)
+  if (touch != OperandUse::Nothing)
     for (unsigned i = 0; i < pending.count; ++i)
       if (pending.all[i].address == address &&
-          (touch == Touch::Writes || pending.all[i].touch == Touch::Writes))
+          (touch == OperandUse::Writes || pending.all[i].touch == OperandUse::Writes))
         return true;
   cpu.passed = {address, touch};
   return false;

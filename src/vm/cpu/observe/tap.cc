@@ -7,9 +7,9 @@
 
 namespace slalom::vm {
 
-Coverage::Coverage() : slots_(1024) {}
+EdgeCoverage::EdgeCoverage() : slots_(1024) {}
 
-void Coverage::add(uint64_t from, uint64_t to) {
+void EdgeCoverage::add(uint64_t from, uint64_t to) {
   const uint64_t mask = slots_.size() - 1;
   for (uint64_t at = (from * 0x9e3779b97f4a7c15u ^ to * 0xbf58476d1ce4e5b9u) >> 20;; ++at) {
     uint32_t& slot = slots_[at & mask];
@@ -23,7 +23,7 @@ void Coverage::add(uint64_t from, uint64_t to) {
   }
 }
 
-void Coverage::grow() {
+void EdgeCoverage::grow() {
   std::vector<Edge> edges;
   edges.swap(edges_);
   slots_.assign(slots_.size() * 2, 0);
@@ -31,7 +31,7 @@ void Coverage::grow() {
   for (const Edge& edge : edges) add(edge.from, edge.to);
 }
 
-void Coverage::reset() {
+void EdgeCoverage::reset() {
   ++round_;
   if (edges_.empty()) return;
   std::memset(slots_.data(), 0, slots_.size() * sizeof(slots_[0]));

@@ -96,9 +96,9 @@ struct AccessHit {
 };
 
 // The control-flow edges that were taken: exact, in the order of first use, and cheap to reset.
-class Coverage {
+class EdgeCoverage {
  public:
-  Coverage();
+  EdgeCoverage();
   void add(uint64_t from, uint64_t to);
   void reset();
   struct Edge {
@@ -120,7 +120,7 @@ struct Tap {
 
   TapSink& sink;
   TapFilter filter;
-  Coverage coverage;
+  EdgeCoverage coverage;
   std::vector<AccessWatch> watches;
   FunctionWatch functions;  // reported if the filter enables events
 
