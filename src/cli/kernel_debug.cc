@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/temporary_folder.h"
 #include "symbols/symbol_file.h"
 #include "targets/kernel_test.h"
 #include "vm/cpu/memory/guest_memory.h"
@@ -27,29 +28,6 @@ constexpr uint64_t kCheckpointEvery = 200'000;
 constexpr const char* kPipe =
     "-slalom-pipe-";  // separates a gdb command from a program; "|" may occur in a path
 
-// A temporary folder. The destructor removes it with its contents.
-class Folder {
- public:
-  static Result<Folder> make() {
-    std::error_code ignored;
-    std::string name = (std::filesystem::temp_directory_path(ignored) / "slalom-gdb-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-      return error("there is no room for gdb's commands in {}: {}", name, std::strerror(errno));
-    return Folder(name);
-  }
-  Folder(Folder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  Folder& operator=(Folder&&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  explicit Folder(std::filesystem::path path) : path_(std::move(path)) {}
-  std::filesystem::path path_;
-};
-
 std::string quoted(const std::filesystem::path& path) {
   std::string text = "\"";
   for (const char c : path.string()) {
@@ -61,7 +39,7 @@ std::string quoted(const std::filesystem::path& path) {
 
 class DebugSession {
  public:
-  DebugSession(KernelReplay& replay, const KernelDebugOptions& options, Folder folder)
+  DebugSession(KernelReplay& replay, const KernelDebugOptions& options, TemporaryFolder folder)
       : replay_(replay),
         options_(options),
         run_(*replay.machine, replay.course),
@@ -181,7 +159,7 @@ class DebugSession {
   const KernelDebugOptions& options_;
   vm::ScheduledRun run_;
   std::filesystem::path commands_, symbols_;
-  Folder folder_;
+  TemporaryFolder folder_;
   pid_t gdb_ = -1;  // 0 if it has ended
 };
 
@@ -190,7 +168,7 @@ class DebugSession {
 Result<Exit> debug_kernel(const Finding& finding, const KernelDebugOptions& options) {
   TRY_ASSIGN(const std::unique_ptr<KernelReplay> replay,
              replay_kernel(finding, finding.policy, open_options()));
-  TRY_ASSIGN(Folder folder, Folder::make());
+  TRY_ASSIGN(TemporaryFolder folder, TemporaryFolder::make("gdb"));
   DebugSession session(*replay, options, std::move(folder));
   TRY(session.run(replay->replay.verdict.value_or(finding.verdict)));
   std::cout << (replay->replay.same() ? "the same again" : "NOT the same again") << "\n";

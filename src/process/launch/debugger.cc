@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/temporary_folder.h"
+
 namespace slalom {
 namespace {
 
@@ -37,11 +39,9 @@ end
 
 Result<void> Debugger::attach(pid_t target) {
   used_ = true;
-  char folder[] = "/tmp/slalom-gdb-XXXXXX";
-  if (mkdtemp(folder) == nullptr)
-    return error("there is no room for gdb's commands: {}", std::strerror(errno));
-  const std::filesystem::path ready = std::filesystem::path(folder) / "ready";
-  const std::filesystem::path script = std::filesystem::path(folder) / "commands";
+  TRY_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make("gdb"));
+  const std::filesystem::path ready = folder / "ready";
+  const std::filesystem::path script = folder / "commands";
   std::ofstream(script) << kScript << "shell touch " << ready.string() << "\n"
                         << (options_.begin == Options::Begin::Failure ? "continue\n" : "");
   std::vector<std::string> words = {"gdb", "-q", "-p", std::to_string(target), "-x", script.string()};
@@ -62,14 +62,12 @@ Result<void> Debugger::attach(pid_t target) {
     int status = 0;
     if (!attached && waitpid(gdb_, &status, WNOHANG) == gdb_) {
       gdb_ = -1;
-      std::filesystem::remove_all(folder);
       if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         return error("gdb is not installed; install it first");
       return error("gdb ended before it was attached to the program: may it trace processes here?");
     }
     poll(nullptr, 0, 20);
   }
-  std::filesystem::remove_all(folder);
   return {};
 }
 

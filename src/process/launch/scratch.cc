@@ -2,8 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 
 namespace slalom {
@@ -13,29 +11,17 @@ namespace fs = std::filesystem;
 Result<Scratch> Scratch::make(const fs::path& original) {
   std::error_code trouble;
   if (!fs::is_directory(original, trouble)) return error("there is no folder {}", original.string());
-  std::string name = (fs::temp_directory_path(trouble) / "slalom-scratch-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr)
-    return error("no scratch folder can be made at {}: {}", name, std::strerror(errno));
-  Scratch scratch(original, name);
+  TRY_ASSIGN(TemporaryFolder folder, TemporaryFolder::make("scratch"));
+  Scratch scratch(original, std::move(folder));
   TRY(scratch.fill());
   return scratch;
 }
 
-Scratch::Scratch(Scratch&& other) noexcept
-    : original_(std::move(other.original_)),
-      folder_(std::exchange(other.folder_, {})),
-      fresh_(std::move(other.fresh_)) {}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
-}
-
 Result<void> Scratch::fill() {
   std::error_code trouble;
-  fs::copy(original_, folder_, fs::copy_options::recursive | fs::copy_options::copy_symlinks, trouble);
+  fs::copy(original_, folder(), fs::copy_options::recursive | fs::copy_options::copy_symlinks, trouble);
   if (trouble)
-    return error("{} cannot be copied to {}: {}", original_.string(), folder_.string(), trouble.message());
+    return error("{} cannot be copied to {}: {}", original_.string(), folder().string(), trouble.message());
   fresh_ = list();
   return {};
 }
@@ -43,7 +29,7 @@ Result<void> Scratch::fill() {
 Scratch::Listing Scratch::list() const {
   Listing listing;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder_, ignored)) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder(), ignored)) {
     struct stat info = {};
     if (lstat(entry.path().c_str(), &info) != 0) continue;
     listing[entry.path().string()] = {info.st_ino, static_cast<uint64_t>(info.st_size), info.st_mode,
@@ -55,7 +41,7 @@ Scratch::Listing Scratch::list() const {
 Result<void> Scratch::restore() {
   if (list() == fresh_) return {};
   std::error_code trouble;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, trouble)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder(), trouble)) {
     std::error_code ignored;
     fs::remove_all(entry.path(), ignored);
   }

@@ -9,17 +9,15 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/temporary_folder.h"
 
 namespace slalom {
 
 class Scratch {
  public:
   static Result<Scratch> make(const std::filesystem::path& original);
-  Scratch(Scratch&& other) noexcept;
-  Scratch& operator=(Scratch&&) = delete;
-  ~Scratch();
 
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
   Result<void> restore();  // cheap if nothing was changed
 
  private:
@@ -31,12 +29,13 @@ class Scratch {
   };
   using Listing = std::map<std::string, Stamp>;
 
-  Scratch(std::filesystem::path original, std::filesystem::path folder)
+  Scratch(std::filesystem::path original, TemporaryFolder folder)
       : original_(std::move(original)), folder_(std::move(folder)) {}
   Listing list() const;
   Result<void> fill();
 
-  std::filesystem::path original_, folder_;
+  std::filesystem::path original_;
+  TemporaryFolder folder_;
   Listing fresh_;
 };
 

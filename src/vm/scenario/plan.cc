@@ -138,19 +138,20 @@ class Planner {
   }
 
   Result<std::filesystem::path> compile(const KernelTest::Flow& flow) {
-    if (plan_.scratch.path().empty()) {
-      TRY_ASSIGN(plan_.scratch, Scratch::make());
-      TRY(write_file(plan_.scratch.path() / "slalom.h", hypercall_header()));
+    if (!plan_.scratch) {
+      TRY_ASSIGN(TemporaryFolder folder, TemporaryFolder::make("flows"));
+      plan_.scratch.emplace(std::move(folder));
+      TRY(write_file(plan_.scratch->path() / "slalom.h", hypercall_header()));
     }
     const std::filesystem::path program =
-        plan_.scratch.path() / fmt::format("{}-{}", plan_.parts.size(), flow.path.stem().string());
+        plan_.scratch->path() / fmt::format("{}-{}", plan_.parts.size(), flow.path.stem().string());
     const char* compiler = std::getenv("CC");
     // Without a build id, the same source always gives the same machine. An absolute path cannot look like a
     // compiler option, whatever the test names its file.
     TRY_ASSIGN(const ChildOutput made,
                run_child({.program = compiler != nullptr && *compiler != '\0' ? compiler : "cc",
                           .arguments = {"-static", "-O2", "-pthread", "-Wl,--build-id=none", "-I",
-                                        plan_.scratch.path().string(), "-o", program.string(),
+                                        plan_.scratch->path().string(), "-o", program.string(),
                                         std::filesystem::absolute(flow.path).string()}},
                          "gcc"));
     if (made.status != 0)
@@ -163,19 +164,6 @@ class Planner {
 };
 
 }  // namespace
-
-Result<Scratch> Scratch::make() {
-  std::error_code trouble;
-  std::string path = (std::filesystem::temp_directory_path(trouble) / "slalom-XXXXXX").string();
-  if (trouble || ::mkdtemp(path.data()) == nullptr)
-    return error("cannot make a directory for compiled programs: set TMPDIR to one that can be written to");
-  return Scratch(path);
-}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
 
 std::string_view hypercall_header() {
   return {slalom_header_begin, static_cast<size_t>(slalom_header_end - slalom_header_begin)};
