@@ -12,6 +12,7 @@
 #include "campaign/target.h"
 #include "explore/explorer.h"
 #include "finding/finding.h"
+#include "finding/finding_json.h"
 #include "finding/signing_key.h"
 #include "report/text.h"
 #include "trace/trace_log.h"
@@ -62,7 +63,8 @@ struct CampaignResult {
     Finding finding;
     std::filesystem::path capsule;  // empty if not kept
     std::string report;
-    CutShort shrinking = CutShort::No, replaying = CutShort::No;  // why these ended early
+    FindingWords words;
+    CutShort shrinking = CutShort::No, replaying = CutShort::No;  // why it ended early
   };
   std::vector<Kept> findings;  // ordered: failures, races, suspicions
   double seconds = 0;

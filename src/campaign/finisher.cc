@@ -6,6 +6,7 @@
 
 #include "explore/event_sequence.h"
 #include "explore/shrink/shrink.h"
+#include "report/finding_words.h"
 
 namespace slalom {
 namespace {
@@ -164,15 +165,17 @@ Result<void> Finisher::replay(CampaignResult::Kept& kept, uint32_t wanted, const
 }
 
 void Finisher::keep(CampaignResult::Kept& kept, Replays replays) {
+  kept.finding = in_words(kept.finding, replays.log, machine_->names());
+  kept.words = words_of(kept.finding, replays.log, machine_->names());
   TextOptions plain;
   plain.switch_kinds = std::move(replays.kinds);
   plain.shrinking = kept.shrinking;
   plain.replaying = kept.replaying;
   plain.differences = std::move(replays.differences);
   if (store_) {
-    // Without a capsule the report is worth even more, so it must not be lost too.
-    const auto added =
-        store_->add(kept.finding, text_report(kept.finding, replays.log, machine_->names(), plain));
+    // Without a capsule the report is worth all the more: it must not be lost, too.
+    const auto added = store_->add(
+        kept.finding, text_report(kept.finding, replays.log, machine_->names(), plain), kept.words);
     if (added.ok())
       kept.capsule = *added;
     else

@@ -13,6 +13,7 @@
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
 #include "process/launch/surroundings.h"
+#include "report/finding_words.h"
 #include "report/text.h"
 #include "report/trace_text.h"
 #include "targets/kernel_test.h"
@@ -142,7 +143,9 @@ Result<Exit> replay(const ReplayArguments& arguments) {
     std::ranges::copy(differences(finding.surroundings, target.surroundings()), std::back_inserter(differ));
 
   if (arguments.json) {
-    nlohmann::ordered_json json = finding_json(finding, arguments.capsule);
+    finding = in_words(finding, log, machine->names());
+    nlohmann::ordered_json json =
+        finding_json(finding, arguments.capsule, words_of(finding, log, machine->names()));
     json["same"] = same == tried;
     if (first.divergence) json["divergence"] = *first.divergence;
     if (same < tried) json["differences"] = differ;

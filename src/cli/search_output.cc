@@ -158,7 +158,7 @@ nlohmann::ordered_json search_json(const Target& target, const Job& job, const C
   json["resumed"] = result.resumed_tasks;
   json["findings"] = nlohmann::ordered_json::array();
   for (const auto& kept : result.findings)
-    json["findings"].push_back(finding_json(kept.finding, kept.capsule.string()));
+    json["findings"].push_back(finding_json(kept.finding, kept.capsule.string(), kept.words));
   json["unfinished"] = unfinished(result.findings);
   if (comparison)
     json["expected"] = {{"met", is_as_expected(*comparison, result.claim)},

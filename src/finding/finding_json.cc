@@ -39,8 +39,31 @@ Json schedule_json(const Schedule& schedule) {
   return json;
 }
 
-Json point_json(const OrderPoint& point) {
-  return {{"agent", point.agent.path()}, {"ops", point.ops}, {"pc", hex(point.pc.raw)}, {"text", point.text}};
+void add_place(Json& json, Place pc, const FindingWords& words) {
+  if (const auto place = words.places.find(pc); place != words.places.end()) json["place"] = place->second;
+}
+
+Json point_json(const OrderPoint& point, const FindingWords& words) {
+  Json json = {
+      {"agent", point.agent.path()}, {"ops", point.ops}, {"pc", hex(point.pc.raw)}, {"text", point.text}};
+  add_place(json, point.pc, words);
+  return json;
+}
+
+Json objects_json(const FindingWords& words) {
+  Json all = Json::array();
+  for (const FindingWords::Object& object : words.objects) {
+    Json json = {{"name", object.name},
+                 {"kind", object.kind},
+                 {"agent", object.agent.path()},
+                 {"address", hex(object.address)}};
+    if (object.size != 0) json["size"] = object.size;
+    if (!object.type.empty()) json["type"] = object.type;
+    if (!object.function.empty()) json["function"] = object.function;
+    if (!object.place.empty()) json[object.is_freed ? "freed" : "allocated"] = object.place;
+    all.push_back(std::move(json));
+  }
+  return all;
 }
 
 Json target_json(const TargetId& target) {
@@ -51,17 +74,19 @@ Json target_json(const TargetId& target) {
 
 }  // namespace
 
-Json finding_json(const Finding& finding, const std::string& capsule) {
+Json finding_json(const Finding& finding, const std::string& capsule, const FindingWords& words) {
   Json evidence = Json::array();
-  for (const Evidence& item : finding.verdict.evidence)
+  for (const Evidence& item : finding.verdict.evidence) {
     evidence.push_back({{"step", item.step.raw},
                         {"agent", item.agent.path()},
                         {"pc", hex(item.pc.raw)},
                         {"text", item.text}});
+    add_place(evidence.back(), item.pc, words);
+  }
   Json constraints = Json::array();
   for (const OrderConstraint& constraint : finding.constraints)
     constraints.push_back(
-        {{"before", point_json(constraint.before)}, {"after", point_json(constraint.after)}});
+        {{"before", point_json(constraint.before, words)}, {"after", point_json(constraint.after, words)}});
   Json json = {
       {"title", finding.verdict.title},
       {"kind", name(finding.verdict.kind)},
@@ -82,6 +107,7 @@ Json finding_json(const Finding& finding, const std::string& capsule) {
       {"max_steps", finding.max_steps},
       {"target", target_json(finding.target)},
   };
+  if (!words.objects.empty()) json["objects"] = objects_json(words);
   if (finding.state_hash != 0) json["state_hash"] = hex(finding.state_hash);
   return json;
 }

@@ -102,7 +102,8 @@ Result<FindingStore> FindingStore::open(fs::path root, std::shared_ptr<const Sig
   return FindingStore(std::move(root), std::move(key));
 }
 
-Result<fs::path> FindingStore::add(const Finding& finding, const std::string& report) {
+Result<fs::path> FindingStore::add(const Finding& finding, const std::string& report,
+                                   const FindingWords& words) {
   const std::string id = signature(finding);
   const fs::path directory = root_ / id;
   const fs::path capsule = directory / kCapsuleName;
@@ -123,17 +124,19 @@ Result<fs::path> FindingStore::add(const Finding& finding, const std::string& re
 
   Finding kept = finding;
   std::error_code code;
-  bool write_report = true;
+  bool write_report = true, is_earlier = false;
   if (known) {
     const bool may_stay = key_ == nullptr || known->capsule.signed_by(*key_);
     if (may_stay && !better(finding, known->finding())) {
       kept = known->finding();
+      is_earlier = true;
       write_report = !fs::exists(directory / kReport, code);
     }
     kept.occurrences = known->finding().occurrences + finding.occurrences;
   }
   TRY(save_capsule(capsule, kept, key_.get()));
-  TRY(write_file(directory / kJson, json_text(finding_json(kept, kCapsuleName))));
+  TRY(write_file(directory / kJson,
+                 json_text(finding_json(kept, kCapsuleName, is_earlier ? FindingWords() : words))));
   if (write_report) TRY(write_file(directory / kReport, report));
   return capsule;
 }

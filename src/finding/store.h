@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "finding/finding.h"
+#include "finding/finding_json.h"
 #include "finding/signing_key.h"
 
 namespace slalom {
@@ -36,11 +37,12 @@ class FindingStore {
   static Result<FindingStore> open(std::filesystem::path root,
                                    std::shared_ptr<const SigningKey> key = nullptr);
 
-  // Keeps the finding and returns the path of its capsule. If the store already has the bug for this target,
-  // the finding with the smaller schedule stays, with its report, and occurrences add up. With a key, a
-  // capsule without this key's signature never stays: signing it would vouch for something that this user did
-  // not make.
-  Result<std::filesystem::path> add(const Finding& finding, const std::string& report);
+  // Keeps the finding and returns the path of its capsule. When the bug is known already for this target, the
+  // finding with the smaller schedule stays, with its report, and occurrences add up. With a key, a capsule
+  // that was not signed with it never stays: that would sign what this user did not make. `words` are those
+  // of `finding`.
+  Result<std::filesystem::path> add(const Finding& finding, const std::string& report,
+                                    const FindingWords& words = {});
 
   Result<std::vector<StoredFinding>> list() const { return list_findings(root_); }
   const std::filesystem::path& root() const { return root_; }

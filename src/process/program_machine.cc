@@ -91,6 +91,17 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   return {};
 }
 
+// What was touched since the last stop, which one agent did, and what the one that stands here will touch
+// next.
+void ProgramMachine::name_stacks() {
+  if (at_passed_ || *held_.phase == Phase::Over || kind_ == ChoiceKind::Start || current_ >= agents_.size())
+    return stack_names_->forget();
+  std::vector<AgentId> ids;
+  for (const AgentView& agent : agents_) ids.push_back(agent.id);
+  stack_names_->look(zygote_->execution(), zygote_->channel_in_target(), current_,
+                     agents_[current_].pending.object.raw, ids);
+}
+
 void ProgramMachine::prepare_channel() {
   const Inputs& inputs = inputs_;
   preload::Channel& channel = zygote_->channel();
@@ -103,6 +114,8 @@ void ProgramMachine::prepare_channel() {
   added_.begin_execution(channel);
   write_places();
   channel.keeps_values = inputs.keeps_values;
+  stack_names_.reset();
+  if (inputs.keeps_values) stack_names_.emplace(*names_);
   channel.record_limit = inputs.keeps_values ? 1 : preload::kMostRecords;
   // Stops of a schedule are found by the agents' own counts.
   channel.passes_stops = inputs.policy.stops.empty();
@@ -207,6 +220,7 @@ Stop ProgramMachine::run() {
     if (!trouble) trouble = read_records();
     if (!trouble && !at_passed_) trouble = read_stop();
     if (trouble) return finish_running(ToolError{*trouble});
+    if (stack_names_) name_stacks();
     if (at_passed_) {
       if (!is_choice_point(kind_)) continue;
       break;

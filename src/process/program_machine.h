@@ -25,6 +25,7 @@
 #include "process/program_names.h"
 #include "process/program_scope.h"
 #include "process/set_up.h"
+#include "process/stack_names.h"
 
 namespace slalom {
 
@@ -79,6 +80,7 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   void end_execution();
   Result<void> add_module();
   void write_places();
+  void name_stacks();
   void make_stable();
   std::optional<std::string> read_agents();
   std::optional<std::string> read_stop();
@@ -104,7 +106,8 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   std::shared_ptr<ProgramNames> names_;
   std::unique_ptr<Zygote> zygote_;
   std::optional<SetUp> set_up_;
-  bool may_set_up_ = true;  // false if executions must begin at main()
+  std::optional<StackNames> stack_names_;  // while the trace is kept
+  bool may_set_up_ = true;                 // false: executions begin at main()
   ProgramScope scope_;
   AddedModules added_;
   Inputs inputs_;

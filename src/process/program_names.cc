@@ -99,7 +99,10 @@ void ProgramNames::forget_agents() {
 }
 
 const DebugInfo* ProgramNames::debug_of(uint64_t address) const {
-  Module* module = module_of(address);
+  return debug_of(module_of(address));
+}
+
+const DebugInfo* ProgramNames::debug_of(Module* module) const {
   if (module == nullptr || !module->where.user) return nullptr;
   if (!std::exchange(module->debug_tried, true)) {
     Result<DebugInfo> opened = DebugInfo::open({{module->where.path, load_bias(module->where), {}}});
@@ -141,14 +144,14 @@ ProgramNames::Module* ProgramNames::module_of(uint64_t address) const {
   return nullptr;
 }
 
-const Symbol* ProgramNames::find(uint64_t address) const {
+ProgramNames::Found ProgramNames::find_with_module(uint64_t address) const {
   for (Module& module : modules_) {
     // Zeroed variables lie behind what comes from the file.
     const uint64_t behind = module.instance == 0 ? uint64_t{1} << 28 : 0;
     if (address < module.where.begin || address >= module.where.end + behind) continue;
-    if (const Symbol* symbol = symbols_of(module).at(address)) return symbol;
+    if (const Symbol* symbol = symbols_of(module).at(address)) return {symbol, &module};
   }
-  return nullptr;
+  return {};
 }
 
 std::vector<ProgramNames::Code> ProgramNames::code_of(uint64_t begin) const {
@@ -266,67 +269,6 @@ std::string ProgramNames::agent(AgentId id) const {
   return fmt::format("{}@{}", who, path);
 }
 
-namespace {
-
-std::string openmp_object(uint64_t number) {
-  using preload::OpenMpObject;
-  switch (static_cast<OpenMpObject>(number >> preload::kOpenMpBits)) {
-    case OpenMpObject::Team:
-      return "team";
-    case OpenMpObject::Barrier:
-      return "barrier";
-    case OpenMpObject::Loop:
-      return "loop";
-    case OpenMpObject::Ordered:
-      return "ordered";
-    case OpenMpObject::Tasks:
-      return "tasks";
-    case OpenMpObject::Critical:
-      return "critical";
-    case OpenMpObject::Atomic:
-      return "atomic";
-    case OpenMpObject::Cancellation:
-      return "cancellation";
-  }
-  return "team";
-}
-
-// "critical(name)", of the variable that the compiler makes for it.
-std::string variable_name(const std::string& symbol) {
-  constexpr std::string_view kCritical = ".gomp_critical_user_";
-  return symbol.starts_with(kCritical) ? fmt::format("critical({})", symbol.substr(kCritical.size()))
-                                       : demangle(symbol);
-}
-
-}  // namespace
-
-std::string ProgramNames::object(ObjectId id) const {
-  if (id.raw == 0) return {};
-  if (const AgentId thread{id.raw}; (id.raw >> 56) != 0) {
-    const bool signals = thread.parent() && thread == thread.parent().interrupt(0);
-    return signals ? fmt::format("signals of {}", agent(thread.parent())) : agent(thread);
-  }
-  if (id.raw < preload::kChannelObjects && (id.raw & preload::kGateBit) != 0)
-    return object(ObjectId{id.raw & ~preload::kGateBit});
-  if (id.raw == preload::kSignalObject) return "signals";
-  if (id.raw == preload::kChildObject) return "child processes";
-  if (id.raw == preload::kForkObject) return "a process";
-  if (id.raw >= preload::kOpenMpObjects) return openmp_object(id.raw - preload::kOpenMpObjects);
-  if (id.raw >= preload::kQueueObjects) return fmt::format("queue#{}", id.raw - preload::kQueueObjects);
-  if (id.raw >= preload::kSemaphoreObjects)
-    return fmt::format("semaphores#{}", id.raw - preload::kSemaphoreObjects);
-  if (id.raw >= preload::kFileObjects) return fmt::format("file lock#{}", id.raw - preload::kFileObjects);
-  if (id.raw >= preload::kTimerObjects) return fmt::format("timer#{}", id.raw - preload::kTimerObjects);
-  if (id.raw >= preload::kChannelObjects) return fmt::format("channel#{}", id.raw - preload::kChannelObjects);
-  std::lock_guard lock(mutex_);
-  if (const Symbol* symbol = find(id.raw)) {
-    const std::string name = variable_name(symbol->name);
-    return id.raw == symbol->address ? name : fmt::format("{}+{}", name, id.raw - symbol->address);
-  }
-  constexpr uint64_t kMainStack = 0x7ff000000000;
-  return fmt::format("{}@{:x}", id.raw >= kMainStack ? "local" : "heap", id.raw);
-}
-
 std::string ProgramNames::place(Place pc) const {
   std::lock_guard lock(mutex_);
   if (const Line* line = line_of(pc.raw)) {
@@ -345,7 +287,11 @@ std::string ProgramNames::place(Place pc) const {
 
 std::string ProgramNames::source(Place pc) const {
   std::lock_guard lock(mutex_);
-  const Line* line = line_of(pc.raw);
+  return source_of(pc.raw);
+}
+
+std::string ProgramNames::source_of(uint64_t pc) const {
+  const Line* line = line_of(pc);
   if (line == nullptr) return {};
   std::ifstream file(line->file);
   std::string text;

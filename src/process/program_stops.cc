@@ -139,6 +139,7 @@ std::optional<std::string> ProgramMachine::read_records() {
     hash_ = combine(hash_, record.step, record.object, agents_[record.agent].id.raw,
                     static_cast<uint64_t>(record.op), static_cast<uint64_t>(value));
     if (!is_memory(record.op)) {
+      if (stack_names_) stack_names_->touched(record.object, record.agent);
       conflicts_.add_event(record);
       if (watches_atomics_) atomics_.add_event(record);
       Event event;
@@ -168,6 +169,7 @@ std::optional<std::string> ProgramMachine::read_records() {
       if (next.agent != record.agent || next.what != preload::Record::What::Happened || !is_memory(next.op) ||
           next.step - record.step > UINT16_MAX || (!orders && next.step >= channel.set_up_steps))
         break;
+      if (stack_names_) stack_names_->touched(next.object, next.agent);
       if (i + kSoon < count) conflicts_.prefetch(channel.records[i + kSoon]);
       Access& access = accesses_.emplace_back(Access{.pc_bits = next.pc,
                                                      .op_bits = static_cast<uint64_t>(next.op),

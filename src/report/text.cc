@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "report/core/object_names.h"
+#include "report/finding_words.h"
 #include "report/kernels/kernel_calls.h"
 #include "report/kernels/kernel_timeline.h"
 
@@ -53,16 +54,19 @@ std::string_view not_replayed(CutShort why) {
 
 class Report {
  public:
-  Report(const Finding& finding, const TraceLog& log, const Names& names, const TextOptions& options)
-      : finding_(finding),
+  // `objects`: nullptr if there is nothing to explain.
+  Report(Finding finding, const TraceLog& log, const Names& names, const TextOptions& options,
+         const ObjectNames* objects = nullptr)
+      : finding_(std::move(finding)),
         log_(log),
         names_(names),
+        objects_(objects),
         options_(options),
         width_(std::max<size_t>(options.width, 40)),
         style_{options.colour},
         glyphs_(glyphs(options.ascii)),
         kernel_(is_kernel_trace(log) ? read_kernel_trace(log) : KernelTrace()),
-        all_(is_kernel() ? kernel_switches(kernel_, finding.schedule) : read_interleaving(log, names)) {
+        all_(is_kernel() ? kernel_switches(kernel_, finding_.schedule) : read_interleaving(log, names)) {
     believe_choice_points();
   }
 
@@ -71,6 +75,7 @@ class Report {
     timeline();
     calls();
     why();
+    objects();
     schedule();
     found();
     replay();
@@ -266,6 +271,28 @@ class Report {
     if (kIndent + display_width(line) <= std::min(width_, kProse)) return paragraph(line);
     paragraph(fmt::format("{} {}", bullet, before), kIndent, kIndent + 4);
     paragraph(fmt::format("{} {}", style_.paint(Ink::Bold, "before"), after), kIndent + 4, kIndent + 6);
+  }
+
+  // What the names stand for that no source has.
+  void objects() {
+    const std::vector<NamedObject> all =
+        objects_ == nullptr ? std::vector<NamedObject>() : objects_->explained({text_});
+    if (all.empty()) return;
+    heading("Objects");
+    for (const NamedObject& object : all) {
+      std::string text = printable(object.name) + ": ";
+      if (object.kind == NamedObject::Kind::Local) {
+        text += fmt::format("a variable of {}", printable(object.function));
+        if (object.agent != AgentId::initial(0)) text += fmt::format(" in {}", painted_agent(object.agent));
+      } else {
+        if (!object.type.empty()) text += printable(object.type) + ", ";
+        text += plural(object.size, "byte");
+        if (object.kind == NamedObject::Kind::Block)
+          text += fmt::format(", {} by {} at {}", object.is_freed ? "freed" : "allocated",
+                              painted_agent(object.agent), place_and_line(names_, object.place));
+      }
+      paragraph(text, kIndent, kIndent + 2);
+    }
   }
 
   void kernel_why() {
@@ -472,9 +499,10 @@ class Report {
     text_ += std::string(kIndent, ' ') + options_.replay_command + '\n';
   }
 
-  const Finding& finding_;
+  const Finding finding_;
   const TraceLog& log_;
   const Names& names_;
+  const ObjectNames* const objects_;
   const TextOptions& options_;
   const size_t width_;
   const Style style_;
@@ -490,12 +518,7 @@ std::string text_report(const Finding& finding, const TraceLog& log, const Names
                         const TextOptions& options) {
   if (is_kernel_trace(log)) return Report(finding, log, names, options).text();
   const ObjectNames named(log, names);
-  Finding shown = finding;
-  shown.verdict.detail = named.renamed(shown.verdict.detail);
-  for (Evidence& item : shown.verdict.evidence) item.text = named.renamed(item.text);
-  for (OrderConstraint& order : shown.constraints)
-    for (OrderPoint* point : {&order.before, &order.after}) point->text = named.renamed(point->text);
-  return Report(shown, log, named, options).text();
+  return Report(in_words(finding, log, names), log, named, options, &named).text();
 }
 
 }  // namespace slalom

@@ -25,6 +25,9 @@ class NameCache {
   const std::string& object(ObjectId id) {
     return cached(objects_, id, [&] { return names_.object(id); });
   }
+  const std::string& whole(ObjectId id) {
+    return cached(wholes_, id, [&] { return names_.whole(id); });
+  }
   const std::string& place(Place pc) {
     return cached(places_, pc, [&] { return names_.place(pc); });
   }
@@ -39,7 +42,7 @@ class NameCache {
 
   const Names& names_;
   std::map<AgentId, std::string> agents_;
-  std::map<ObjectId, std::string> objects_;
+  std::map<ObjectId, std::string> objects_, wholes_;
   std::map<Place, std::string> places_;
 };
 
@@ -157,9 +160,13 @@ std::string trace_text(const TraceLog& log, const Names& names) {
     if (entry.what == TraceLog::Entry::What::Event) {
       const Event& event = log.events()[entry.index];
       const std::string_view word = destroys(event) ? "destroy" : name(event.op);
+      const bool is_whole =
+          event.op == OpKind::Alloc || event.op == OpKind::Free || event.op == OpKind::HeapUse;
       table.add({std::to_string(event.step.raw), cache.agent(event.agent),
                  event.agent ? cache.place(event.pc) : "", std::string(word),
-                 has_object(event.op) ? cache.object(event.object) : "",
+                 !has_object(event.op) ? ""
+                 : is_whole            ? cache.whole(event.object)
+                                       : cache.object(event.object),
                  destroys(event) ? "" : event_value(event, cache)});
       continue;
     }

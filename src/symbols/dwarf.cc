@@ -1,9 +1,7 @@
 #include "symbols/dwarf.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
-#include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,20 +11,13 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "symbols/dwarf_session.h"
 #include "symbols/elf_symbols.h"
 
 namespace slalom {
 namespace {
 
-struct EndDwfl {
-  void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
-};
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Scopes = std::unique_ptr<Dwarf_Die, Free>;
-
-// libdw calls this for a module that was announced by its addresses only: a module whose sections are
+// libdw asks for the file of a module that was announced by its addresses only: one whose sections are
 // scattered.
 int find_scattered_file(Dwfl_Module*, void** userdata, const char*, Dwarf_Addr, char** file_name, Elf**) {
   const auto* file = static_cast<const DebugFile*>(*userdata);
@@ -43,29 +34,17 @@ int find_section(Dwfl_Module*, void** userdata, const char*, Dwarf_Addr, const c
   return DWARF_CB_OK;
 }
 
-std::string name_of(Dwarf_Die* die) {
-  const char* name = dwarf_diename(die);
-  return name != nullptr ? name : "";
-}
-
-std::optional<uint64_t> number(Dwarf_Die* die, unsigned name) {
-  Dwarf_Attribute attribute;
-  Dwarf_Word value = 0;
-  if (dwarf_formudata(dwarf_attr(die, name, &attribute), &value) != 0) return std::nullopt;
-  return value;
-}
-
-// Returns the call that was replaced by the inlined code.
+// Where the code of an inlined function was called.
 SourcePlace::Call call_of(Dwarf_Die* unit, Dwarf_Die* inlined) {
   SourcePlace::Call call;
   Dwarf_Files* files = nullptr;
   size_t count = 0;
-  const std::optional<uint64_t> file = number(inlined, DW_AT_call_file);
+  const std::optional<uint64_t> file = die_number(inlined, DW_AT_call_file);
   if (file && dwarf_getsrcfiles(unit, &files, &count) == 0 && *file < count) {
     const char* name = dwarf_filesrc(files, *file, nullptr, nullptr);
     if (name != nullptr) call.file = name;
   }
-  call.line = static_cast<int>(number(inlined, DW_AT_call_line).value_or(0));
+  call.line = static_cast<int>(die_number(inlined, DW_AT_call_line).value_or(0));
   return call;
 }
 
@@ -73,23 +52,22 @@ SourcePlace::Call call_of(Dwarf_Die* unit, Dwarf_Die* inlined) {
 void add_functions(Dwarf_Die* unit, Dwarf_Addr address, SourcePlace& place) {
   Dwarf_Die* raw = nullptr;
   if (dwarf_getscopes(unit, address, &raw) <= 0) return;
-  const Scopes innermost(raw);
-  // dwarf_getscopes continues from the first inlined function to the place of its declaration.
-  // dwarf_getscopes_die stays with the code.
+  const DieScopes innermost(raw);
+  // The above leaves the code at the first inlined function, for where that one was declared; this does not.
   raw = nullptr;
   const int count = dwarf_getscopes_die(innermost.get(), &raw);
-  const Scopes around(raw);
+  const DieScopes around(raw);
   std::optional<SourcePlace::Call> call;
   for (int i = 0; i < count; ++i) {
     Dwarf_Die* die = raw + i;
     const int tag = dwarf_tag(die);
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram && tag != DW_TAG_entry_point) continue;
     if (call) {
-      call->function = name_of(die);
+      call->function = die_name(die);
       place.inlined_into.push_back(*std::move(call));
       call.reset();
     } else {
-      place.function = name_of(die);
+      place.function = die_name(die);
     }
     if (tag != DW_TAG_inlined_subroutine) return;
     call = call_of(unit, die);
@@ -99,7 +77,7 @@ void add_functions(Dwarf_Die* unit, Dwarf_Addr address, SourcePlace& place) {
 std::string symbol_of(Dwarf_Die* inlined) {
   Dwarf_Attribute attribute;
   const char* name = dwarf_formstring(dwarf_attr_integrate(inlined, DW_AT_linkage_name, &attribute));
-  return name != nullptr ? name : name_of(inlined);
+  return name != nullptr ? name : die_name(inlined);
 }
 
 // Adds the code that was inlined below a unit or a function.
@@ -121,25 +99,7 @@ void add_inlined(Dwarf_Die* parent, uint64_t bias, std::vector<InlinedCode>& fou
   } while (dwarf_siblingof(&die, &die) == 0);
 }
 
-// One file. Each file has its own libdw session: sections of different modules may interleave, and one
-// session could not distinguish them.
-struct Session {
-  struct Range {
-    uint64_t start = 0, size = 0;
-  };
-  DebugFile file;
-  std::vector<Range> ranges;  // where its code is; empty: libdw knows
-  std::unique_ptr<Dwfl, EndDwfl> dwfl;
-  Dwfl_Module* module = nullptr;
-
-  bool holds(uint64_t address) const {
-    if (ranges.empty()) return dwfl_addrmodule(dwfl.get(), address) == module;
-    return std::ranges::any_of(ranges,
-                               [&](const Range& range) { return address - range.start < range.size; });
-  }
-};
-
-Result<void> find_ranges(Session& session) {
+Result<void> find_ranges(DwarfSession& session) {
   TRY_ASSIGN(const std::vector<uint8_t> bytes, read_file(session.file.path));
   for (const auto& [name, address] : session.file.sections) {
     TRY_ASSIGN(const ElfPiece section, elf_section(bytes, name));
@@ -150,7 +110,7 @@ Result<void> find_ranges(Session& session) {
   return {};
 }
 
-Result<void> report(Session& session) {
+Result<void> report(DwarfSession& session) {
   const std::string path = session.file.path.string();
   dwfl_report_begin(session.dwfl.get());
   if (session.ranges.empty()) {
@@ -158,7 +118,7 @@ Result<void> report(Session& session) {
         dwfl_report_elf(session.dwfl.get(), path.c_str(), path.c_str(), -1, session.file.bias, true);
   } else {
     uint64_t low = UINT64_MAX, high = 0;
-    for (const Session::Range& range : session.ranges) {
+    for (const DwarfSession::Range& range : session.ranges) {
       low = std::min(low, range.start);
       high = std::max(high, range.start + range.size);
     }
@@ -198,15 +158,6 @@ std::string SourcePlace::text() const {
   return text + ")";
 }
 
-// libdw keeps pointers to all members.
-struct DebugInfo::State {
-  std::string search_path;
-  char* search_path_pointer = nullptr;
-  Dwfl_Callbacks callbacks = {};
-  std::vector<std::unique_ptr<Session>> sessions;
-  std::vector<std::filesystem::path> without;
-};
-
 DebugInfo::DebugInfo(std::unique_ptr<State> state) : state_(std::move(state)) {}
 DebugInfo::~DebugInfo() = default;
 DebugInfo::DebugInfo(DebugInfo&&) noexcept = default;
@@ -228,7 +179,7 @@ Result<DebugInfo> DebugInfo::open(std::vector<DebugFile> files,
                       .section_address = find_section,
                       .debuginfo_path = &state->search_path_pointer};
   for (DebugFile& file : files) {
-    auto session = std::make_unique<Session>();
+    auto session = std::make_unique<DwarfSession>();
     session->file = std::move(file);
     session->dwfl.reset(dwfl_begin(&state->callbacks));
     if (!session->dwfl) return error("cannot read debug information: {}", dwfl_errmsg(-1));
@@ -257,10 +208,9 @@ std::vector<CompiledUnit> DebugInfo::units() const {
 }
 
 std::optional<SourcePlace> DebugInfo::at(uint64_t address) const {
-  const auto session = std::ranges::find_if(state_->sessions,
-                                            [&](const auto& candidate) { return candidate->holds(address); });
-  if (session == state_->sessions.end()) return std::nullopt;
-  Dwfl_Module* module = (*session)->module;
+  const DwarfSession* session = state_->holding(address);
+  if (session == nullptr) return std::nullopt;
+  Dwfl_Module* module = session->module;
   SourcePlace place;
   Dwfl_Line* line = dwfl_module_getsrc(module, address);
   const char* file =

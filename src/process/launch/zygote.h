@@ -89,6 +89,7 @@ class Zygote {
   void let_run(uint32_t agent);
   void show(uint32_t agent);  // lets a debugger stop in the agent, which then continues to wait
   pid_t execution() const { return channel_->child; }
+  preload::Range channel_in_target() const { return channel_range_; }
   // Ends the execution. `agent` is the one that waits for slalom; an invalid index if none does.
   void end_execution(uint32_t agent);
   // Reads memory of the process that waits at main(), or of another one; empty if it cannot be read.

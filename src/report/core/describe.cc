@@ -26,8 +26,9 @@ std::string_view access_word(OpKind kind) {
 }
 
 std::string describe(OpKind kind, ObjectId object, AgentId other, const Names& names) {
+  const bool is_whole = kind == OpKind::Alloc || kind == OpKind::Free || kind == OpKind::HeapUse;
   const auto with_object = [&](std::string_view verb) {
-    return fmt::format("{} {}", verb, printable(names.object(object)));
+    return fmt::format("{} {}", verb, printable(is_whole ? names.whole(object) : names.object(object)));
   };
   const auto with_agent = [&](std::string_view verb) {
     return other ? fmt::format("{} {}", verb, printable(names.agent(other))) : with_object(verb);

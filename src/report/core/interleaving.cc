@@ -187,7 +187,7 @@ class Reader {
         return;
       case OpKind::Alloc:
         operation.text = source("alloc");
-        operation.note = printable(names_.object(event.object));
+        operation.note = printable(names_.whole(event.object));
         return;
       case OpKind::TryLock:
         operation.note = event.value != 0     ? "got it"
