@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "base/container.h"
@@ -277,6 +278,28 @@ TEST(CampaignFindings, AreListedAtLeastWhenTheTimeIsUp) {
     EXPECT_EQ(kept.replaying, CutShort::OutOfTime);
     EXPECT_GE(kept.finding.replays_tried, 1u);
     EXPECT_NE(kept.report.find("(no more, since the time was up)"), std::string::npos) << kept.report;
+  }
+}
+
+TEST(CampaignFindings, AreShrunkNoFurtherWhenTheTimeIsUp) {
+  TemporaryDirectory directory;
+  const Target target = toy(kBank);
+  CampaignOptions options = options_in(directory);
+  options.schedules = 20;
+  options.seconds = 0.5;
+  const auto start = std::chrono::steady_clock::now();
+  const auto shrinks_for_long = [&](const Progress& progress) {
+    const bool shrinks = progress.doing == Progress::Doing::Shrinking;
+    while (shrinks && std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500))
+      std::this_thread::yield();
+    return true;
+  };
+  const CampaignResult result =
+      run_campaign(target, job_for(target, "random"), options, shrinks_for_long).value();
+  ASSERT_GE(result.findings.size(), 2u);
+  for (const CampaignResult::Kept& kept : result.findings) {
+    EXPECT_EQ(kept.shrinking, CutShort::OutOfTime);
+    EXPECT_EQ(kept.finding.replays_tried, 1u);
   }
 }
 

@@ -349,7 +349,7 @@ TEST(Shrink, AConstraintTurnedRoundLosesTheBug) {
 TEST(Shrink, ConstraintsAreNotAboutValues) {
   ToyBuilder b;
   b.shared("x", {.atomic = true}).shared("y", {.atomic = true});
-  b.thread("a", "r = choose(3)\ny = 1\nassert r != 2").thread("b", "y = 2\nx = 1");
+  b.thread("a", "y = 2\nx = 1").thread("b", "r = choose(3)\ny = 1\nassert r != 2");
   const Program program = built(b);
   Dfs dfs;
   const std::vector<Found> found = explore(toy_workers(program), dfs, {}).result.found;
