@@ -91,7 +91,7 @@ std::vector<Place> places_of_races(const std::vector<Found>& found) {
     if (one.verdict.kind == BugKind::DataRace)
       for (const Evidence& evidence : one.verdict.evidence) places.push_back(evidence.pc);
   std::ranges::sort(places);
-  places.erase(std::ranges::unique(places).begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
   return places;
 }
 

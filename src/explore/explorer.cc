@@ -164,7 +164,7 @@ void Explorer::learn(const Verdict& race) {
     if (!std::ranges::binary_search(options_.inputs.policy.places, evidence.pc))
       places.push_back(evidence.pc);
   std::ranges::sort(places);
-  places.erase(std::ranges::unique(places).begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
   learn_places(places);
 }
 

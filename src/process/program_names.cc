@@ -178,8 +178,10 @@ bool ProgramNames::may_load() const {
     const std::string name = std::filesystem::path(module.path).filename().string();
     if (module.ours || name.starts_with("libc.so") || name.starts_with("ld-linux")) continue;
     const Result<std::vector<uint8_t>> file = read_file(module.path);
+    if (!file.ok()) continue;
     for (const std::string_view function : {"\0dlopen\0"sv, "\0dlmopen\0"sv})
-      if (file.ok() && !std::ranges::search(*file, function).empty()) return true;
+      if (std::search(file->begin(), file->end(), function.begin(), function.end()) != file->end())
+        return true;
   }
   return false;
 }

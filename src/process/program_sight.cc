@@ -70,7 +70,7 @@ Sight ProgramNames::sight() const {
   }
   for (std::vector<std::string>* all : {&sight.unseen, &sight.libraries}) {
     std::ranges::sort(*all);
-    all->erase(std::ranges::unique(*all).begin(), all->end());
+    all->erase(std::unique(all->begin(), all->end()), all->end());
   }
   sight.extent = !any                   ? Sight::Extent::Nothing
                  : sight.unseen.empty() ? Sight::Extent::Everything

@@ -204,7 +204,7 @@ ChoicePolicy Shrinker::near_policy() const {
     }
   }
   std::ranges::sort(policy.places);
-  policy.places.erase(std::ranges::unique(policy.places).begin(), policy.places.end());
+  policy.places.erase(std::unique(policy.places.begin(), policy.places.end()), policy.places.end());
   return policy;
 }
 

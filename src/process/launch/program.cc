@@ -116,7 +116,7 @@ bool is_instrumented(const Program& program) {
 
 bool is_instrumented(std::span<const uint8_t> elf) {
   constexpr std::string_view kCalled = "__tsan_init";
-  return !std::ranges::search(elf, kCalled).empty();
+  return std::search(elf.begin(), elf.end(), kCalled.begin(), kCalled.end()) != elf.end();
 }
 
 std::string to_text(const Program& program) {

@@ -11,7 +11,7 @@ namespace {
 void prefetch_code(const Cpu& cpu) {
   const Block* block = cpu.jumps->at(cpu.regs.gpr[kRip]).block;
   __builtin_prefetch(block);
-  __builtin_prefetch(reinterpret_cast<const char*>(block) + sizeof(Block));
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(block) + sizeof(Block)));
 }
 
 }  // namespace

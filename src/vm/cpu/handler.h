@@ -10,7 +10,7 @@
 #include "vm/cpu/cpu.h"
 #include "vm/cpu/memory/mmu.h"
 
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(SLALOM_NO_CHAINING)
+#if defined(__OPTIMIZE__) && !defined(SLALOM_SANITIZED) && !defined(SLALOM_NO_CHAINING)
 #define SLALOM_CHAINING 1
 #else
 #define SLALOM_CHAINING 0

@@ -8,7 +8,7 @@
 namespace slalom {
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SLALOM_SANITIZED
 constexpr int kPrograms = 40;  // per test
 #else
 constexpr int kPrograms = 400;
