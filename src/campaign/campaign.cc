@@ -10,6 +10,7 @@
 #include "campaign/finisher.h"
 #include "campaign/learn_policy.h"
 #include "campaign/saved_search.h"
+#include "campaign/step_limit.h"
 #include "detect/detector_set.h"
 #include "explore/replay.h"
 #include "explore/strategies/sampling.h"
@@ -149,7 +150,22 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   Job job = wanted;
   Patience patience(options.stop);
   const auto has_enough = [&] { return patience.is_over(); };
-  TRY(learn_policy(target, options, strategy->adapts(), has_enough, job));
+  std::atomic<bool> cut_short = false;  // asked by all workers
+  const auto stops_learning = [&] {
+    const bool late = options.seconds > 0 && seconds_since(start) >= options.seconds;
+    if (late || has_enough()) cut_short = true;
+    return cut_short.load();
+  };
+  CampaignResult result;
+  TRY_ASSIGN(const std::optional<LongLook> first_long,
+             learn_policy(target, options, strategy->adapts(), stops_learning, job));
+  if (options.finds_step_limit && first_long) {
+    TRY_ASSIGN(result.longest_look, find_step_limit(target, wanted, *first_long, stops_learning));
+    if (result.longest_look > 0) job.max_steps = step_limit_for(result.longest_look);
+  }
+  result.max_steps = job.max_steps;
+  // A later run would take a job whose learning was cut short for another one.
+  const std::filesystem::path state = cut_short ? std::filesystem::path() : options.state;
   TRY_ASSIGN(Finisher finisher, Finisher::make(target, job, options));
 
   ExploreOptions explore;
@@ -176,7 +192,6 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     return worker;
   };
   Explorer explorer(*strategy, factory, explore);
-  CampaignResult result;
   std::vector<UncontrolledAct> earlier;
   const auto uncontrolled = [&] {
     std::vector<UncontrolledAct> all;
@@ -186,23 +201,23 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     return all;
   };
   std::optional<LockFile> lock;
-  if (!options.state.empty()) {
-    TRY_ASSIGN(LockFile taken, lock_search(options.state));
+  if (!state.empty()) {
+    TRY_ASSIGN(LockFile taken, lock_search(state));
     lock.emplace(std::move(taken));
-    TRY_ASSIGN(const bool resumed, load_search(options.state, job, explorer, earlier));
+    TRY_ASSIGN(const bool resumed, load_search(state, job, explorer, earlier));
     if (resumed) result.resumed_tasks = explorer.result().tasks;
   }
 
   auto shown = start;
-  Saving saving(options.state);
+  Saving saving(state);
   // Save before the search, so that a failure to save shows now and not at the end.
-  if (!options.state.empty() && result.resumed_tasks == 0) {
+  if (!state.empty() && result.resumed_tasks == 0) {
     saving.save(job, explorer, uncontrolled());
     if (saving.trouble()) return *saving.trouble();
   }
   explorer.on_round = [&](const ExploreResult& so_far) {
     const auto now = Clock::now();
-    if (!options.state.empty() && saving.is_due()) saving.save(job, explorer, uncontrolled());
+    if (!state.empty() && saving.is_due()) saving.save(job, explorer, uncontrolled());
     if (options.stop && options.stop()) return false;
     if (now - shown < std::chrono::milliseconds(100)) return true;
     shown = now;
@@ -217,7 +232,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
   explorer.stop = [&] { return first.are_hopeless() || has_enough(); };
   explorer.on_pause = [&] {
-    if (!options.state.empty()) saving.save(job, explorer, uncontrolled());
+    if (!state.empty()) saving.save(job, explorer, uncontrolled());
   };
   if (target.statistics) target.statistics();
   const std::clock_t used = std::clock();

@@ -21,7 +21,8 @@ namespace slalom {
 
 struct CampaignOptions {
   uint64_t schedules = 0;
-  double seconds = 0;  // for everything: learning the policy, searching, shrinking and replaying
+  bool finds_step_limit = false;  // if executions are longer than the job's: see campaign/step_limit.h
+  double seconds = 0;             // for everything: learning the policy, searching, shrinking and replaying
   unsigned workers = 1;
   bool checkpoints = true;
   ExploreOptions::Verify verify = ExploreOptions::Verify::No;
@@ -67,6 +68,8 @@ struct CampaignResult {
     CutShort shrinking = CutShort::No, replaying = CutShort::No;  // why it ended early
   };
   std::vector<Kept> findings;  // ordered: failures, races, suspicions
+  uint64_t max_steps = 0;      // of an execution
+  uint64_t longest_look = 0;   // the length of the execution from which that follows; 0: it was given
   double seconds = 0;
   double search_cpu_seconds = 0;                           // of all workers together, in the search alone
   std::vector<std::pair<std::string, double>> statistics;  // of the search alone (Target::statistics)

@@ -18,7 +18,10 @@ std::string first_difference(const TraceLog& first, const TraceLog& second, cons
   return EventSequence::difference(a, b, names);
 }
 
-constexpr uint32_t kLongReplays = 2;  // of a finding whose executions are long
+// A finding whose execution is long is replayed as often as so many steps allow, and at least twice. A choice
+// point costs as much as so many steps. One that goes on to the step limit is replayed twice.
+constexpr uint64_t kReplaySteps = 20'000'000, kChoiceSteps = 50;
+constexpr uint32_t kLeastReplays = 2;
 
 OrderPoint order_point(const OperationPlace& place, const Names& names) {
   std::string text{name(place.op.kind)};
@@ -134,13 +137,13 @@ void Finisher::shrink(CampaignResult::Kept& kept, const Early& early) {
 Result<void> Finisher::replay(CampaignResult::Kept& kept, uint32_t wanted, const Early& early,
                               Replays& replays) {
   Finding& finding = kept.finding;
-  bool is_long = kept.shrinking == CutShort::LongExecutions;
+  uint64_t steps = 0;
   TraceLog second;
   for (uint32_t i = 0; i < std::max(1u, wanted); ++i) {
     const CutShort now = early(Progress::Doing::Replaying, i);
     if (now != CutShort::No && wanted > 0) kept.replaying = now;
     if (now != CutShort::No && (i > 0 || wanted == 0)) break;
-    if (is_long && i >= kLongReplays) {
+    if (steps >= kReplaySteps && i >= kLeastReplays) {
       kept.replaying = CutShort::LongExecutions;
       break;
     }
@@ -152,8 +155,10 @@ Result<void> Finisher::replay(CampaignResult::Kept& kept, uint32_t wanted, const
       if (std::string first = first_difference(replays.log, second, machine_->names()); !first.empty())
         replays.differences.insert(replays.differences.begin(), std::move(first));
     if (i == 0) replays.kinds = switch_kinds(replay.execution);
-    const uint64_t steps = replay.execution.steps - replay.execution.set_up_steps;
-    is_long = is_long || (target_.long_steps != 0 && steps >= target_.long_steps);
+    if (target_.long_steps != 0 && length_of(replay.execution) >= target_.long_steps)
+      steps += std::holds_alternative<LimitReached>(replay.execution.outcome)
+                   ? kReplaySteps
+                   : replay.execution.steps + kChoiceSteps * replay.execution.choice_points;
     if (i == 0 && target_.keeps_states && !replay.divergence)
       finding.state_hash = replay.execution.state_hash;
     if (wanted == 0) break;

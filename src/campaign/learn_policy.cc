@@ -45,10 +45,11 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
 constexpr uint64_t kAccessRounds[] = {1, 15};
 constexpr uint64_t kAccessSteps = 10'000;  // of each execution; an endless one has shown enough by then
 
-// Atomic operations that other synchronisation always orders need no switch. Plain accesses that race do.
-Result<void> learn_accesses(const Target& target, const CampaignOptions& options, bool adapts,
-                            const std::function<bool()>& stop, Job& job) {
+// Atomic operations that were always ordered by something else need no switch; plain accesses that race do.
+Result<std::optional<LongLook>> learn_accesses(const Target& target, const CampaignOptions& options,
+                                               bool adapts, const std::function<bool()>& stop, Job& job) {
   std::vector<Place> seen, conflicting, racing;
+  std::optional<LongLook> first_long;
   const auto add = [](const std::vector<Place>& more, std::vector<Place>& to) {
     std::ranges::set_union(more, std::exchange(to, {}), std::back_inserter(to));
   };
@@ -71,16 +72,20 @@ Result<void> learn_accesses(const Target& target, const CampaignOptions& options
         },
         explore);
     explorer.stop = stop;
+    explorer.on_execution = [&](const Task& task, const Execution& execution) {
+      if (!first_long && std::holds_alternative<LimitReached>(execution.outcome))
+        first_long = LongLook{job.strategy.seed + executions, task.index};
+    };
     TRY_ASSIGN(const ExploreResult result, explorer.run());
-    if (result.failed > 0) return {};
+    if (result.failed > 0) return std::optional<LongLook>();
     add(result.atomics, seen);
     add(result.learned, conflicting);
     add(places_of_races(result.found), racing);
-    if (adapts && std::ranges::includes(conflicting, seen)) return {};
+    if (adapts && std::ranges::includes(conflicting, seen)) return first_long;
   }
   std::ranges::set_difference(seen, conflicting, std::back_inserter(job.policy.skipped_atomics));
   add(racing, job.policy.places);
-  return {};
+  return first_long;
 }
 
 }  // namespace
@@ -95,12 +100,12 @@ std::vector<Place> places_of_races(const std::vector<Found>& found) {
   return places;
 }
 
-Result<void> learn_policy(const Target& target, const CampaignOptions& options, bool adapts,
-                          const std::function<bool()>& stop, Job& job) {
+Result<std::optional<LongLook>> learn_policy(const Target& target, const CampaignOptions& options,
+                                             bool adapts, const std::function<bool()>& stop, Job& job) {
   if (target.learns) TRY(learn_places(target, options, adapts ? kShortLearning : kLongLearning, stop, job));
   if (target.atomics && job.policy.where == ChoicePolicy::Where::Sync)
-    TRY(learn_accesses(target, options, adapts, stop, job));
-  return {};
+    return learn_accesses(target, options, adapts, stop, job);
+  return std::optional<LongLook>();
 }
 
 }  // namespace slalom

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,12 +44,17 @@ class FirstOutcomes {
   std::atomic<bool> all_{false};
 };
 
+// An execution in random order that learning cut off, since it was long.
+struct LongLook {
+  uint64_t seed = 0, index = 0;
+};
+
 // Completes the job's policy. For a kernel, it adds the places where the flows communicate. For a program, it
 // adds the atomic operations that need no switch and, unless the strategy adapts, the plain accesses that
 // need one. `adapts`: the strategy can change its choice points during the search. `stop`: returns true if
-// the user wants to stop.
-Result<void> learn_policy(const Target& target, const CampaignOptions& options, bool adapts,
-                          const std::function<bool()>& stop, Job& job);
+// the user wants to stop. Returns the first execution that was cut off, if one was.
+Result<std::optional<LongLook>> learn_policy(const Target& target, const CampaignOptions& options,
+                                             bool adapts, const std::function<bool()>& stop, Job& job);
 
 // Returns the places of the accesses in all data races, sorted.
 std::vector<Place> places_of_races(const std::vector<Found>& found);

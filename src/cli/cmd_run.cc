@@ -22,6 +22,7 @@ struct RunArguments {
   uint32_t patience = 5;
   uint64_t max_set_up = LaunchOptions{}.max_set_up;
   bool from_main = false;
+  bool finds_step_limit = false;
   SearchArguments search;
 };
 
@@ -56,6 +57,7 @@ Result<Exit> run_program(const RunArguments& arguments) {
   target.remarks = [remarks = launch.remarks] { return in_words(*remarks); };
   SearchArguments search = arguments.search;
   search.first = !arguments.keep_going;
+  search.campaign.finds_step_limit = arguments.finds_step_limit;
   return run_search(target, search);
 }
 
@@ -86,6 +88,8 @@ void add_run(CLI::App& app, Run& run) {
       ->type_name("");
   verb->positionals_at_end();
   add_search_options(*verb, a->search);
+  verb->get_option("--max-steps")
+      ->description("of one execution; if some are longer, and without this option, as many as these need");
   verb->add_flag("--keep-going", a->keep_going, "look for more after the first failure");
   verb->add_option("--spurious", a->spurious,
                    "how often each thread may wake from a condition variable by itself")
@@ -124,6 +128,7 @@ void add_run(CLI::App& app, Run& run) {
   verb->callback([a, verb, &run] {
     run = [a, verb] {
       remark_on_options(*verb, a->command);
+      a->finds_step_limit = verb->count("--max-steps") == 0;
       return run_program(*a);
     };
   });

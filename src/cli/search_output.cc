@@ -137,6 +137,7 @@ nlohmann::ordered_json search_json(const Target& target, const Job& job, const C
   json["coverage"] = {{"statement", result.claim.statement}, {"bound", r.coverage.bound}};
   if (r.coverage.completed) json["coverage"]["completed"] = *r.coverage.completed;
   if (r.coverage.estimated_total > 0) json["coverage"]["estimated_total"] = r.coverage.estimated_total;
+  json["max_steps"] = result.max_steps;
   json["steps"] = r.steps;
   json["choice_points"] = r.choice_points;
   json["seconds"] = result.seconds;
@@ -216,6 +217,11 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
   if (comparison && (is_as_expected(*comparison, result.claim) || !comparison->met))
     std::cout << wrap(printable(in_words(*comparison)), width, 0, 2);
   if (!result.statistics.empty()) std::cout << figures_in_words(result, width);
+  if (result.longest_look > 0)
+    std::cout << wrap(
+        fmt::format("step limit: {} for each execution, since one that was made first took {} (--max-steps)",
+                    human_number(result.max_steps), human_number(result.longest_look)),
+        width, 2, 4);
   if (result.resumed_tasks > 0)
     std::cout << fmt::format("went on from a saved search of {}\n",
                              plural(result.resumed_tasks, "execution"));

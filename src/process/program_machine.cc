@@ -84,8 +84,8 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   inputs_ = inputs;
   if (!zygote_) TRY(launch());
   const bool debugged = options_.debugger && !options_.debugger->used();
+  if (may_set_up_ && !set_up_ && !debugged) run_set_up();
   if (set_up_ && (debugged || !has_set_up_errors(inputs.errors))) drop_set_up("");
-  if (may_set_up_ && !set_up_ && !debugged && !inputs.errors) run_set_up();
   prepare_channel();
   if (set_up_) take_up_set_up();
   return {};

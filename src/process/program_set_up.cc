@@ -44,8 +44,11 @@ void ProgramMachine::note_end(const Outcome& outcome) {
   options_.remarks->alone += agents_.size() <= 1 && (zygote_->channel().uncontrolled & kOthers) == 0;
 }
 
+// Calls give what they give now: whether that suits errors that are to come again is for has_set_up_errors().
 void ProgramMachine::run_set_up() {
+  const std::optional<ErrorLog> errors = std::exchange(inputs_.errors, std::nullopt);
   prepare_channel();
+  inputs_.errors = errors;
   set_up_.emplace();
   sink_ = &*set_up_;
   zygote_->begin_set_up();

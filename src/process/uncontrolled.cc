@@ -25,7 +25,9 @@ UncontrolledAct act_of(Uncontrolled what) {
     case Uncontrolled::Outside:
       return {
           "the program waits for something outside of it (a socket, a terminal, a process that it started): "
-          "when that comes is not controlled"};
+          "when that comes, and what, is not controlled; a server on this machine that always sends the "
+          "same, "
+          "and at once, makes executions that can be repeated"};
     case Uncontrolled::Blocking:
       return {"the program waits in system calls that slalom does not model"};
     case Uncontrolled::KernelIo:

@@ -197,6 +197,12 @@ class Children(ProgramTest):
                 self.assertEqual(finding["replayed"], "10/10")
                 self.assertEqual(finding["detail"].count("(await) (wait)"), 1)  # the other thread was woken
 
+    def test_executions_know_nothing_of_the_children_before(self):
+        program = self.build(SIGNALLED, "signalled_again", flags=["-DWAKE=pthread_cond_signal", "-DBEFORE="])
+        options = ("--strategy", "random", "--schedules", 20, "--workers", 1, "--keep-going", "--no-shrink", "--out", "")
+        shared, apart = (self.run_json(program, *options, *more) for more in ((), ("--from-main",)))
+        self.assertEqual(shared["classes"], apart["classes"])
+
     def test_who_signals_may_not_be_known(self):
         # A program that the child starts could signal it. So a wait ends without a signal, and no false deadlock is reported.
         before = 'if (system("true") != 0) _exit(1);'

@@ -98,6 +98,26 @@ class SetUp(ProgramTest):
         replayed = self.slalom("replay", failure["capsule"], "--times", 2)
         self.assertIn("the same in 2 of 2", replayed.stdout)
 
+    def test_set_up_is_not_made_again_to_shrink_a_finding(self):
+        # A system call that slalom does not see, so that set-up stays shared.
+        program = self.build(LONG.replace("int main(void) {", r"""
+static long call(long number, long a, long b, long c) {
+  long result;
+  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+  return result;
+}
+int main(void) {
+  long file = call(2, (long)"set-ups", 02002, 0);
+  call(1, file, (long)"x", 1);
+  call(3, file, 0, 0);"""), flags=SANITIZED)
+        (self.folder / "set-ups").write_text("")
+        result = self.run_json(program, "--workers", 1, "--out", "")
+        [finding] = [one for one in result["findings"] if one["kind"] == "assertion"]
+        self.assertEqual(finding["minimality"], "minimum")
+        replays = int(finding["replayed"].split("/")[1])
+        machines = 6  # that look, search and shrink, at most
+        self.assertLessEqual(len((self.folder / "set-ups").read_text()), replays + machines)
+
     def test_each_execution_has_files_output_and_memory_as_set_up_left_them(self):
         (self.folder / "digits").write_text("0123456789")
         (self.folder / "expected").write_text("before\nafter\n")

@@ -11,8 +11,6 @@
 namespace slalom {
 namespace {
 
-constexpr uint64_t kLongExecutions = 2;
-
 RunnerOptions shrink_runner(const Inputs& inputs) {
   RunnerOptions options;
   options.inputs = inputs;
@@ -91,7 +89,7 @@ Shrinker::Shrinker(Machine& machine, Observer& observer, Inputs inputs, ShrinkOp
 
 Shrinker::Trial Shrinker::finish(Execution execution) {
   ++spent_;
-  spent_steps_ += execution.steps;
+  spent_steps_ += cost_of(execution);
   Trial trial;
   trial.execution = std::move(execution);
   for (const Verdict& verdict : trial.execution.verdicts)
@@ -102,21 +100,39 @@ Shrinker::Trial Shrinker::finish(Execution execution) {
     if (record.kind == ChoiceKind::Data) {
       const DataChoice& choice = trial.execution.schedule.data[next_data++];
       if (choice.value != 0)
-        trial.deviations.push_back({choice.agent, choice.ops, choice.ordinal, {}, choice.value});
+        trial.deviations.push_back({choice.agent, choice.ops, choice.ordinal, {}, choice.value, false, {}});
       continue;
     }
     ChoicePoint point;
     point.kind = record.kind;
     point.current = record.current;
-    if (next_in_order(point, trial.execution.options_at(i)).agent != record.taken.agent)
-      trial.deviations.push_back({record.current, record.current_ops, 0, record.taken.agent, 0});
+    const std::span<const Option> options = trial.execution.options_at(i);
+    if (next_in_order(point, options).agent == record.taken.agent) continue;
+    Deviation& deviation = trial.deviations.emplace_back();
+    deviation.current = record.current;
+    deviation.ops = record.current_ops;
+    deviation.to = record.taken.agent;
+    deviation.preempts = record.kind == ChoiceKind::Running;
+    const auto here = std::ranges::find(options, record.current, &Option::agent);
+    if (here != options.end()) deviation.pc = here->op.pc;
   }
   return trial;
 }
 
 Shrinker::Trial Shrinker::try_deviations(const std::vector<Deviation>& deviations) {
   Walk walk(deviations);
-  return finish(runner_.run(Task{}, walk));
+  if (!placed_) return finish(runner_.run(Task{}, walk));
+  ChoicePolicy policy = placed_policy();
+  for (const Deviation& deviation : deviations)
+    if (deviation.to && deviation.current) policy.stops.push_back({deviation.current, deviation.ops});
+  std::ranges::sort(policy.stops);
+  placed_->set_policy(policy);
+  return finish(placed_->run(Task{}, walk));
+}
+
+Shrinker::Trial Shrinker::repeat(const Schedule& schedule) {
+  ScheduleWalker exact(schedule);
+  return finish((placed_ ? place_by(schedule) : runner_).run(Task{}, exact));
 }
 
 bool Shrinker::improves(const Trial& trial) const {
@@ -128,27 +144,50 @@ bool Shrinker::improves(const Trial& trial) const {
   return size(trial) < size(best_);
 }
 
+// Repeats the schedule, with the errors that calls gave. Returns where the execution diverged.
+std::optional<std::string> Shrinker::take_up(const Schedule& schedule) {
+  const auto run = [&](Runner& runner) {
+    ScheduleWalker exact(schedule);
+    runner.repeat_errors(&schedule, true);
+    best_ = finish(runner.run(Task{}, exact));
+    runner.repeat_errors(&schedule, false);
+    return exact.divergence();
+  };
+  placed_.reset();
+  is_long_ = false;
+  std::optional<std::string> divergence;
+  if (options_.long_steps != 0) {
+    divergence = run(place_by(schedule));
+    is_long_ = length_of(best_.execution) >= options_.long_steps;
+    spent_ = spent_steps_ = 0;
+    if (!is_long_) placed_.reset();
+  }
+  if (!is_long_) divergence = run(runner_);
+  runner_.repeat_errors(&schedule, false);
+  inputs_.errors = schedule.errors;  // of others, only what does not depend on the schedule
+  return divergence;
+}
+
 Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& title) {
   title_ = title;
   spent_ = spent_steps_ = 0;
-  ScheduleWalker exact(schedule);
-  runner_.repeat_errors(&schedule, true);
-  best_ = finish(runner_.run(Task{}, exact));
-  inputs_.errors = schedule.errors;  // of others, only what does not depend on the schedule
-  runner_.repeat_errors(&schedule, false);
+  step_limit_ = options_.steps;
+  const std::optional<std::string> divergence = take_up(schedule);
   if (!best_.verdict)
     return error("the schedule does not show \"{}\" when it is run again{}", title,
-                 exact.divergence() ? ": " + *exact.divergence() : std::string());
+                 divergence ? ": " + *divergence : std::string());
   Shrunk shrunk;
-  step_limit_ = options_.steps;
-  if (options_.long_steps != 0 && best_.execution.steps - best_.execution.set_up_steps >= options_.long_steps)
-    step_limit_ = std::min(step_limit_, (1 + kLongExecutions) * best_.execution.steps);
-  if (options_.minimum_executions > 0) try_smaller_bounds();
-  reduce();
-  if (!out_of_budget()) shrunk.proof = Shrunk::Proof::Minimal;
-  shrunk.cut_short = step_limit_ < options_.steps && spent_steps_ >= step_limit_;
-  prove_minimum(shrunk);
-  find_constraints(shrunk);
+  if (is_long_) {
+    shrink_long(shrunk);
+  } else {
+    if (options_.minimum_executions > 0) try_smaller_bounds();
+    reduce();
+    if (!out_of_budget()) shrunk.proof = Shrunk::Proof::Minimal;
+  }
+  if (!placed_) {
+    prove_minimum(shrunk);
+    find_constraints(shrunk);
+  }
   shrunk.schedule = best_.execution.schedule;
   shrunk.verdict = *best_.verdict;
   shrunk.deviations = best_.deviations.size();
@@ -188,8 +227,9 @@ ChoicePolicy Shrinker::near_policy() const {
   ChoicePolicy policy = inputs_.policy;
   policy.stops.clear();
   for (const Evidence& evidence : best_.verdict->evidence) policy.places.push_back(evidence.pc);
-  if (policy.where == ChoicePolicy::Where::Everywhere) {
-    policy.where = ChoicePolicy::Where::Sync;
+  const bool everywhere = policy.where == ChoicePolicy::Where::Everywhere;
+  if (everywhere) policy.where = ChoicePolicy::Where::Sync;
+  if (everywhere && !placed_) {
     HappensBefore order;
     order.build(best_.execution);
     std::vector<uint32_t> races;
@@ -226,12 +266,12 @@ void Shrinker::try_smaller_bounds() {
     if (!task) return;
     const Execution& execution = runner.run(*task, *search.walker(*task));
     ++spent_;
-    spent_steps_ += execution.choice_points;  // steps between choice points cost little
+    // Steps between choice points cost little, if they are few.
+    spent_steps_ += is_long_ ? cost_of(execution) : execution.choice_points;
     search.end(*task, execution);
     if (std::ranges::none_of(execution.verdicts, [&](const Verdict& v) { return v.title == title_; }))
       continue;
-    ScheduleWalker exact(execution.schedule);
-    Trial trial = finish(runner_.run(Task{}, exact));
+    Trial trial = repeat(execution.schedule);
     if (!trial.verdict || count_preemptions(trial.execution) >= preemptions) continue;
     best_ = std::move(trial);
     return;

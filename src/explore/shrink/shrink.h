@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,9 @@ class Dpor;
 struct ShrinkOptions {
   uint64_t executions = 50'000;  // budget for all of it,
   uint64_t steps = 20'000'000;   // and for all steps in these: some executions are long
-  // An execution of so many steps is a long one: of those, two are made. 0: none is called long.
+  // An execution of so many steps is a long one: see shrink_long.cc. 0: none is.
   uint64_t long_steps = 0;
+  uint64_t long_cost = 100'000'000;      // budget for all long executions, instead of `steps`
   uint64_t minimum_executions = 20'000;  // budget for proving the minimum; 0: do not try
   // What is looked at for that, in operations: of all executions, and a fiftieth of it of a single one.
   uint64_t minimum_footprints = 5'000'000;
@@ -49,7 +51,7 @@ struct Shrunk {
   uint64_t excluded =
       0;  // every schedule with fewer preemptions than this was executed, and none shows the bug
   uint64_t executions = 0;  // spent
-  bool cut_short = false;   // it would have taken more long executions
+  bool cut_short = false;   // the budget for long executions was too small for a proof
   struct Constraint {
     OperationPlace before, after;
   };
@@ -70,6 +72,8 @@ class Shrinker {
     uint32_t ordinal = 0;  // of a data choice
     AgentId to;            // no agent: a data choice
     uint32_t value = 0;
+    bool preempts = false;
+    Place pc;  // of the operation before which it preempts
   };
   class Walk;
   struct Trial {
@@ -77,8 +81,11 @@ class Shrinker {
     std::vector<Deviation> deviations;
     std::optional<Verdict> verdict;  // if it shows the bug
   };
+  std::optional<std::string> take_up(const Schedule& schedule);
   Trial try_deviations(const std::vector<Deviation>& deviations);
+  Trial repeat(const Schedule& schedule);
   Trial finish(Execution execution);
+  uint64_t cost_of(const Execution& execution) const;
   bool improves(const Trial& trial) const;
   bool out_of_budget() const {
     return spent_ >= options_.executions || spent_steps_ >= step_limit_ || (options_.stop && options_.stop());
@@ -89,6 +96,11 @@ class Shrinker {
   void prove_minimum(Shrunk& shrunk);
   bool search_through(Dpor& search, uint64_t& left, uint64_t& touched, std::optional<Trial>& better);
   void find_constraints(Shrunk& shrunk);
+  // Of long executions (shrink_long.cc):
+  ChoicePolicy placed_policy() const;
+  Runner& place_by(const Schedule& schedule);
+  void shrink_long(Shrunk& shrunk);
+  void try_few_preemptions();
 
   Machine& machine_;
   Observer& observer_;
@@ -99,8 +111,12 @@ class Shrinker {
   Trial best_;
   uint64_t spent_ = 0, spent_steps_ = 0;
   uint64_t step_limit_ = 0;
+  bool is_long_ = false;
+  // Makes executions that are asked only at synchronisation and where a deviation is; else runner_ does.
+  std::optional<Runner> placed_;
 };
 
 uint64_t count_preemptions(const Execution& execution);
+uint64_t length_of(const Execution& execution);  // without set-up
 
 }  // namespace slalom

@@ -83,7 +83,7 @@ int wait_for(pollfd* wanted, nfds_t count, const Watched& watched, uint64_t dead
   Runtime& rt = runtime();
   const Interruptible waiting(OnSignal::Ends);
   rt.me().outside = outside;
-  rt.let_child_answer(wanted, static_cast<uint32_t>(count));
+  rt.let_others_answer(wanted, static_cast<uint32_t>(count));
   rt.cancel_point(true);
   // If one of several is enough, the state of the first says nothing, so the operation is announced as one
   // that may always be possible.

@@ -97,20 +97,28 @@ OPEN(open64)
 OPEN_AT(openat)
 OPEN_AT(openat64)
 #undef OPEN_AT
-SLALOM_EXPORT FILE* fopen(const char* path, const char* mode) {
-  if (runtime().controls() && names_random_device(path)) return open_stream();
-  if (runtime().controls() && is_fifo(AT_FDCWD, path)) return open_fifo_stream(path, mode, SLALOM_PLACE());
-  note_path(path);
-  if (strchr(mode, '+') != nullptr) runtime().begin_executions_here();
-  return SLALOM_PASS_ON(fopen, fopen, changed_at(path, mode[0] != 'r'), nullptr, path, mode);
-}
-SLALOM_EXPORT FILE* fopen64(const char* path, const char* mode) {
-  if (runtime().controls() && names_random_device(path)) return open_stream();
-  if (runtime().controls() && is_fifo(AT_FDCWD, path)) return open_fifo_stream(path, mode, SLALOM_PLACE());
-  note_path(path);
-  if (strchr(mode, '+') != nullptr) runtime().begin_executions_here();
-  return SLALOM_PASS_ON(fopen64, fopen, changed_at(path, mode[0] != 'r'), nullptr, path, mode);
-}
+// A call that fails has allocated a stream and freed it: what is allocated later has another address without
+// that. One that opens nothing does the same.
+#define OPEN_STREAM(name)                                                              \
+  SLALOM_EXPORT FILE* name(const char* path, const char* mode) {                       \
+    if (!runtime().controls()) return SLALOM_REAL(name)(path, mode);                   \
+    if (names_random_device(path)) return open_stream();                               \
+    if (is_fifo(AT_FDCWD, path)) return open_fifo_stream(path, mode, SLALOM_PLACE());  \
+    note_path(path);                                                                   \
+    if (strchr(mode, '+') != nullptr) runtime().begin_executions_here();               \
+    FILE* const none = nullptr;                                                        \
+    return may_fail(                                                                   \
+        {CallId::fopen, changed_at(path, mode[0] != 'r'), __builtin_return_address(0), \
+         __builtin_dwarf_cfa()},                                                       \
+        none, [&] { return SLALOM_REAL(name)(path, mode); },                           \
+        [&] {                                                                          \
+          SLALOM_REAL(name)                                                            \
+          ("", mode);                                                                  \
+        });                                                                            \
+  }
+OPEN_STREAM(fopen)
+OPEN_STREAM(fopen64)
+#undef OPEN_STREAM
 
 #define PREAD(name, Offset)                                                                          \
   SLALOM_EXPORT ssize_t name(int descriptor, void* buffer, size_t size, Offset offset) {             \

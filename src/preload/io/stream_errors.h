@@ -10,6 +10,8 @@
 #include "preload/io/channels.h"
 #include "preload/runtime/errors.h"
 
+extern "C" void _IO_doallocbuf(FILE*);
+
 namespace slalom::preload {
 
 enum class StreamUse : uint8_t { Reads, Writes };
@@ -20,7 +22,8 @@ Result stream_may_fail(const FallibleCall& what, FILE* stream, StreamUse use, Fa
   if (stream != nullptr && is_ours(stream->_fileno)) return make();
   int error = 0;
   if (rt.repeats_error(what, error)) {
-    // libc also drops data that could not be written.
+    // Before libc reads or writes it allocates the buffer. What could not be written is dropped by libc, too.
+    if (stream != nullptr && stream->_IO_buf_base == nullptr) _IO_doallocbuf(stream);
     if (stream != nullptr && use == StreamUse::Writes) __fpurge(stream);
     if (stream != nullptr) stream->_flags |= _IO_ERR_SEEN;
     errno = error;

@@ -21,7 +21,7 @@ ssize_t transfer(const FallibleCall& what, int descriptor, short events, bool ma
   rt.me().outside = leads_out(descriptor);
   const uint64_t deadline = may_wait ? deadline_of(descriptor, events) : kNever;
   bool in_time = true;
-  if (may_wait) rt.let_child_answer(&wanted, 1);
+  if (may_wait) rt.let_others_answer(&wanted, 1);
   rt.cancel_point(true);
   if (may_wait)
     in_time = rt.arrive(unless_limited(op, deadline), object_of(descriptor), pc, Need::Descriptors, &wanted,

@@ -184,6 +184,7 @@ void Runtime::fork_after_set_up() {
   tell_parent(Phase::Ready);
   fork_executions(adopts);
   reopen_files();
+  forget_shared_signals();  // of the execution before
   on_ = true;
   Slot& here = slot(self());
   const OpKind op = here.op;

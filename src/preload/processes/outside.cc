@@ -1,11 +1,15 @@
 // Events outside the program's threads: another program at the other end of a socket, and the processes that
 // the program has started, which may write to its pipes, end, and use memory that they share with it. The
 // runtime waits for such events, and reports that it does, only if no thread can go on otherwise.
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "preload/io/channels.h"
 #include "preload/runtime/raw.h"
 #include "preload/runtime/runtime.h"
 #include "preload/signals/signals.h"
@@ -14,16 +18,64 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kMostPolled = 64;
-constexpr long kShort = 20;   // milliseconds, as the next two
+constexpr long kShort = 20;   // milliseconds
 constexpr long kLong = 2000;  // that a living child gets for an effect that the runtime cannot foresee
 constexpr long kSoon = 100;   // that a child needs to end or to answer if nothing holds it up
 constexpr uint32_t kMostFutileWaits = 5;
-constexpr uint32_t kMostWakes = 1000;  // per execution; each takes a millisecond
+constexpr int kQuiet = 3;              // milliseconds without more of it: all has come that was sent
+constexpr int kEnough = 1 << 16;       // bytes: it does not matter how many more
+constexpr uint32_t kMostWakes = 1000;  // in an execution, a millisecond each
 
 long real_milliseconds() {
   timespec now = {};
   raw_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, reinterpret_cast<long>(&now));
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// 0: none.
+in_port_t port_of(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) return reinterpret_cast<const sockaddr_in&>(address).sin_port;
+  return address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port : 0;
+}
+
+in_port_t port_of(long call, int descriptor) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  const long result =
+      raw_syscall(call, descriptor, reinterpret_cast<long>(&address), reinterpret_cast<long>(&size));
+  return result == 0 ? port_of(address) : 0;
+}
+
+// Is the other end in another program, as far as that is known? One of this machine has a socket at the same
+// port.
+bool is_answered_outside(int descriptor) {
+  if (!is_ours(descriptor) || !leads_out(descriptor)) return false;
+  const in_port_t theirs = port_of(SYS_getpeername, descriptor);
+  if (theirs == 0) return false;
+  for (int i = 0; i < kMostDescriptors; ++i)
+    if (is_ours(i) && port_of(SYS_getsockname, i) == theirs) return false;
+  return true;
+}
+
+// False: it has not begun to.
+bool has_answered(int descriptor) {
+  pollfd asked{descriptor, POLLIN, 0};
+  return raw_syscall(SYS_poll, reinterpret_cast<long>(&asked), 1, 0) != 0;
+}
+
+// How much can be read should not be a matter of chance either.
+void let_all_arrive(int descriptor) {
+  for (int quiet = 0, before = 0; quiet < kQuiet; ++quiet) {
+    int size = 0;
+    pollfd asked{descriptor, POLLRDHUP, 0};
+    raw_syscall(SYS_ioctl, descriptor, FIONREAD, reinterpret_cast<long>(&size));
+    raw_syscall(SYS_poll, reinterpret_cast<long>(&asked), 1, 0);
+    if (asked.revents != 0 || size >= kEnough) return;
+    if (size != before) quiet = 0;
+    before = size;
+    const timespec moment{0, 1'000'000};
+    raw_syscall(SYS_nanosleep, reinterpret_cast<long>(&moment));
+  }
 }
 
 }  // namespace
@@ -83,8 +135,27 @@ void Runtime::let_child_end(const ChildWait& wanted) {
   ++channel_->futile_waits;
 }
 
+void Runtime::let_others_answer(const pollfd* wanted, uint32_t count) {
+  if (has_children()) return let_child_answer(wanted, count);
+  if (!me().outside) return;
+  for (uint32_t i = 0; i < count; ++i) {
+    const int descriptor = wanted[i].fd;
+    if ((wanted[i].events & POLLIN) == 0 || !is_answered_outside(descriptor)) continue;
+    note_uncontrolled(Uncontrolled::Outside);
+    for (const long start = real_milliseconds(); !has_answered(descriptor);) {
+      if (channel_->futile_waits >= kMostFutileWaits) return;
+      if (real_milliseconds() - start >= kSoon) {
+        ++channel_->futile_waits;
+        return;
+      }
+      let_children_run();
+    }
+    let_all_arrive(descriptor);
+  }
+}
+
 void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
-  if (!has_children() || channel_->futile_waits >= kMostFutileWaits || count > kMostPolled) return;
+  if (channel_->futile_waits >= kMostFutileWaits || count > kMostPolled) return;
   pollfd asked[kMostPolled];
   for (uint32_t i = 0; i < count; ++i) asked[i] = wanted[i];
   for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {

@@ -68,11 +68,15 @@ struct ByResult {  // `failed` is the result (of getaddrinfo()) that means an er
   }
 };
 
-template <typename How = ByErrno, typename Failed, typename Make>
-auto may_fail(const FallibleCall& what, Failed failed, Make make) {
+// `instead` does what else the call does where it fails: it may leave the heap as another one.
+template <typename How = ByErrno, typename Failed, typename Make, typename Instead>
+auto may_fail(const FallibleCall& what, Failed failed, Make make, Instead instead) {
   using Result = decltype(make());
   int error = 0;
-  if (runtime().repeats_error(what, error)) return How::give(error, static_cast<Result>(failed));
+  if (runtime().repeats_error(what, error)) {
+    instead();
+    return How::give(error, static_cast<Result>(failed));
+  }
   const Result result = make();
   const int kept = errno;
   runtime().note_result(what, How::error_of(result, static_cast<Result>(failed)));
@@ -80,7 +84,12 @@ auto may_fail(const FallibleCall& what, Failed failed, Make make) {
   return result;
 }
 
-// As may_fail(), for a call that has an effect even if it fails: the call is always made.
+template <typename How = ByErrno, typename Failed, typename Make>
+auto may_fail(const FallibleCall& what, Failed failed, Make make) {
+  return may_fail<How>(what, failed, make, [] {});
+}
+
+// The same where the call does something even if it fails, and so is always made.
 template <typename Make>
 int may_fail_when_done(const FallibleCall& what, Make make) {
   int error = 0;

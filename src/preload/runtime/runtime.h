@@ -180,8 +180,9 @@ class Runtime {
   // Gives a child time to end before the program waits for it. Most children end soon. Without this pause,
   // chance would decide whether the child ends before the turn of the waiting agent.
   void let_child_end(const ChildWait& wanted);
-  // As let_child_end(), before a wait for data that a child may send.
-  void let_child_answer(const struct pollfd* wanted, uint32_t count);
+  // As let_child_end(), before a wait for data that a child may send, or another program at the other end of
+  // a connection.
+  void let_others_answer(const struct pollfd* wanted, uint32_t count);
   // Call before and after a libc call that waits for child processes or for anything else outside the
   // program.
   void set_outside(Outside how) { channel_->waits_outside = how; }
@@ -326,6 +327,7 @@ class Runtime {
   void take_shared_signals();
   void forget_shared_signals();
   void yield_at_end();
+  void let_child_answer(const struct pollfd* wanted, uint32_t count);
   [[gnu::noinline, gnu::cold]] void let_children_run();
   void list_holders();
   bool alone() const;
