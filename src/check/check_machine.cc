@@ -280,7 +280,7 @@ inline Stop CheckMachine::choice_point() const {
   const preload::Channel& c = channel();
   Stop stop(std::in_place_type<ChoicePoint>);
   auto& point = std::get<ChoicePoint>(stop);
-  point.step = Step{steps_};
+  point.position = Position{steps_};
   point.kind = static_cast<ChoiceKind>(c.choice.kind);
   point.source = this;
   point.arity = point.kind == ChoiceKind::Data ? c.choice.arity : 0;

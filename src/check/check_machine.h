@@ -25,12 +25,14 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   Result<void> reset(const Inputs& inputs) override;
   Stop start(EventSink& sink) override;
   Stop resume(Decision decision) override;
-  Step step() const override { return Step{steps_}; }
+  Position position() const override { return Position{steps_}; }
   std::vector<Option> blocked() const override;
   uint64_t state_hash() const override { return hash_; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return *modules_.names(); }
-  Ending ending() const override { return {.steps = step(), .feedback = &conflicts_.feedback()}; }
+  EndFacts ending() const override {
+    return {.steps = Step{position().raw}, .positions = position(), .feedback = &conflicts_.feedback()};
+  }
   bool hashes_cheaply() const override { return true; }
   Foresight* foresight() override { return nullptr; }
 

@@ -28,11 +28,12 @@ std::string figures_in_words(const CampaignResult& result, size_t width) {
     speed = fmt::format("; {} thousand executions an hour and core",
                         with_commas(static_cast<uint64_t>(executions / result.search_cpu_seconds * 3.6)));
   const auto share = [&](const char* name) { return in_percent(figure(result, name)); };
-  return wrap(fmt::format("an execution: {} instructions (median), {:.0f} choice points (mean); "
-                          "{} communication points{}",
-                          with_commas(static_cast<uint64_t>(figure(result, "instructions_median"))),
-                          static_cast<double>(r.steps) / executions,  // including those that a lease passed
-                          with_commas(result.communication_points), speed),
+  return wrap(fmt::format(
+                  "an execution: {} instructions (median), {:.0f} choice points (mean); "
+                  "{} communication points{}",
+                  with_commas(static_cast<uint64_t>(figure(result, "instructions_median"))),
+                  static_cast<double>(r.positions) / executions,  // including those that a lease passed
+                  with_commas(result.communication_points), speed),
               width, 2, 4) +
          wrap(fmt::format("a CPU seemed to wait in {} of them: HLT {}, PAUSE {}, loop {}, starvation {}",
                           share("h_share"), share("h1_share"), share("h2_share"), share("h3_share"),

@@ -138,7 +138,7 @@ nlohmann::ordered_json search_json(const Target& target, const Job& job, const C
   if (r.coverage.completed) json["coverage"]["completed"] = *r.coverage.completed;
   if (r.coverage.estimated_total > 0) json["coverage"]["estimated_total"] = r.coverage.estimated_total;
   json["max_steps"] = result.max_steps;
-  json["steps"] = r.steps;
+  json["steps"] = r.positions;
   json["choice_points"] = r.choice_points;
   json["seconds"] = result.seconds;
   if (!result.statistics.empty()) {

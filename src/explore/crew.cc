@@ -75,7 +75,7 @@ std::optional<Divergence> compare_second_run(Runner& runner, const Execution& fi
     if (!calls.empty()) return calls.front();
     return first.attempts == 1 ? how_they_differ(runs[0], runs[1], names) : std::string();
   };
-  return Divergence{at, Step{std::min(first.steps, second.steps)},
+  return Divergence{at, Position{std::min(first.positions, second.positions)},
                     "a second run of the same schedule went another way" +
                         (again.divergence() ? ": " + *again.divergence() : ""),
                     detail()};

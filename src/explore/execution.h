@@ -55,7 +55,7 @@ struct ChoiceRecord {
 // A replayed prefix met other choice points than before: the target is not deterministic.
 struct Divergence {
   uint64_t choice = 0;  // the first choice point that differed
-  Step step;
+  Position position;
   std::string what;
   std::string detail;  // the operation that differed; empty if unknown
 };
@@ -64,9 +64,10 @@ struct Execution {
   Outcome outcome = Abandoned{"not run"};
   std::vector<Verdict> verdicts;
   Schedule schedule;
-  uint64_t steps = 0;         // operations of the whole execution
-  uint64_t set_up_steps = 0;  // of these, operations before a second agent could exist
-  uint64_t steps_run = 0;     // of these, operations executed now; the others came from a checkpoint
+  uint64_t steps = 0;          // of the whole execution (base/strong.h)
+  uint64_t set_up_steps = 0;   // of these, steps before a second agent could exist
+  uint64_t positions = 0;      // of the whole execution (base/strong.h)
+  uint64_t positions_run = 0;  // of these, positions executed now; the others came from a checkpoint
   uint64_t choice_points = 0;
   uint64_t class_hash = 0;  // of the happens-before equivalence class
   uint64_t state_hash = 0;  // of the target at the end

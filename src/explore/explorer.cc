@@ -19,7 +19,7 @@ namespace {
 size_t round_size(const ExploreResult& so_far) {
   constexpr uint64_t kSmallest = 64, kLargest = 1024, kSteps = 1 << 16;
   if (so_far.tasks == 0) return kSmallest;
-  const uint64_t by_length = kSteps / std::max<uint64_t>(1, so_far.steps / so_far.tasks);
+  const uint64_t by_length = kSteps / std::max<uint64_t>(1, so_far.positions / so_far.tasks);
   return std::clamp(std::min(by_length, so_far.tasks / 4), kSmallest, kLargest);
 }
 
@@ -171,8 +171,8 @@ void Explorer::learn(const Verdict& race) {
 void Explorer::absorb(const Task& task, const Execution& execution,
                       const std::optional<Divergence>& second_run) {
   ++result_.tasks;
-  result_.steps += execution.steps;
-  result_.steps_run += execution.steps_run;
+  result_.positions += execution.positions;
+  result_.positions_run += execution.positions_run;
   result_.choice_points += execution.choice_points;
   result_.guessed += execution.feedback.guessed;
   learn(execution.feedback);
@@ -186,7 +186,7 @@ void Explorer::absorb(const Task& task, const Execution& execution,
     if (*divergence)
       trouble("not deterministic: " + (*divergence)->what,
               fmt::format(" (first in execution {}, choice {}, step {}){}{}", task.index,
-                          (*divergence)->choice, (*divergence)->step.raw,
+                          (*divergence)->choice, (*divergence)->position.raw,
                           (*divergence)->detail.empty() ? "" : ": ", (*divergence)->detail));
   const auto complete = [&] {
     ++result_.executions;

@@ -61,8 +61,9 @@ struct ExploreResult {
   std::array<uint64_t, LimitReached::kLimits> limits{};   // of `truncated`, by LimitReached::Limit
   // Executions in which the machine only guessed that an agent waits (Feedback::guessed).
   uint64_t guessed = 0;
-  uint64_t steps = 0;
-  uint64_t steps_run = 0;  // less than `steps` if checkpoints saved work; depends on the number of workers
+  uint64_t positions = 0;
+  uint64_t positions_run =
+      0;  // less than `positions` if checkpoints saved work; depends on the number of workers
   uint64_t choice_points = 0;
   uint64_t classes = 0;              // distinct happens-before classes among the complete executions
   std::vector<Place> learned;        // choice points beyond those of the initial policy; sorted

@@ -22,7 +22,7 @@ std::variant<Decision, Abandoned> ScheduleWalker::choose(const ChoicePoint& poin
         return Decision{point.current, choice.value, 0};
       }
     }
-    diverge(fmt::format("step {}: a choice of one in {} that the schedule does not know", point.step.raw,
+    diverge(fmt::format("step {}: a choice of one in {} that the schedule does not know", point.position.raw,
                         point.arity));
     return Decision{point.current, 0, 0};
   }
@@ -31,14 +31,14 @@ std::variant<Decision, Abandoned> ScheduleWalker::choose(const ChoicePoint& poin
     if (next.from == point.current && next.from_ops == point.current_ops) {
       ++next_switch_;
       if (has(next.to)) return Decision{next.to, 0, 0};
-      diverge(fmt::format("step {}: the schedule switches to agent {}, which cannot run", point.step.raw,
+      diverge(fmt::format("step {}: the schedule switches to agent {}, which cannot run", point.position.raw,
                           next.to.path()));
     }
   }
   // No switch is recorded if the agent that ends is a timer, and the same timer runs next.
   if (has(point.current)) return Decision{point.current, 0, 0};
-  diverge(fmt::format("step {}: agent {} cannot go on and the schedule does not say who does", point.step.raw,
-                      point.current.path()));
+  diverge(fmt::format("step {}: agent {} cannot go on and the schedule does not say who does",
+                      point.position.raw, point.current.path()));
   return Decision{next_in_order(point, options).agent, 0, 0};
 }
 

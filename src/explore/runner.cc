@@ -202,7 +202,7 @@ std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
   const bool replaying = position < now.task.prefix.size() && !now.diverged;
   const auto differs = [&](const char* what) {
     now.diverged = true;
-    log_.divergence = Divergence{position, point.step, what};
+    log_.divergence = Divergence{position, point.position, what};
   };
   if (snapshots_ != nullptr && extra_ == nullptr && made % options_.checkpoint_every == 0 &&
       (checkpoints_.empty() || checkpoints_.back().choices < made))
@@ -224,7 +224,7 @@ std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
       fairness_.filter(point, allowed_);
       allowed = allowed_;
     }
-    CHECK(!allowed.empty(), "a choice point without options at step {}", point.step.raw);
+    CHECK(!allowed.empty(), "a choice point without options at position {}", point.position.raw);
   }
 
   Pick pick;
@@ -294,7 +294,7 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   Attempt now{task, walker, last_attempt, options_.fair && walker.fair()};
   fan_->begin();
   std::optional<Stop> resumed = from_checkpoint(task);
-  const uint64_t steps_before = resumed ? machine_.step().raw : 0;
+  const uint64_t positions_before = resumed ? machine_.position().raw : 0;
   std::optional<Decision> decision;
   const auto goes_on = [&](Stop stop) {
     if (const auto* point = std::get_if<ChoicePoint>(&stop)) {
@@ -310,14 +310,15 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   if (!now.diverged && log_.choice_points < task.prefix.size() &&
       !std::holds_alternative<ToolError>(log_.outcome)) {
     if (!last_attempt) return false;
-    log_.divergence = Divergence{log_.choice_points, machine_.step(), "an earlier end than before"};
+    log_.divergence = Divergence{log_.choice_points, machine_.position(), "an earlier end than before"};
   }
   fan_->on_end(log_.outcome);
 
-  const Ending ending = machine_.ending();
+  const EndFacts ending = machine_.ending();
   log_.steps = ending.steps.raw;
   log_.set_up_steps = ending.set_up_steps;
-  log_.steps_run = log_.steps - steps_before;
+  log_.positions = ending.positions.raw;
+  log_.positions_run = log_.positions - positions_before;
   log_.class_hash = recorder_.history().sum;
   log_.schedule.digest = ending.digest != 0 ? ending.digest : log_.class_hash;
   log_.schedule.errors = ending.errors != nullptr ? std::optional(*ending.errors) : std::nullopt;

@@ -148,7 +148,7 @@ void decode(ByteReader& in, Found& found) {
 // Saves everything that the search knows: counts, findings, seen classes, and the strategy's own state.
 void Explorer::save(ByteWriter& out) const {
   for (uint64_t count : {result_.tasks, result_.executions, result_.blocked, result_.truncated,
-                         result_.diverged, result_.failed, result_.steps, result_.steps_run,
+                         result_.diverged, result_.failed, result_.positions, result_.positions_run,
                          result_.choice_points, result_.classes, result_.guessed, result_.broken})
     out.u64(count);
   for (const uint64_t count : result_.abandoned) out.u64(count);
@@ -169,7 +169,7 @@ void Explorer::save(ByteWriter& out) const {
 
 bool Explorer::load(ByteReader& in) {
   for (uint64_t* count : {&result_.tasks, &result_.executions, &result_.blocked, &result_.truncated,
-                          &result_.diverged, &result_.failed, &result_.steps, &result_.steps_run,
+                          &result_.diverged, &result_.failed, &result_.positions, &result_.positions_run,
                           &result_.choice_points, &result_.classes, &result_.guessed, &result_.broken})
     *count = in.u64();
   for (uint64_t& count : result_.abandoned) count = in.u64();

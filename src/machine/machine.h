@@ -69,9 +69,10 @@ class Foresight {
 };
 
 // What a machine knows of an execution when it has ended. Pointers are valid until the next reset().
-struct Ending {
-  Step steps;                 // visible operations retired in all
-  uint64_t set_up_steps = 0;  // of these, before a second agent could exist; the step limit counts from there
+struct EndFacts {
+  Step steps;                 // Inputs::max_steps limits it
+  Position positions;         // of all agents
+  uint64_t set_up_steps = 0;  // steps before a second agent could exist; the step limit counts from there
   uint64_t digest = 0;        // of the whole execution; 0 if the machine has none
   const ErrorLog* errors = nullptr;    // that calls returned; nullptr if the machine does not record them
   const Feedback* feedback = nullptr;  // nullptr if the machine gives none
@@ -84,12 +85,12 @@ class Machine {
   virtual Result<void> reset(const Inputs& inputs) = 0;
   virtual Stop start(EventSink& sink) = 0;
   virtual Stop resume(Decision decision) = 0;
-  virtual Step step() const = 0;  // visible operations retired so far
+  virtual Position position() const = 0;  // at a choice point, or at the end
   // Returns the operations that blocked agents wait to do, at a choice point or at the end: one entry per
   // object that matters. Leaves out operations that another agent will complete, such as a wait on a
   // condition variable.
   virtual std::vector<Option> blocked() const = 0;
-  virtual Ending ending() const = 0;        // also of an execution that the search gave up
+  virtual EndFacts ending() const = 0;      // also of an execution that the search gave up
   virtual uint64_t state_hash() const = 0;  // of everything the target can observe
   virtual bool hashes_cheaply() const = 0;  // false: call state_hash() only where it is compared
   virtual Snapshots* snapshots() = 0;       // nullptr if the machine has none

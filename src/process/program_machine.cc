@@ -341,7 +341,7 @@ bool ProgramMachine::is_choice_point(ChoiceKind kind) {
 
 ChoicePoint ProgramMachine::choice_point() const {
   ChoicePoint point;
-  point.step = Step{steps_};
+  point.position = Position{steps_};
   point.kind = kind_;
   point.source = this;
   point.arity = kind_ == ChoiceKind::Data ? arity_ : 0;

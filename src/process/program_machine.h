@@ -37,10 +37,10 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   Result<void> reset(const Inputs& inputs) override;
   Stop start(EventSink& sink) override;
   Stop resume(Decision decision) override;
-  Step step() const override { return Step{steps_}; }
+  Position position() const override { return Position{steps_}; }
   std::vector<Option> blocked() const override;
   uint64_t state_hash() const override { return hash_; }
-  Ending ending() const override;
+  EndFacts ending() const override;
   bool hashes_cheaply() const override { return true; }
   Snapshots* snapshots() override { return nullptr; }
   Foresight* foresight() override { return this; }

@@ -30,10 +30,13 @@ uint64_t ProgramMachine::step_limit() const {
   return inputs_.max_steps > UINT64_MAX - set_up ? UINT64_MAX : set_up + inputs_.max_steps;
 }
 
-Ending ProgramMachine::ending() const {
+EndFacts ProgramMachine::ending() const {
   const uint64_t set_up = zygote_ ? zygote_->channel().set_up_steps : 0;
-  return {
-      .steps = step(), .set_up_steps = std::min(set_up, steps_), .errors = &errors_, .feedback = &feedback_};
+  return {.steps = Step{steps_},
+          .positions = position(),
+          .set_up_steps = std::min(set_up, steps_),
+          .errors = &errors_,
+          .feedback = &feedback_};
 }
 
 void ProgramMachine::note_end(const Outcome& outcome) {

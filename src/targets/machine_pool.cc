@@ -28,10 +28,10 @@ class BorrowedMachine final : public Machine {
     if (figures_ != nullptr && std::holds_alternative<Outcome>(stop)) figures_->add(*machine_);
     return stop;
   }
-  Step step() const override { return machine_->step(); }
+  Position position() const override { return machine_->position(); }
   std::vector<Option> blocked() const override { return machine_->blocked(); }
   uint64_t state_hash() const override { return machine_->state_hash(); }
-  Ending ending() const override { return machine_->ending(); }
+  EndFacts ending() const override { return machine_->ending(); }
   Foresight* foresight() override { return machine_->foresight(); }
   bool hashes_cheaply() const override { return machine_->hashes_cheaply(); }
   Snapshots* snapshots() override { return checkpoints_ ? machine_->snapshots() : nullptr; }

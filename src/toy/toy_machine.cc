@@ -113,7 +113,7 @@ Stop ToyMachine::choice_point() {
   running_ = true;
   options_known_ = false;
   ChoicePoint point;
-  point.step = Step{state.steps};
+  point.position = Position{state.steps};
   point.kind = state.kind;
   point.arity = state.arity;
   point.source = this;

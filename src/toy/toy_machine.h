@@ -27,9 +27,9 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   Stop start(EventSink& sink) override;
   Stop resume(Decision decision) override;
   std::vector<Option> blocked() const override;
-  Step step() const override { return Step{core_.state().steps}; }
+  Position position() const override { return Position{core_.state().steps}; }
   uint64_t state_hash() const override { return core_.state().hash(*program_); }
-  Ending ending() const override { return {.steps = step()}; }
+  EndFacts ending() const override { return {.steps = Step{position().raw}, .positions = position()}; }
   bool hashes_cheaply() const override { return true; }
   Foresight* foresight() override { return nullptr; }
   Snapshots* snapshots() override { return mode_ == SnapshotMode::On ? this : nullptr; }

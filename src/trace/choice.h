@@ -44,7 +44,7 @@ class OptionSource {
 };
 
 struct ChoicePoint {
-  Step step;
+  Position position;
   ChoiceKind kind = ChoiceKind::Start;
   AgentId current;           // the agent that ran last
   uint64_t current_ops = 0;  // operations that it has retired

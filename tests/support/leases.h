@@ -22,10 +22,10 @@ class WithoutLeases final : public Machine {
   Result<void> reset(const Inputs& inputs) override { return machine_->reset(inputs); }
   Stop start(EventSink& sink) override { return without_lease(machine_->start(sink)); }
   Stop resume(Decision decision) override { return without_lease(machine_->resume(decision)); }
-  Step step() const override { return machine_->step(); }
+  Position position() const override { return machine_->position(); }
   std::vector<Option> blocked() const override { return machine_->blocked(); }
   uint64_t state_hash() const override { return machine_->state_hash(); }
-  Ending ending() const override { return machine_->ending(); }
+  EndFacts ending() const override { return machine_->ending(); }
   Foresight* foresight() override { return nullptr; }
   bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return nullptr; }

@@ -70,13 +70,13 @@ class Watched final : public Machine, private OptionSource, private EventSink {
     return watch(machine_->start(*this));
   }
   Stop resume(Decision decision) override { return watch(machine_->resume(decision)); }
-  Step step() const override { return machine_->step(); }
+  Position position() const override { return machine_->position(); }
   std::vector<Option> blocked() const override { return machine_->blocked(); }
   uint64_t state_hash() const override { return machine_->state_hash(); }
   bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return machine_->names(); }
-  Ending ending() const override { return machine_->ending(); }
+  EndFacts ending() const override { return machine_->ending(); }
   Foresight* foresight() override { return nullptr; }
 
  private:

@@ -139,7 +139,7 @@ bool Shrinker::improves(const Trial& trial) const {
   if (!trial.verdict) return false;
   const auto size = [](const Trial& t) {
     return std::tuple(t.deviations.size(), count_preemptions(t.execution),
-                      t.execution.schedule.switches.size(), t.execution.steps);
+                      t.execution.schedule.switches.size(), t.execution.positions);
   };
   return size(trial) < size(best_);
 }

@@ -27,7 +27,7 @@ uint64_t length_of(const Execution& execution) {
 }
 
 uint64_t Shrinker::cost_of(const Execution& execution) const {
-  return is_long_ ? length_of(execution) + kChoiceCost * execution.choice_points : execution.steps;
+  return is_long_ ? length_of(execution) + kChoiceCost * execution.choice_points : execution.positions;
 }
 
 ChoicePolicy Shrinker::placed_policy() const {

@@ -20,7 +20,7 @@ class PctWalker : public Walker {
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution&) override {
     if (point.kind == ChoiceKind::Data) return random_value(point, picks_.rng);
-    picks_.pass(point.step.raw, [&](int64_t value) {
+    picks_.pass(point.position.raw, [&](int64_t value) {
       if (point.current) priorities_.at(point.current) = value;
     });
     yielded_ = yielded_ || point.kind == ChoiceKind::Yielded;
@@ -52,7 +52,8 @@ class PctWalker : public Walker {
     constexpr uint64_t kLongest = std::numeric_limits<uint32_t>::max();
     if (!leases_ || (insists_ && yielded_)) return 0;
     if (!picks_.changes_left()) return kLongest;
-    return static_cast<uint32_t>(std::min(picks_.changes[picks_.passed].step - point.step.raw - 1, kLongest));
+    return static_cast<uint32_t>(
+        std::min(picks_.changes[picks_.passed].step - point.position.raw - 1, kLongest));
   }
 
   PctPicks picks_;
@@ -91,11 +92,12 @@ std::unique_ptr<Walker> Pct::walker(const Task& task) const {
 
 void Pct::learn(const Task& task, const Execution& execution) {
   if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome)) return;
-  max_steps_ = std::max(max_steps_, execution.steps);
+  max_steps_ = std::max(max_steps_, execution.positions);
   max_agents_ = std::max<uint64_t>(max_agents_, execution.agent_ops.size());
   if (task.parameters[1] == 0) {
     ++measured_;
-    every_step_ = every_step_ && execution.choice_points - execution.schedule.data.size() >= execution.steps;
+    every_step_ =
+        every_step_ && execution.choice_points - execution.schedule.data.size() >= execution.positions;
   }
   if (k_ != 0) ++counted_;
 }

@@ -163,7 +163,7 @@ void Portfolio::end(const Task& task, const Execution& execution) {
   Arm& arm = arms_[task.number];
   --arm.outstanding;
   ++arm.executions;
-  arm.new_steps += execution.steps;
+  arm.new_steps += execution.positions;
   // An execution that was cut off has no class of its own. It would look new each time.
   if (ended_by_itself(execution.outcome)) {
     uint8_t& seen = classes_[execution.class_hash];

@@ -34,7 +34,7 @@ class SurwWalker : public Walker {
     meet_newcomers(options);
     if (all) return Decision{options[draw(options)].agent, 0, 0};
     if ((point.kind == ChoiceKind::Yielded && point.current == drawn_) ||
-        point.step.raw - drawn_at_ > patience_)
+        point.position.raw - drawn_at_ > patience_)
       drawn_ = {};
     if (!drawn_) draw_agent(point, options);
     size_t free = 0;
@@ -102,7 +102,7 @@ class SurwWalker : public Walker {
   void draw_agent(const ChoicePoint& point, std::span<const Option> options) {
     const size_t chosen = draw(options);
     drawn_ = chosen < options.size() ? options[chosen].agent : AgentId{};
-    drawn_at_ = point.step.raw;
+    drawn_at_ = point.position.raw;
   }
 
   bool may_run(const Option& option) const { return option.op.object != object_ || option.agent == drawn_; }
@@ -169,7 +169,7 @@ void Surw::learn(const Task&, const Execution& execution) {
   // An execution that failed half-way says too little about what the agents would have done.
   if (execution.divergence || !std::holds_alternative<Exited>(execution.outcome)) return;
   ++learning_.executions;
-  learning_.steps += execution.steps;
+  learning_.steps += execution.positions;
   for (const auto& [agent, operations] : execution.agent_ops)
     learning_.objects[kEverything].by_agent[agent] += operations;
   if (recording() != Recording::Schedule) count_objects(execution);

@@ -374,7 +374,7 @@ Stop KernelMachine::choice_point() {
   const Pc& pc = *machine_.pc;
   open_ = true;
   ChoicePoint point;
-  point.step = slalom::Step{state_.steps};
+  point.position = Position{state_.steps};
   point.kind = state_.kind;
   point.current = state_.last;
   point.current_ops = state_.running ? ops(state_.current) : 0;
@@ -412,12 +412,15 @@ std::array<uint64_t, Liveness::kReasons> KernelMachine::liveness_counts() const 
 }
 
 // A halted CPU certainly waits. The other reasons are guesses.
-Ending KernelMachine::ending() const {
+EndFacts KernelMachine::ending() const {
   const auto waits = liveness_counts();
   const auto times = [&](Liveness::Why why) { return waits[static_cast<size_t>(why)]; };
   feedback_.guessed =
       times(Liveness::Why::Pause) + times(Liveness::Why::Loop) + times(Liveness::Why::Starvation) > 0;
-  return {.steps = step(), .digest = state_.digest, .feedback = &feedback_};
+  return {.steps = slalom::Step{instructions()},
+          .positions = position(),
+          .digest = state_.digest,
+          .feedback = &feedback_};
 }
 
 Snapshots::Id KernelMachine::take() {

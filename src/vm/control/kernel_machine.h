@@ -81,10 +81,10 @@ class KernelMachine final : public Machine,
   Result<void> reset(const Inputs& inputs) override;
   Stop start(EventSink& sink) override;
   Stop resume(Decision decision) override;
-  slalom::Step step() const override { return slalom::Step{state_.steps}; }
+  Position position() const override { return Position{state_.steps}; }
   std::vector<Option> blocked() const override;
   uint64_t state_hash() const override;
-  Ending ending() const override;
+  EndFacts ending() const override;
   Foresight* foresight() override { return nullptr; }
   bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return this; }

@@ -72,7 +72,7 @@ void expect_same(const CampaignResult& a, const CampaignResult& b) {
   EXPECT_EQ(a.explored.tasks, b.explored.tasks);
   EXPECT_EQ(a.explored.executions, b.explored.executions);
   EXPECT_EQ(a.explored.blocked, b.explored.blocked);
-  EXPECT_EQ(a.explored.steps, b.explored.steps);
+  EXPECT_EQ(a.explored.positions, b.explored.positions);
   EXPECT_EQ(a.explored.classes, b.explored.classes);
   EXPECT_EQ(a.explored.end, b.explored.end);
   EXPECT_EQ(a.explored.coverage.statement, b.explored.coverage.statement);

@@ -111,10 +111,10 @@ class Ending : public Machine {
   Result<void> reset(const Inputs&) override { return {}; }
   Stop start(EventSink&) override { return made_++ < well_ ? Outcome(Exited{}) : last_; }
   Stop resume(Decision) override { return Outcome(ToolError{"there is no choice"}); }
-  Step step() const override { return Step{1}; }
+  Position position() const override { return Position{1}; }
   std::vector<Option> blocked() const override { return {}; }
   uint64_t state_hash() const override { return 0; }
-  slalom::Ending ending() const override { return {.steps = step()}; }
+  EndFacts ending() const override { return {.steps = Step{position().raw}, .positions = position()}; }
   bool hashes_cheaply() const override { return true; }
   Foresight* foresight() override { return nullptr; }
   Snapshots* snapshots() override { return nullptr; }

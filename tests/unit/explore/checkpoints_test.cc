@@ -22,23 +22,23 @@ TEST(Checkpoints, ChangeNothingButTheCost) {
       SCOPED_TRACE(kind.name + "\n" + random.text);
       const Program program = built(random.builder);
       const Explored plain = explore(program, kind, 0);
-      EXPECT_EQ(plain.result.steps_run, plain.result.steps);
+      EXPECT_EQ(plain.result.positions_run, plain.result.positions);
       for (const Found& found : plain.result.found)
         races += found.verdict.kind == BugKind::DataRace && found.verdict.evidence.size() >= 2;
       for (const uint32_t every : {1u, 3u, 8u}) {
         const Explored quick = explore(program, kind, every);
         expect_same(quick.result, plain.result);
         EXPECT_EQ(quick.traces, plain.traces) << "a checkpoint every " << every;
-        EXPECT_LE(quick.result.steps_run, plain.result.steps);
+        EXPECT_LE(quick.result.positions_run, plain.result.positions);
         if (every == 1) {
-          steps += quick.result.steps;
-          steps_run += quick.result.steps_run;
+          steps += quick.result.positions;
+          steps_run += quick.result.positions_run;
         }
       }
       const Explored without = explore(program, kind, 8, false);
       expect_same(without.result, plain.result);
       EXPECT_EQ(without.traces, plain.traces);
-      EXPECT_EQ(without.result.steps_run, without.result.steps);
+      EXPECT_EQ(without.result.positions_run, without.result.positions);
     }
   }
   EXPECT_GT(races, 100u) << "the programs have too few data races to say anything";
@@ -56,8 +56,8 @@ TEST(Checkpoints, CostTheSuffixOnly) {
   for (const StrategyKind& kind : exhaustive_kinds()) {
     const Explored quick = explore(program, kind, 1);
     ASSERT_GT(quick.result.tasks, 3u) << kind.name;
-    EXPECT_LT(quick.result.steps_run, 200 + 20 * quick.result.tasks) << kind.name;
-    EXPECT_GT(quick.result.steps, 200 * quick.result.executions) << kind.name;
+    EXPECT_LT(quick.result.positions_run, 200 + 20 * quick.result.tasks) << kind.name;
+    EXPECT_GT(quick.result.positions, 200 * quick.result.executions) << kind.name;
   }
 }
 

@@ -62,7 +62,7 @@ TEST(Divergence, IsSeenAtTheFirstChoiceThatDiffers) {
     for (; at < execution.divergence->choice; ++at)
       of_a += execution.choices[at].taken.agent == AgentId::initial(0);
     EXPECT_EQ(of_a, 2u) << "choice " << execution.divergence->choice;
-    EXPECT_EQ(execution.divergence->step.raw, execution.divergence->choice);
+    EXPECT_EQ(execution.divergence->position.raw, execution.divergence->choice);
     EXPECT_TRUE(std::holds_alternative<Exited>(execution.outcome)) << "it runs to its end";
   }
 }

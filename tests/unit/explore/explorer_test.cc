@@ -156,13 +156,13 @@ class Faulty : public Machine {
     return inner_.start(sink);
   }
   Stop resume(Decision decision) override {
-    if (fault_ == Fault::Options && inner_.step().raw == 2) CHECK(false, "two steps are too many");
+    if (fault_ == Fault::Options && inner_.position().raw == 2) CHECK(false, "two steps are too many");
     return inner_.resume(decision);
   }
-  Step step() const override { return inner_.step(); }
+  Position position() const override { return inner_.position(); }
   std::vector<Option> blocked() const override { return inner_.blocked(); }
   uint64_t state_hash() const override { return inner_.state_hash(); }
-  Ending ending() const override { return inner_.ending(); }
+  EndFacts ending() const override { return inner_.ending(); }
   bool hashes_cheaply() const override { return true; }
   Foresight* foresight() override { return nullptr; }
   Snapshots* snapshots() override { return nullptr; }

@@ -29,10 +29,10 @@ class Believer : public Machine, private Foresight {
     leased_ = those();
     return look(toy_.resume(decision));
   }
-  Step step() const override { return toy_.step(); }
+  Position position() const override { return toy_.position(); }
   std::vector<Option> blocked() const override { return toy_.blocked(); }
   uint64_t state_hash() const override { return toy_.state_hash(); }
-  Ending ending() const override { return toy_.ending(); }
+  EndFacts ending() const override { return toy_.ending(); }
   bool hashes_cheaply() const override { return true; }
   Snapshots* snapshots() override { return nullptr; }
   Foresight* foresight() override { return this; }
@@ -97,7 +97,7 @@ class Believer : public Machine, private Foresight {
         return;
       }
       case Forecast::How::Pct:
-        forecast_.pct.pass(point.step.raw, [&](int64_t value) { priorities_[point.current] = value; });
+        forecast_.pct.pass(point.position.raw, [&](int64_t value) { priorities_[point.current] = value; });
         expected_ = options_[forecast_.pct.choose(options_.size(), priority)].agent;
         return;
       case Forecast::How::Pos:

@@ -135,7 +135,7 @@ inline void expect_same(const ExploreResult& a, const ExploreResult& b) {
   EXPECT_EQ(a.truncated, b.truncated);
   EXPECT_EQ(a.diverged, b.diverged);
   EXPECT_EQ(a.failed, b.failed);
-  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_EQ(a.positions, b.positions);
   EXPECT_EQ(a.choice_points, b.choice_points);
   EXPECT_EQ(a.classes, b.classes);
   EXPECT_EQ(a.trouble, b.trouble);

@@ -201,7 +201,7 @@ TEST(ToyContract, CheckpointsGiveEverythingBack) {
       for (int i = 0; i < 2; ++i) {
         const ChoicePoint again = std::get<ChoicePoint>(snapshots.restore(here));
         ASSERT_EQ(again.digest, point.digest);
-        ASSERT_EQ(again.step, point.step);
+        ASSERT_EQ(again.position, point.position);
         ASSERT_EQ(again.kind, point.kind);
         ASSERT_EQ(again.current_ops, point.current_ops);
         ASSERT_EQ(again.arity, point.arity);

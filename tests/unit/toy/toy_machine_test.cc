@@ -73,7 +73,7 @@ TEST(ToyMachine, OptionsShowThePendingOperationOfEveryEnabledAgent) {
   EXPECT_EQ(after.kind, ChoiceKind::Running);
   EXPECT_EQ(after.current, initial(1));
   EXPECT_EQ(after.current_ops, 1u);
-  EXPECT_EQ(after.step.raw, 1u);
+  EXPECT_EQ(after.position.raw, 1u);
   EXPECT_EQ(described(s.machine, after), (std::vector<std::string>{"t#1 load a[3] t:3", "y yield - y:1"}));
   EXPECT_EQ(described(s.machine, next(s.machine, {initial(1)})),
             (std::vector<std::string>{"t#1 store a[2] t:3", "y yield - y:1"}));
@@ -100,8 +100,8 @@ TEST(ToyMachine, PoliciesAndPlaces) {
   // Places: the stores of lines 3 and 8, whatever their instructions are.
   std::vector<Place> places;
   Started s(b);
-  for (ChoicePoint point = s.point; point.step.raw < 7; point = next(s.machine, {initial(0)}))
-    if (point.step.raw == 2 || point.step.raw == 6) places.push_back(point.options()[0].op.pc);
+  for (ChoicePoint point = s.point; point.position.raw < 7; point = next(s.machine, {initial(0)}))
+    if (point.position.raw == 2 || point.position.raw == 6) places.push_back(point.options()[0].op.pc);
   EXPECT_EQ(s.machine.names().place(places[0]), "t:3");
   EXPECT_EQ(kinds_met(b, with(Where::Nowhere, places)), "SRR");
 }
@@ -174,7 +174,7 @@ TEST(ToyMachine, DataChoicePoint) {
   EXPECT_EQ(data.arity, 4u);
   EXPECT_EQ(data.current, initial(0));
   EXPECT_EQ(data.current_ops, 1u);
-  EXPECT_EQ(data.step.raw, 1u);
+  EXPECT_EQ(data.position.raw, 1u);
   EXPECT_EQ(next(s.machine, {initial(0), 3}).current_ops, 2u);
   EXPECT_EQ(s.recorder.lines, (std::vector<std::string>{"0 t store x 1 w", "1 t choose value=3"}));
 }

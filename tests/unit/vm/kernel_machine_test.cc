@@ -471,7 +471,7 @@ TEST(KernelMachine, ASchedulesWithWaitingReplaysWithoutThePolicy) {
         // Few and early switches, so that a CPU waits for long.
         const std::vector<Option> options = others_first(point);
         AgentId next = options[rng.below(options.size())].agent;
-        if (point.kind == ChoiceKind::Running && rng.below(point.step.raw < 10 ? 4 : 4'000) != 0)
+        if (point.kind == ChoiceKind::Running && rng.below(point.position.raw < 10 ? 4 : 4'000) != 0)
           next = point.current;
         if (next != point.current) schedule.switches.push_back({point.current, point.current_ops, next});
         stop = machine->resume({.next = next});
