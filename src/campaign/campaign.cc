@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/log.h"
 #include "campaign/finisher.h"
 #include "campaign/learn_policy.h"
 #include "campaign/saved_search.h"
@@ -191,6 +192,8 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     TRY_ASSIGN(worker.observer, select_detectors(worker.machine->names(), job.detectors));
     return worker;
   };
+  DEBUG_LOG(Campaign, "search: strategy {}, seed {}, {} places of switches, {} workers",
+            to_text(job.strategy), job.strategy.seed, job.policy.places.size(), explore.workers);
   Explorer explorer(*strategy, factory, explore);
   std::vector<UncontrolledAct> earlier;
   const auto uncontrolled = [&] {
@@ -206,6 +209,8 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     lock.emplace(std::move(taken));
     TRY_ASSIGN(const bool resumed, load_search(state, job, explorer, earlier));
     if (resumed) result.resumed_tasks = explorer.result().tasks;
+    DEBUG_LOG(Campaign, "{} {}", options.state.string(),
+              resumed ? fmt::format("goes on after {} executions", result.resumed_tasks) : "is a new search");
   }
 
   auto shown = start;
@@ -217,6 +222,8 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   }
   explorer.on_round = [&](const ExploreResult& so_far) {
     const auto now = Clock::now();
+    DEBUG_LOG(Campaign, "round ended: {} executions, {} classes, {} findings, {} learned places, {} diverged",
+              so_far.tasks, so_far.classes, so_far.found.size(), so_far.learned.size(), so_far.diverged);
     if (!state.empty() && saving.is_due()) saving.save(job, explorer, uncontrolled());
     if (options.stop && options.stop()) return false;
     if (now - shown < std::chrono::milliseconds(100)) return true;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/log.h"
 #include "explore/event_sequence.h"
 #include "explore/shrink/shrink.h"
 #include "report/finding_words.h"
@@ -120,7 +121,12 @@ void Finisher::shrink(CampaignResult::Kept& kept, const Early& early) {
   inputs.stop = shrinking.stop;
   Shrinker shrinker(*machine_, *detectors_, inputs, shrinking);
   const Result<Shrunk> shrunk = shrinker.shrink(finding.schedule, finding.verdict.title);
-  if (!shrunk.ok()) return;  // the replays will report the problem
+  if (!shrunk.ok()) {  // the replays will report the problem
+    DEBUG_LOG(Campaign, "cannot shrink: {}", shrunk.error().message);
+    return;
+  }
+  DEBUG_LOG(Campaign, "shrunk \"{}\" from {} switches to {} in {} tries", finding.verdict.title,
+            finding.schedule.switches.size(), shrunk->schedule.switches.size(), shrunk->executions);
   finding.schedule = shrunk->schedule;
   finding.verdict = shrunk->verdict;
   finding.minimality = shrunk->proof == Shrunk::Proof::Minimum   ? Minimality::Minimum
@@ -162,6 +168,8 @@ Result<void> Finisher::replay(CampaignResult::Kept& kept, uint32_t wanted, const
     if (i == 0 && target_.keeps_states && !replay.divergence)
       finding.state_hash = replay.execution.state_hash;
     if (wanted == 0) break;
+    DEBUG_LOG(Campaign, "replay {} of {}: {}", i + 1, wanted,
+              replay.same() ? "the same" : "another course: " + replay.divergence.value_or("another end"));
     ++finding.replays_tried;
     finding.replays_same += replay.same();
     if (!replay.same() && replays.differences.empty()) replays.differences = replay.calls;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/log.h"
 #include "detect/detector_set.h"
 #include "explore/strategies/random.h"
 
@@ -38,6 +39,8 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
   std::vector<Place> all;
   std::ranges::set_union(job.policy.places, result.learned, std::back_inserter(all));
   job.policy.places = std::move(all);
+  DEBUG_LOG(Campaign, "learned {} places from {} executions", job.policy.places.size(), result.tasks);
+  for (const Place place : job.policy.places) TRACE_LOG(Campaign, "learned place {:#x}", place.raw);
   return {};
 }
 
@@ -81,6 +84,9 @@ Result<std::optional<LongLook>> learn_accesses(const Target& target, const Campa
     add(result.atomics, seen);
     add(result.learned, conflicting);
     add(places_of_races(result.found), racing);
+    DEBUG_LOG(Campaign,
+              "atomic operations after {} executions: {} places, {} conflicting, {} racing accesses",
+              result.tasks, seen.size(), conflicting.size(), racing.size());
     if (adapts && std::ranges::includes(conflicting, seen)) return first_long;
   }
   std::ranges::set_difference(seen, conflicting, std::back_inserter(job.policy.skipped_atomics));

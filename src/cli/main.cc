@@ -8,6 +8,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
 
@@ -84,6 +85,15 @@ void on_terminate() {
   std::abort();
 }
 
+// Debug logs as SLALOM_LOG says (base/log.h).
+slalom::Result<void> start_logs_of_environment() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  return slalom::start_logs(variable("SLALOM_LOG"), variable("SLALOM_LOG_FILE"));
+}
+
 // Opens missing standard descriptors, because otherwise the files opened first would take their numbers.
 void open_standard_descriptors() {
   for (int number = 0; number <= STDERR_FILENO; ++number)
@@ -130,7 +140,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   try {
-    const slalom::Result<slalom::Exit> result = run();
+    const slalom::Result<void> logged = start_logs_of_environment();
+    const slalom::Result<slalom::Exit> result =
+        logged.ok() ? run() : slalom::Result<slalom::Exit>(logged.error());
     if (!result.ok()) {
       // The message may quote files from anybody.
       std::cerr << "slalom: " << slalom::printable_lines(result.error().message) << "\n";

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/log.h"
 #include "explore/crew.h"
 #include "explore/save.h"
 
@@ -28,6 +29,41 @@ constexpr uint64_t kHopeless = 8;
 
 bool only_failed(const ExploreResult& so_far) {
   return so_far.tasks > 0 && so_far.failed == so_far.tasks;
+}
+
+std::string logged_outcome(const Outcome& outcome) {
+  return std::visit(
+      Overloaded{
+          [](const Exited&) { return std::string("exited"); },
+          [](const Deadlocked& dead) { return fmt::format("deadlocked, {} waiting", dead.waiting.size()); },
+          [](const Faulted& fault) {
+            return fmt::format("faulted in {}: {}", fault.agent.path(), fault.what);
+          },
+          [](const LimitReached& limit) { return fmt::format("reached a limit at step {}", limit.steps); },
+          [](const Abandoned& abandoned) { return "abandoned: " + abandoned.why; },
+          [](const ToolError& error) { return "could not be made: " + error.message; }},
+      outcome);
+}
+
+void log_execution(const Task& task, const Execution& execution,
+                   const std::optional<Divergence>& second_run) {
+  DEBUG_LOG(
+      Explore,
+      "execution {}: {}; {} choice points ({} in the prefix), {} switches, {} values, {} steps, attempt {}, "
+      "class {:#018x}",
+      task.index, logged_outcome(execution.outcome), execution.choice_points, task.prefix.size(),
+      execution.schedule.switches.size(), execution.schedule.data.size(), execution.steps, execution.attempts,
+      execution.class_hash);
+  for (const Switch& s : execution.schedule.switches)
+    TRACE_LOG(Explore, "execution {}: switch from {} after {} operations to {}", task.index, s.from.path(),
+              s.from_ops, s.to.path());
+  for (const std::optional<Divergence>* divergence : {&execution.divergence, &second_run})
+    if (*divergence)
+      DEBUG_LOG(Explore, "execution {}: diverged at choice {}, step {}: {}{}{}", task.index,
+                (*divergence)->choice, (*divergence)->position.raw, (*divergence)->what,
+                (*divergence)->detail.empty() ? "" : ": ", (*divergence)->detail);
+  for (const Verdict& verdict : execution.verdicts)
+    DEBUG_LOG(Explore, "execution {}: {}", task.index, verdict.title);
 }
 
 }  // namespace
@@ -170,6 +206,8 @@ void Explorer::learn(const Verdict& race) {
 
 void Explorer::absorb(const Task& task, const Execution& execution,
                       const std::optional<Divergence>& second_run) {
+  if (is_logged(LogFolder::Explore, LogLevel::Debug)) [[unlikely]]
+    log_execution(task, execution, second_run);
   ++result_.tasks;
   result_.positions += execution.positions;
   result_.positions_run += execution.positions_run;

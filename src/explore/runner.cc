@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 
 namespace slalom {
 namespace {
@@ -12,6 +13,24 @@ namespace {
 constexpr size_t kMostCheckpoints = 128;
 
 constexpr size_t kMostForeseen = 512;
+
+// `recorded` is the prefix's decision at this choice point; nullptr if the prefix ends before it.
+void log_divergence(const Task& task, const Execution& execution, const ChoicePoint& point,
+                    std::span<const Option> allowed, const Pick* recorded) {
+  std::string able;
+  for (const Option& option : allowed) able += " " + option.agent.path();
+  const std::string wanted =
+      recorded == nullptr ? fmt::format("the prefix's end, digest {:#x}", task.digest)
+      : recorded->data    ? fmt::format("value {}, digest {:#x}", recorded->value, recorded->digest)
+                          : fmt::format("agent {}, digest {:#x}", recorded->agent.path(), recorded->digest);
+  const Divergence& first = *execution.divergence;
+  DEBUG_LOG(Explore,
+            "execution {}, attempt {}: first difference at choice {}, step {}: {}: recorded {}; here digest "
+            "{:#x}, agent "
+            "{} after {} operations, able to run:{}",
+            task.index, execution.attempts, first.choice, first.position.raw, first.what, wanted, point.digest,
+            point.current.path(), point.current_ops, able);
+}
 
 }  // namespace
 
@@ -200,10 +219,6 @@ std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
   const size_t position = records_choices() ? made : log_.choice_points;
   const bool data = point.kind == ChoiceKind::Data;
   const bool replaying = position < now.task.prefix.size() && !now.diverged;
-  const auto differs = [&](const char* what) {
-    now.diverged = true;
-    log_.divergence = Divergence{position, point.position, what};
-  };
   if (snapshots_ != nullptr && extra_ == nullptr && made % options_.checkpoint_every == 0 &&
       (checkpoints_.empty() || checkpoints_.back().choices < made))
     take_checkpoint();
@@ -227,6 +242,12 @@ std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
     CHECK(!allowed.empty(), "a choice point without options at position {}", point.position.raw);
   }
 
+  const auto differs = [&](const char* what) {
+    now.diverged = true;
+    log_.divergence = Divergence{position, point.position, what};
+    if (is_logged(LogFolder::Explore, LogLevel::Debug))
+      log_divergence(now.task, log_, point, allowed, replaying ? &now.task.prefix[position] : nullptr);
+  };
   Pick pick;
   if (replaying) {
     pick = now.task.prefix[position];
@@ -309,6 +330,8 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
   if (now.diverged && !last_attempt) return false;
   if (!now.diverged && log_.choice_points < task.prefix.size() &&
       !std::holds_alternative<ToolError>(log_.outcome)) {
+    DEBUG_LOG(Explore, "execution {}, attempt {}: ended after {} of the prefix's {} choices", task.index,
+              log_.attempts, log_.choice_points, task.prefix.size());
     if (!last_attempt) return false;
     log_.divergence = Divergence{log_.choice_points, machine_.position(), "an earlier end than before"};
   }

@@ -1,5 +1,6 @@
 #include "finding/capsule.h"
 
+#include "base/log.h"
 #include "finding/signing_key.h"
 #include "trace/files/serialise.h"
 
@@ -57,7 +58,12 @@ Result<Capsule> open_capsule(const std::filesystem::path& path) {
   const std::filesystem::path file = std::filesystem::is_directory(path, none) ? path / kCapsuleName : path;
   TRY_ASSIGN(const std::vector<uint8_t> bytes, read_file(file));
   auto capsule = parse_signed_capsule(bytes);
-  if (!capsule.ok()) return error("{}: {}", file.string(), capsule.error().message);
+  if (!capsule.ok()) {
+    DEBUG_LOG(Finding, "refused {}: {}", file.string(), capsule.error().message);
+    return error("{}: {}", file.string(), capsule.error().message);
+  }
+  DEBUG_LOG(Finding, "read {}, {}signed: \"{}\"", file.string(), capsule->signature.empty() ? "un" : "",
+            capsule->finding.verdict.title);
   return capsule;
 }
 

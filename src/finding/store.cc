@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
 
@@ -86,6 +87,7 @@ Result<std::optional<KnownCapsule>> load_or_set_aside(const fs::path& path) {
   TRY_ASSIGN(std::vector<uint8_t> file, read_file(path));
   auto capsule = parse_signed_capsule(file);
   if (capsule.ok()) return std::optional(KnownCapsule{*std::move(capsule), std::move(file)});
+  DEBUG_LOG(Finding, "refused {}: {}", path.string(), capsule.error().message);
   fs::path aside;
   for (int n = 1; aside.empty() || fs::exists(aside, code); ++n)
     aside = path.parent_path() / fmt::format("capsule.damaged-{}.slalom", n);
@@ -135,6 +137,8 @@ Result<fs::path> FindingStore::add(const Finding& finding, const std::string& re
     kept.occurrences = known->finding().occurrences + finding.occurrences;
   }
   TRY(save_capsule(capsule, kept, key_.get()));
+  DEBUG_LOG(Finding, "wrote {}, {}signed: \"{}\", {} switches, {} occurrences", capsule.string(),
+            key_ == nullptr ? "un" : "", kept.verdict.title, kept.schedule.switches.size(), kept.occurrences);
   TRY(write_file(directory / kJson,
                  json_text(finding_json(kept, kCapsuleName, is_earlier ? FindingWords() : words))));
   if (write_report) TRY(write_file(directory / kReport, report));

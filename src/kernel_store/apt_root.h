@@ -1,4 +1,7 @@
 // AptRoot: a private apt. It has one source at a time and keeps all of its files in one directory.
+//
+// It runs apt's programs: libapt-pkg has no stable ABI, keeps its settings in globals, and every user of
+// slalom would need it.
 #pragma once
 
 #include <filesystem>

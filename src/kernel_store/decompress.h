@@ -2,6 +2,8 @@
 //
 // The input is not trusted. Memory grows with the unpacked data, up to a limit, not with the sizes in
 // headers.
+//
+// Not with libarchive: it refuses xz, zstd and lz4 data that the length follows which kernel builds append.
 #pragma once
 
 #include <cstdint>

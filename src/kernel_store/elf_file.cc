@@ -1,106 +1,81 @@
 #include "kernel_store/elf_file.h"
 
-#include <algorithm>
+#include <gelf.h>
+#include <libelf.h>
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
 
 #include "base/little_endian.h"
 
 namespace slalom::vm {
 namespace {
 
-constexpr uint32_t kNoBits = 8;  // a section without contents in the file
-constexpr uint32_t kBuildIdNote = 3;
 constexpr uint64_t kMaxBuildId = 64;
 constexpr size_t kMaxSectionName = 256;
 
-// Reads fields whose offset and width depend on the file's class. A missing field clears ok().
-class Fields {
- public:
-  Fields(std::span<const uint8_t> bytes, bool is_64bit) : bytes_(bytes), is_64bit_(is_64bit) {}
+using ElfHandle = std::unique_ptr<Elf, decltype(&elf_end)>;
 
-  uint16_t half(uint64_t offset) { return checked(get_le<uint16_t>(bytes_, offset)); }
-  uint32_t word(uint64_t offset) { return checked(get_le<uint32_t>(bytes_, offset)); }
-  // An address, offset or size: 4 or 8 bytes.
-  uint64_t wide(uint64_t offset32, uint64_t offset64) {
-    return is_64bit_ ? checked(get_le<uint64_t>(bytes_, offset64)) : word(offset32);
-  }
-  bool ok() const { return ok_; }
+ElfHandle open_elf(std::span<const uint8_t> bytes) {
+  elf_version(EV_CURRENT);
+  // libelf takes writable memory, but writes to it only when asked to update a file.
+  return {elf_memory(reinterpret_cast<char*>(const_cast<uint8_t*>(bytes.data())), bytes.size()), &elf_end};
+}
 
- private:
-  template <class T>
-  T checked(std::optional<T> value) {
-    ok_ = ok_ && value.has_value();
-    return value.value_or(0);
-  }
-  std::span<const uint8_t> bytes_;
-  bool is_64bit_;
-  bool ok_ = true;
-};
+// Returns whether the number of sections is in the first section, as if it were too large for the header.
+// libelf would take memory for as many as the file has room for: gigabytes, for a large file of zeros.
+bool numbers_are_elsewhere(std::span<const uint8_t> bytes) {
+  const bool is_64bit = bytes[EI_CLASS] == ELFCLASS64;
+  const uint64_t table = is_64bit ? get_le<uint64_t>(bytes, offsetof(Elf64_Ehdr, e_shoff)).value_or(0)
+                                  : get_le<uint32_t>(bytes, offsetof(Elf32_Ehdr, e_shoff)).value_or(0);
+  const size_t count = is_64bit ? offsetof(Elf64_Ehdr, e_shnum) : offsetof(Elf32_Ehdr, e_shnum);
+  return table != 0 && get_le<uint16_t>(bytes, count) == 0;
+}
 
 Error truncated() {
   return error("it is cut short or damaged (an ELF table or segment lies outside the file)");
 }
 
-Result<void> read_segments(std::span<const uint8_t> bytes, Fields& in, ElfFile& elf) {
-  const uint64_t table = in.wide(0x1c, 0x20);
-  const uint16_t entry_size = in.half(elf.is_64bit ? 0x36 : 0x2a);
-  const uint16_t count = in.half(elf.is_64bit ? 0x38 : 0x2c);
-  if (count == 0) return {};
-  if (entry_size < (elf.is_64bit ? 56 : 32) || !part_of(bytes, table, uint64_t{entry_size} * count))
-    return truncated();
-  for (uint16_t i = 0; i < count; ++i) {
-    Fields entry(bytes.subspan(table + uint64_t{entry_size} * i), elf.is_64bit);
-    ElfSegment segment;
-    segment.type = entry.word(0);
-    segment.offset = entry.wide(4, 8);
-    segment.virtual_address = entry.wide(8, 16);
-    segment.physical_address = entry.wide(12, 24);
-    segment.file_size = entry.wide(16, 32);
-    segment.memory_size = entry.wide(20, 40);
-    if (!entry.ok()) return truncated();
-    const bool has_contents = segment.type == ElfFile::kLoad || segment.type == ElfFile::kNote;
-    if (has_contents && !part_of(bytes, segment.offset, segment.file_size)) return truncated();
-    if (segment.type == ElfFile::kLoad && segment.file_size > segment.memory_size)
-      return error("it is damaged: a segment has {} bytes in the file and {} in memory", segment.file_size,
-                   segment.memory_size);
-    elf.segments.push_back(segment);
+Result<void> read_segments(std::span<const uint8_t> bytes, Elf* in, size_t wanted, ElfFile& elf) {
+  if (wanted == 0) return {};
+  size_t count = 0;
+  // libelf leaves out the end of a table that lies outside the file.
+  if (elf_getphdrnum(in, &count) != 0 || count != wanted) return truncated();
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(in, static_cast<int>(i), &header) == nullptr) return truncated();
+    const bool has_contents = header.p_type == PT_LOAD || header.p_type == PT_NOTE;
+    if (has_contents && !part_of(bytes, header.p_offset, header.p_filesz)) return truncated();
+    if (header.p_type == PT_LOAD && header.p_filesz > header.p_memsz)
+      return error("it is damaged: a segment has {} bytes in the file and {} in memory", header.p_filesz,
+                   header.p_memsz);
+    elf.segments.push_back({.type = header.p_type,
+                            .virtual_address = header.p_vaddr,
+                            .physical_address = header.p_paddr,
+                            .offset = header.p_offset,
+                            .file_size = header.p_filesz,
+                            .memory_size = header.p_memsz});
   }
   return {};
 }
 
-std::string name_at(std::span<const uint8_t> names, uint32_t offset) {
-  std::string name;
-  // Limited, because thousands of sections could share one long name.
-  for (uint64_t i = offset; i < names.size() && names[i] != 0 && name.size() < kMaxSectionName; ++i)
-    name += static_cast<char>(names[i]);
-  return name;
-}
-
-Result<void> read_sections(std::span<const uint8_t> bytes, Fields& in, ElfFile& elf) {
-  const uint64_t table = in.wide(0x20, 0x28);
-  const uint16_t entry_size = in.half(elf.is_64bit ? 0x3a : 0x2e);
-  const uint16_t count = in.half(elf.is_64bit ? 0x3c : 0x30);
-  const uint16_t name_section = in.half(elf.is_64bit ? 0x3e : 0x32);
-  if (table == 0 || count == 0) return {};
-  // Loading needs no sections, and kernels are shipped without their section tables.
-  if (entry_size < (elf.is_64bit ? 64 : 40) || !part_of(bytes, table, uint64_t{entry_size} * count))
-    return {};
-  std::vector<uint32_t> names;
-  for (uint16_t i = 0; i < count; ++i) {
-    Fields entry(bytes.subspan(table + uint64_t{entry_size} * i), elf.is_64bit);
-    ElfSection section;
-    names.push_back(entry.word(0));
-    section.type = entry.word(4);
-    section.offset = entry.wide(16, 24);
-    section.size = section.type == kNoBits ? 0 : entry.wide(20, 32);
-    if (!entry.ok()) return truncated();
-    if (section.size != 0 && !part_of(bytes, section.offset, section.size)) section.size = 0;
-    elf.sections.push_back(section);
+// Loading needs no sections, and kernels are shipped without their section tables.
+void read_sections(std::span<const uint8_t> bytes, Elf* in, ElfFile& elf) {
+  size_t names = 0;
+  if (elf_getshdrstrndx(in, &names) != 0) names = SHN_UNDEF;
+  size_t count = 0;
+  if (elf_getshdrnum(in, &count) != 0) return;
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Shdr header;
+    if (gelf_getshdr(elf_getscn(in, i), &header) == nullptr) return elf.sections.clear();
+    ElfSection section{.type = header.sh_type, .offset = header.sh_offset, .size = header.sh_size};
+    if (header.sh_type == SHT_NOBITS || !part_of(bytes, section.offset, section.size)) section.size = 0;
+    // Limited, because thousands of sections could share one long name.
+    if (const char* name = names != SHN_UNDEF ? elf_strptr(in, names, header.sh_name) : nullptr)
+      section.name.assign(name, strnlen(name, kMaxSectionName));
+    elf.sections.push_back(std::move(section));
   }
-  if (name_section >= count || elf.sections[name_section].size == 0) return {};
-  const ElfSection& texts = elf.sections[name_section];
-  const std::span<const uint8_t> all = bytes.subspan(texts.offset, texts.size);
-  for (uint16_t i = 0; i < count; ++i) elf.sections[i].name = name_at(all, names[i]);
-  return {};
 }
 
 }  // namespace
@@ -110,41 +85,41 @@ bool is_elf(std::span<const uint8_t> bytes) {
 }
 
 Result<ElfFile> parse_elf(std::span<const uint8_t> bytes) {
-  if (!is_elf(bytes) || bytes.size() < 0x34) return error("it is no ELF file");
-  ElfFile elf;
-  if (bytes[5] != 1 || (bytes[4] != 1 && bytes[4] != 2))
+  if (!is_elf(bytes) || bytes.size() < sizeof(Elf32_Ehdr)) return error("it is no ELF file");
+  if (bytes[EI_DATA] != ELFDATA2LSB || (bytes[EI_CLASS] != ELFCLASS32 && bytes[EI_CLASS] != ELFCLASS64))
     return error("it is an ELF file for another kind of machine; slalom runs x86 kernels");
-  elf.is_64bit = bytes[4] == 2;
-  Fields in(bytes, elf.is_64bit);
-  elf.type = in.half(0x10);
-  elf.machine = in.half(0x12);
-  elf.entry = in.wide(0x18, 0x18);
-  TRY(read_segments(bytes, in, elf));
-  TRY(read_sections(bytes, in, elf));
-  if (!in.ok()) return truncated();
+  if (numbers_are_elsewhere(bytes))
+    return error("it is damaged, or has more than 65,279 sections, which no kernel or module has");
+  const ElfHandle in = open_elf(bytes);
+  GElf_Ehdr header;
+  if (gelf_getehdr(in.get(), &header) == nullptr) return truncated();
+  ElfFile elf{.is_64bit = bytes[EI_CLASS] == ELFCLASS64,
+              .type = header.e_type,
+              .machine = header.e_machine,
+              .entry = header.e_entry};
+  TRY(read_segments(bytes, in.get(), header.e_phnum, elf));
+  read_sections(bytes, in.get(), elf);
   return elf;
 }
 
 std::string build_id(const ElfFile& elf, std::span<const uint8_t> bytes) {
+  const ElfHandle in = open_elf(bytes);
   for (const ElfSegment& segment : elf.segments) {
-    if (segment.type != ElfFile::kNote) continue;
-    const auto notes = part_of(bytes, segment.offset, segment.file_size);
-    if (!notes) continue;
-    for (uint64_t at = 0; at + 12 <= notes->size();) {
-      const uint64_t name_size = *get_le<uint32_t>(*notes, at);
-      const uint64_t size = *get_le<uint32_t>(*notes, at + 4);
-      const uint32_t type = *get_le<uint32_t>(*notes, at + 8);
-      const uint64_t contents = at + 12 + ((name_size + 3) & ~uint64_t{3});
-      const auto id = part_of(*notes, contents, size);
-      if (!id) break;
-      const bool gnu =
-          name_size == 4 && (*notes)[at + 12] == 'G' && (*notes)[at + 13] == 'N' && (*notes)[at + 14] == 'U';
-      if (gnu && type == kBuildIdNote && size > 0 && size <= kMaxBuildId) {
-        std::string text;
-        for (const uint8_t byte : *id) text += fmt::format("{:02x}", byte);
-        return text;
-      }
-      at = contents + ((size + 3) & ~uint64_t{3});
+    if (segment.type != PT_NOTE || segment.file_size == 0) continue;
+    Elf_Data* notes =
+        elf_getdata_rawchunk(in.get(), static_cast<int64_t>(segment.offset), segment.file_size, ELF_T_NHDR);
+    if (notes == nullptr) continue;
+    GElf_Nhdr note;
+    size_t name = 0, contents = 0;
+    for (size_t at = 0; (at = gelf_getnote(notes, at, &note, &name, &contents)) > 0;) {
+      const auto* data = static_cast<const char*>(notes->d_buf);
+      if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 || std::memcmp(data + name, "GNU", 4) != 0 ||
+          note.n_descsz == 0 || note.n_descsz > kMaxBuildId)
+        continue;
+      std::string text;
+      for (size_t i = 0; i < note.n_descsz; ++i)
+        text += fmt::format("{:02x}", static_cast<uint8_t>(data[contents + i]));
+      return text;
     }
   }
   return {};

@@ -1,7 +1,8 @@
 // Reads the tables of an ELF file, 32-bit or 64-bit: only what a loader and a module resolver need.
 //
-// Every offset and size is checked against the file, so users of a parsed file need no further checks.
-// Symbols and debug information belong to symbols/.
+// libelf reads the tables, but checks neither what they refer to nor whether they are whole. Here every
+// offset and size is checked against the file, so users of a parsed file need no further checks. A file is
+// not trusted. Symbols and debug information belong to symbols/.
 #pragma once
 
 #include <cstdint>

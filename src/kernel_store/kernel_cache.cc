@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "kernel_store/control_file.h"
 
 namespace slalom::vm {
@@ -131,8 +132,13 @@ Result<Kernel> find_kernel(const KernelCache& cache, const std::string& name_or_
   // Names of fetched kernels contain a colon. A file whose name contains one must be given with a path.
   std::error_code ignored;
   const bool names_file = name_or_path.find('/') != std::string::npos;
-  if (!names_file && (is_known_kernel(name_or_path) || name_or_path.starts_with("debian:")))
-    return cache.load(name_or_path);
+  if (!names_file && (is_known_kernel(name_or_path) || name_or_path.starts_with("debian:"))) {
+    Result<Kernel> kernel = cache.load(name_or_path);
+    DEBUG_LOG(KernelStore, "{}: {}", name_or_path,
+              kernel.ok() ? fmt::format("release {}, {}", kernel->release, kernel->vmlinuz.string())
+                          : kernel.error().message);
+    return kernel;
+  }
   if (!std::filesystem::exists(name_or_path, ignored))
     return error("there is no file {}, and no kernel of that name: slalom knows {}", name_or_path,
                  name_list());

@@ -10,6 +10,7 @@
 
 #include "base/child.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "kernel_store/apt_root.h"
 #include "kernel_store/debian_mirror.h"
 
@@ -320,6 +321,8 @@ Result<void> search(const KernelCache& cache, const Recipe& recipe, const std::s
     options.progress(fmt::format("looking for {} in {} of {}", what, source.suite, source.uri));
     Result<void> done = apt.update(source);
     if (done.ok()) done = try_it({apt, scratch.path(), options}, place);
+    DEBUG_LOG(KernelStore, "{} in {} of {}: {}", what, source.suite, source.uri,
+              done.ok() ? "fetched" : done.error().message);
     if (done.ok()) return {};
     failures += fmt::format("\n  {} at {}: {}", source.suite, source.uri, done.error().message);
   }

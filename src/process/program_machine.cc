@@ -6,7 +6,9 @@
 #include <iterator>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "process/launch/debugger.h"
+#include "process/uncontrolled.h"
 
 namespace slalom {
 namespace {
@@ -271,6 +273,12 @@ std::optional<Outcome> ProgramMachine::wait() {
   const Zygote::Waited waited = zygote_->wait();
   const preload::Channel& channel = zygote_->channel();
   if (options_.uncontrolled) *options_.uncontrolled |= channel.uncontrolled;
+  if (waited != Zygote::Waited::Stopped)
+    DEBUG_LOG(Process, "no stop after step {}: {}", channel.steps,
+              waited == Zygote::Waited::Dead          ? "the forking process has died"
+              : waited == Zygote::Waited::Interrupted ? "interrupted"
+              : waited == Zygote::Waited::Asleep      ? "asleep " + zygote_->asleep_in()
+                                                      : "no sign of life");
   if (waited == Zygote::Waited::Dead) {
     zygote_.reset();
     return ToolError{"the process that forks the executions has died; was it killed?"};
@@ -367,6 +375,9 @@ Stop ProgramMachine::finish(Outcome outcome) {
   }
   const uint32_t failed = zygote_ ? zygote_->channel().error_count : 0;
   errors_.left_out = failed - std::min(failed, preload::kMostErrors);
+  if (is_logged(LogFolder::Process, LogLevel::Debug) && zygote_)
+    for (const UncontrolledAct& act : uncontrolled_in_words(zygote_->channel().uncontrolled))
+      DEBUG_LOG(Process, "uncontrolled: {}", act.text);
   note_end(outcome);
   sink_->on_end(outcome);
   return outcome;

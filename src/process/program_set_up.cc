@@ -2,6 +2,7 @@
 // read as those of an execution, and kept (process/set_up.h).
 #include <algorithm>
 
+#include "base/log.h"
 #include "process/program_machine.h"
 
 namespace slalom {
@@ -74,6 +75,8 @@ void ProgramMachine::run_set_up() {
   set_up_->freed = std::move(freed_);
   set_up_->kept = std::move(kept_);
   set_up_->kept_bytes = kept_bytes_;
+  DEBUG_LOG(Process, "set-up: executions are forked after {} operations and {} events", set_up_->steps,
+            set_up_->events.size());
 }
 
 std::optional<std::string> ProgramMachine::follow_set_up() {
@@ -108,6 +111,7 @@ std::optional<std::string> ProgramMachine::follow_set_up() {
 // Makes all later executions begin at main(). `why` is the state that they would share, for a remark; empty
 // for none.
 void ProgramMachine::drop_set_up(const std::string& why) {
+  DEBUG_LOG(Process, "set-up: every execution begins at main(){}{}", why.empty() ? "" : ": ", why);
   set_up_.reset();
   may_set_up_ = false;
   held_ = {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "explore/happens_before.h"
 #include "explore/replay.h"
 #include "explore/strategies/dfs.h"
@@ -94,6 +95,9 @@ Shrinker::Trial Shrinker::finish(Execution execution) {
   trial.execution = std::move(execution);
   for (const Verdict& verdict : trial.execution.verdicts)
     if (verdict.title == title_) trial.verdict = verdict;
+  TRACE_LOG(Explore, "shrink try {}: {} switches, {} steps: {}", spent_,
+            trial.execution.schedule.switches.size(), trial.execution.steps,
+            trial.verdict ? "the same bug" : "another end");
   size_t next_data = 0;
   for (size_t i = 0; i < trial.execution.choices.size(); ++i) {
     const ChoiceRecord& record = trial.execution.choices[i];

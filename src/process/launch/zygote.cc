@@ -19,6 +19,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/log.h"
 #include "process/launch/asleep.h"
 #include "process/launch/descriptor.h"
 #include "process/launch/exec_stop.h"
@@ -170,6 +171,11 @@ Result<std::unique_ptr<Zygote>> Zygote::launch(const Program& program, const Lau
   TRY(zygote->wait_for_main(program));
   zygote->uncontrolled_ = zygote->channel_->uncontrolled;
   TRY(zygote->read_modules(program, options.library));
+  DEBUG_LOG(Process, "launched {}: {} modules, on core {}", program.path, zygote->modules_.size(),
+            options.core);
+  for (const Module& module : zygote->modules_)
+    TRACE_LOG(Process, "module {:#x}-{:#x} {}{}", module.begin, module.end, module.path,
+              module.user ? " (the user's)" : "");
   return zygote;
 }
 
@@ -289,6 +295,7 @@ Zygote::~Zygote() {
 }
 
 Result<void> Zygote::fork_execution() {
+  TRACE_LOG(Process, "fork an execution");
   if (scratch_) TRY(scratch_->restore());
   request(preload::Request::Execution);
   return {};

@@ -1,6 +1,7 @@
 #include "vm/boot/boot.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "vm/boot/image.h"
 #include "vm/boot/linux.h"
 #include "vm/boot/multiboot.h"
@@ -61,7 +62,11 @@ Result<Booted> boot(const BootOptions& options) {
   TRY_ASSIGN(const Kernel kernel, find_kernel(cache, options.kernel));
   TRY_ASSIGN(const Image image, read_image(kernel.vmlinuz));
   TRY_ASSIGN(std::unique_ptr<Pc> pc, Pc::make(options.pc));
+  DEBUG_LOG(Vm, "boot {}: image {} of {} bytes unpacked, {} segments, {} CPUs, {} bytes of memory",
+            kernel.name, image.identity, image.data.size(), image.segments.size(), options.pc.cpus,
+            options.pc.memory);
   TRY_ASSIGN(const EntryState entry, load(options, kernel, image, pc->ram()));
+  DEBUG_LOG(Vm, "boot {}: loaded, enter at {:#x}", kernel.name, entry.rip);
   pc->enter(entry);
   return Booted{.pc = std::move(pc), .kernel = kernel.name, .identity = image.identity};
 }

@@ -2,6 +2,10 @@
 //
 // Device nodes need no privilege, since they are only entries. The same contents give the same bytes: entries
 // are sorted, times are zero, and root owns everything.
+//
+// Not with libarchive: it would replace only the dozen lines that write a header, with other bytes
+// (hexadecimal digits in lower case, other inode numbers), which caches and saved searches of machines depend
+// on.
 #pragma once
 
 #include <cstdint>

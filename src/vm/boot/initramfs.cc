@@ -15,6 +15,7 @@
 #include "base/child.h"
 #include "base/container.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "kernel_store/cache_files.h"
 #include "kernel_store/control_file.h"
 #include "kernel_store/elf_file.h"
@@ -249,14 +250,20 @@ Result<std::vector<uint8_t>> cached_initramfs(const std::filesystem::path& direc
   TRY_ASSIGN(Ingredients all, gather(options));
   // Modules in a user's own directory may change at any time.
   const bool repeatable = options.modules.empty() || !options.kernel.packages.empty();
-  if (!repeatable) return assemble(options, std::move(all));
+  if (!repeatable) {
+    DEBUG_LOG(Vm, "initramfs: made anew, since the modules of {} may change", options.kernel.name);
+    return assemble(options, std::move(all));
+  }
   const std::filesystem::path path = directory / cache_name(options, all);
   std::error_code trouble;
   if (std::optional<std::vector<uint8_t>> kept = kept_archive(path)) {
     mark_used(path);
+    DEBUG_LOG(Vm, "initramfs: {} from the cache", path.string());
     return *std::move(kept);
   }
   TRY_ASSIGN(std::vector<uint8_t> archive, assemble(options, std::move(all)));
+  DEBUG_LOG(Vm, "initramfs: {} was not in the cache, or damaged; made with {} bytes", path.string(),
+            archive.size());
   std::filesystem::create_directories(directory, trouble);
   if (trouble)
     return error("cannot make {}: {}; set SLALOM_CACHE to another directory", directory.string(),

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/container.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "kernel_store/cache_files.h"
 #include "kernel_store/kernel_cache.h"
 #include "vm/snapshot/snapshot_file.h"
@@ -55,19 +56,26 @@ Result<MachineCache> MachineCache::open() {
 }
 
 std::optional<KeptMachine> MachineCache::find(const std::string& content) const {
+  const auto miss = [&](std::string_view why) {
+    DEBUG_LOG(Vm, "prepared machine {}: miss: {}", content, why);
+    return std::nullopt;
+  };
   std::error_code trouble;
-  if (!std::filesystem::exists(path_of(content, kMachine), trouble)) return std::nullopt;
+  if (!std::filesystem::exists(path_of(content, kMachine), trouble)) return miss("not in the cache");
   const Result<std::vector<uint8_t>> notes = read_file(path_of(content, kNotes));
-  if (!notes.ok() || notes->size() < 8) return std::nullopt;
+  if (!notes.ok()) return miss(notes.error().message);
+  if (notes->size() < 8) return miss("its notes are cut short");
   ByteReader in(*notes);
   const uint64_t sum = in.fixed64();
-  if (sum != checksum(std::span(*notes).subspan(8)) || in.u64() != kNotesForm) return std::nullopt;
+  if (sum != checksum(std::span(*notes).subspan(8))) return miss("its notes are damaged");
+  if (in.u64() != kNotesForm) return miss("its notes are of another version");
   KeptMachine kept;
   kept.console = in.text();
   kept.threads = in.text();
-  if (!in.ok() || !in.at_end()) return std::nullopt;
+  if (!in.ok() || !in.at_end()) return miss("its notes are malformed");
   Result<Booted> machine = load_snapshot(path_of(content, kMachine));
-  if (!machine.ok()) return std::nullopt;
+  if (!machine.ok()) return miss(machine.error().message);
+  DEBUG_LOG(Vm, "prepared machine {}: hit", content);
   kept.machine = *std::move(machine);
   mark_used(path_of(content, kMachine));
   return kept;

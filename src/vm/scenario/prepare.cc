@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/log.h"
 #include "inputs/image.h"
 #include "kernel_store/kernel_cache.h"
 #include "vm/control/hypercall.h"
@@ -266,6 +267,8 @@ Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& optio
     TRY_ASSIGN(kept->machine, boot(plan.boot));
     Preparation preparation(test, plan, *kept->machine.pc);
     TRY(preparation.run(options.stop));
+    DEBUG_LOG(Vm, "prepared machine {}: {} flows are ready after {} instructions", content, test.flows.size(),
+              kept->machine.pc->executed());
     kept->console = preparation.console();
     kept->threads = preparation.threads();
     if (options.use_cache) TRY(cache.keep(content, *kept));

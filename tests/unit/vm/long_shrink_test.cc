@@ -12,7 +12,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr uint64_t kCounter = 0x100000;
+constexpr uint64_t kLateCounter = 0x100000;
 constexpr uint32_t kRounds = 30'000;  // of two instructions each, before and after the increment
 
 TinyCode counts_late(unsigned flow) {
@@ -44,7 +44,7 @@ class LostUpdates : public Observer {
  public:
   void on_accesses(std::span<const Access> accesses, const BatchHeader&) override {
     for (const Access& access : accesses)
-      if (access.physical == kCounter && access.wrote != 0) last_ = access.value;
+      if (access.physical == kLateCounter && access.wrote != 0) last_ = access.value;
   }
   void on_event(const Event&) override {}
   void on_end(const Outcome& outcome) override { ended_ = std::holds_alternative<Exited>(outcome); }
