@@ -91,7 +91,7 @@ Stop CheckMachine::start(EventSink& sink) {
   if (!stops.empty()) {
     const AgentId id = agents_[agent].id;
     const auto next = std::lower_bound(stops.begin(), stops.end(),
-                                       ChoicePolicy::Position{id, channel().slots[agent].ops + 1});
+                                       ChoicePolicy::AgentPosition{id, channel().slots[agent].ops + 1});
     if (next != stops.end() && next->agent == id) stop_at = next->ops;
   }
   channel().stop_at = stop_at;
@@ -146,8 +146,9 @@ bool CheckMachine::is_choice_point() {
   if (c.choice.kind != static_cast<uint32_t>(ChoiceKind::Running)) return true;
   const auto& stops = inputs_.policy.stops;
   const uint32_t current = c.choice.current;
-  if (!stops.empty() && std::binary_search(stops.begin(), stops.end(),
-                                           ChoicePolicy::Position{agents_[current].id, c.slots[current].ops}))
+  if (!stops.empty() &&
+      std::binary_search(stops.begin(), stops.end(),
+                         ChoicePolicy::AgentPosition{agents_[current].id, c.slots[current].ops}))
     return true;
   return inputs_.policy.where != ChoicePolicy::Where::Nowhere;
 }

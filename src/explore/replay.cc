@@ -57,8 +57,8 @@ std::optional<std::string> ScheduleWalker::divergence() const {
   return std::nullopt;
 }
 
-std::vector<ChoicePolicy::Position> stops_of(const Schedule& schedule) {
-  std::vector<ChoicePolicy::Position> stops;
+std::vector<ChoicePolicy::AgentPosition> stops_of(const Schedule& schedule) {
+  std::vector<ChoicePolicy::AgentPosition> stops;
   for (const Switch& s : schedule.switches)
     if (s.from) stops.push_back({s.from, s.from_ops});
   std::sort(stops.begin(), stops.end());

@@ -31,6 +31,6 @@ class ScheduleWalker : public Walker {
 };
 
 // Returns the positions at which a machine must stop for this schedule.
-std::vector<ChoicePolicy::Position> stops_of(const Schedule& schedule);
+std::vector<ChoicePolicy::AgentPosition> stops_of(const Schedule& schedule);
 
 }  // namespace slalom

@@ -28,8 +28,8 @@ void log_divergence(const Task& task, const Execution& execution, const ChoicePo
             "execution {}, attempt {}: first difference at choice {}, step {}: {}: recorded {}; here digest "
             "{:#x}, agent "
             "{} after {} operations, able to run:{}",
-            task.index, execution.attempts, first.choice, first.position.raw, first.what, wanted, point.digest,
-            point.current.path(), point.current_ops, able);
+            task.index, execution.attempts, first.choice, first.position.raw, first.what, wanted,
+            point.digest, point.current.path(), point.current_ops, able);
 }
 
 }  // namespace

@@ -339,7 +339,7 @@ bool ProgramMachine::is_choice_point(ChoiceKind kind) {
   if (kind != ChoiceKind::Running) return true;
   const AgentView& agent = agents_[current_];
   if (std::binary_search(inputs_.policy.stops.begin(), inputs_.policy.stops.end(),
-                         ChoicePolicy::Position{agent.id, agent.ops}))
+                         ChoicePolicy::AgentPosition{agent.id, agent.ops}))
     return true;
   if (inputs_.policy.where == ChoicePolicy::Where::Nowhere) return false;
   if (lease_ == 0 || hash_of(enabled_) != lease_enabled_) return true;
@@ -413,7 +413,7 @@ std::vector<Option> ProgramMachine::blocked() const {
 
 // Returns the agent's own count of operations at which a schedule stops it next.
 uint64_t ProgramMachine::next_stop(const AgentView& agent) const {
-  const ChoicePolicy::Position after{agent.id, agent.ops + 1};
+  const ChoicePolicy::AgentPosition after{agent.id, agent.ops + 1};
   const auto& stops = inputs_.policy.stops;
   const auto found = std::lower_bound(stops.begin(), stops.end(), after);
   return found != stops.end() && found->agent == agent.id ? found->ops : UINT64_MAX;

@@ -97,7 +97,7 @@ Stop ToyMachine::run(uint32_t self, std::optional<uint32_t> answer, uint32_t lea
 
 // Returns the agent's own count of operations at the next stop of the schedule.
 uint64_t ToyMachine::next_stop(const ToyAgent& agent) const {
-  const ChoicePolicy::Position after{agent.id, agent.ops + 1};
+  const ChoicePolicy::AgentPosition after{agent.id, agent.ops + 1};
   const auto found = std::lower_bound(policy_.stops.begin(), policy_.stops.end(), after);
   return found != policy_.stops.end() && found->agent == agent.id ? found->ops : UINT64_MAX;
 }

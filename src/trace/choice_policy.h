@@ -19,15 +19,15 @@ struct ChoicePolicy {
     Sync,        // before synchronisation and atomic operations, and at `places`
     Nowhere,     // only at `places`
   };
-  struct Position {
+  struct AgentPosition {
     AgentId agent;
     uint64_t ops = 0;  // before the agent's operation with this number
-    auto operator<=>(const Position&) const = default;
+    auto operator<=>(const AgentPosition&) const = default;
   };
 
   Where where = Where::Everywhere;
-  std::vector<Place> places;    // further program counters that are choice points, sorted
-  std::vector<Position> stops;  // sorted
+  std::vector<Place> places;         // further program counters that are choice points, sorted
+  std::vector<AgentPosition> stops;  // sorted
   // Atomic operations that are no choice points under Sync, unless `places` names them. Sorted. Files do not
   // hold this list: a schedule replays without it.
   std::vector<Place> skipped_atomics;

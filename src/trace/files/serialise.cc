@@ -61,11 +61,11 @@ void decode(ByteReader& in, Place& place) {
   place.raw = in.u64();
 }
 
-void encode(ByteWriter& out, const ChoicePolicy::Position& position) {
+void encode(ByteWriter& out, const ChoicePolicy::AgentPosition& position) {
   encode(out, position.agent);
   out.u64(position.ops);
 }
-void decode(ByteReader& in, ChoicePolicy::Position& position) {
+void decode(ByteReader& in, ChoicePolicy::AgentPosition& position) {
   decode(in, position.agent);
   position.ops = in.u64();
 }

@@ -174,7 +174,7 @@ uint64_t KernelMachine::ops(unsigned cpu) const {
 }
 // Returns the CPU's own instruction count at which the schedule stops it next.
 uint64_t KernelMachine::next_stop(unsigned cpu) const {
-  const ChoicePolicy::Position after{agent(cpu), ops(cpu) + 1};
+  const ChoicePolicy::AgentPosition after{agent(cpu), ops(cpu) + 1};
   const auto& stops = inputs_.policy.stops;
   const auto found = std::lower_bound(stops.begin(), stops.end(), after);
   return found != stops.end() && found->agent == after.agent ? found->ops : ~uint64_t{0};
@@ -349,7 +349,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
 }
 
 bool KernelMachine::next_stop_is(unsigned cpu) const {
-  const ChoicePolicy::Position here{agent(cpu), ops(cpu)};
+  const ChoicePolicy::AgentPosition here{agent(cpu), ops(cpu)};
   return std::binary_search(inputs_.policy.stops.begin(), inputs_.policy.stops.end(), here);
 }
 

@@ -67,7 +67,7 @@ DebugStop Debugger::watch_stop() {
 std::optional<DebugStop> Debugger::advance_to(uint64_t executed) {
   while (position_.executed < executed) {
     if (ended_) return DebugStop{.kind = DebugStop::Kind::End, .cpu = pc().current(), .why = *ended_};
-    const Position from = position_;
+    const HistoryPoint from = position_;
     const PcStop stop = execution_.forward(executed - from.executed);
     position_ = {.executed = pc().executed(), .delivered = stop == PcStop::Place};
     switch (stop) {
@@ -128,7 +128,7 @@ DebugStop Debugger::go() {
   }
 }
 
-void Debugger::restore(Position checkpoint) {
+void Debugger::restore(HistoryPoint checkpoint) {
   history_.restore(checkpoint);
   position_ = checkpoint;
   ended_.reset();
@@ -142,7 +142,7 @@ void Debugger::run_over_to(uint64_t executed) {
   }
 }
 
-void Debugger::go_to(Position place) {
+void Debugger::go_to(HistoryPoint place) {
   restore(history_.latest(place));
   for (const uint64_t approach : kApproaches) {
     if (place.executed < approach || place.executed - approach <= position_.executed) continue;
@@ -162,15 +162,15 @@ void Debugger::go_to(uint64_t executed) {
   if (executed == history_.first().executed)
     restore(history_.first());
   else
-    go_to(Position{.executed = executed, .delivered = false});
+    go_to(HistoryPoint{.executed = executed, .delivered = false});
 }
 
-bool Debugger::last_hit_before(Position end, std::optional<Hit>& last) {
+bool Debugger::last_hit_before(HistoryPoint end, std::optional<Hit>& last) {
   while (position_.executed < end.executed) {
     const auto stop = advance_to(std::min(end.executed, position_.executed + options_.slice));
     if (stop && stop->kind == DebugStop::Kind::End) break;
     if (stop) {
-      Position at = position_;
+      HistoryPoint at = position_;
       if (stop->kind == DebugStop::Kind::Watch) at.executed -= 1;
       last = Hit{.position = at, .stop = *stop};
     } else if (position_ < end && options_.between()) {
@@ -182,11 +182,11 @@ bool Debugger::last_hit_before(Position end, std::optional<Hit>& last) {
 
 DebugStop Debugger::go_back() {
   apply();
-  const Position start = position_;
-  for (Position end = start; end > history_.first();) {
+  const HistoryPoint start = position_;
+  for (HistoryPoint end = start; end > history_.first();) {
     // Strictly before `end`, which has been searched already.
-    const Position from =
-        history_.latest(end.delivered ? Position{end.executed, false} : Position{end.executed - 1, true});
+    const HistoryPoint from = history_.latest(end.delivered ? HistoryPoint{end.executed, false}
+                                                            : HistoryPoint{end.executed - 1, true});
     restore(from);
     std::optional<Hit> last;
     if (last_hit_before(end, last)) {
@@ -224,7 +224,7 @@ DebugStop Debugger::step_back(unsigned cpu) {
     go_to(middle);
     (retired(cpu) < now ? lower : upper) = middle;
   }
-  if (position_ != Position{lower, false}) go_to(lower);
+  if (position_ != HistoryPoint{lower, false}) go_to(lower);
   return {.kind = DebugStop::Kind::Step, .cpu = cpu};
 }
 

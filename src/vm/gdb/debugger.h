@@ -59,8 +59,8 @@ class Debugger : TapSink {
   Debugger& operator=(const Debugger&) = delete;
 
   Pc& pc() { return execution_.pc(); }
-  Position position() const { return position_; }
-  Position begin() const { return history_.first(); }
+  HistoryPoint position() const { return position_; }
+  HistoryPoint begin() const { return history_.first(); }
   // The address of the CPU's next instruction, including the code segment's base, as breakpoints count it.
   uint64_t address_of(unsigned cpu);
 
@@ -81,7 +81,7 @@ class Debugger : TapSink {
 
  private:
   struct Hit {
-    Position position;  // where going backward stops for this hit
+    HistoryPoint position;  // where going backward stops for this hit
     DebugStop stop;
   };
 
@@ -90,12 +90,12 @@ class Debugger : TapSink {
   DebugStop watch_stop();
   void apply();
   void checkpoint_if_due();
-  void restore(Position checkpoint);
-  void go_to(Position place);  // in the past or present
+  void restore(HistoryPoint checkpoint);
+  void go_to(HistoryPoint place);  // in the past or present
   void go_to(uint64_t executed);
   void run_over_to(uint64_t executed);  // ignores stops on the way
   // Finds the last hit from here to `end`. Returns true if the user interrupted.
-  bool last_hit_before(Position end, std::optional<Hit>& last);
+  bool last_hit_before(HistoryPoint end, std::optional<Hit>& last);
   uint64_t retired(unsigned cpu) { return pc().cpu(cpu).regs.retired; }
 
   void on_batch(const Cpu&, std::span<const Access>, uint64_t) override {}
@@ -107,7 +107,7 @@ class Debugger : TapSink {
   Tap tap_;
   std::set<uint16_t> hooked_;        // page offsets of all breakpoints that were ever set
   std::vector<Watchpoint> watched_;  // same as tap_.watches
-  Position position_;
+  HistoryPoint position_;
   std::optional<PcStop> ended_;
 };
 

@@ -2,7 +2,7 @@
 
 namespace slalom::vm {
 
-void History::begin(Position here) {
+void History::begin(HistoryPoint here) {
   clear();
   checkpoints_[here] = execution_.take();
 }
@@ -12,24 +12,24 @@ void History::clear() {
   checkpoints_.clear();
 }
 
-void History::add(Position here) {
+void History::add(HistoryPoint here) {
   if (checkpoints_.contains(here)) return;
   checkpoints_[here] = execution_.take();
   if (checkpoints_.size() > most_) thin_out(here);
 }
 
-Position History::latest(Position place) const {
+HistoryPoint History::latest(HistoryPoint place) const {
   auto after = checkpoints_.upper_bound(place);
   CHECK(after != checkpoints_.begin(), "there is no history at instruction {}", place.executed);
   return std::prev(after)->first;
 }
 
-void History::restore(Position checkpoint) {
+void History::restore(HistoryPoint checkpoint) {
   execution_.restore(checkpoints_.at(checkpoint));
 }
 
 // Drops the least useful checkpoint: the one whose gap would be smallest in relation to its distance.
-void History::thin_out(Position here) {
+void History::thin_out(HistoryPoint here) {
   auto least = checkpoints_.end();
   double least_loss = 0;
   for (auto at = std::next(checkpoints_.begin()); at != checkpoints_.end(); ++at) {

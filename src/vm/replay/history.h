@@ -14,11 +14,11 @@ namespace slalom::vm {
 
 // A state of an execution. There can be two between two instructions: before and after the machine has
 // delivered interrupts and changed turns. A CPU that stops at a place is in the second.
-struct Position {
+struct HistoryPoint {
   uint64_t executed = 0;  // instructions of all CPUs
   bool delivered = false;
 
-  auto operator<=>(const Position&) const = default;
+  auto operator<=>(const HistoryPoint&) const = default;
 };
 
 class History {
@@ -28,21 +28,21 @@ class History {
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  void begin(Position here);  // drops all checkpoints and begins a new history
+  void begin(HistoryPoint here);  // drops all checkpoints and begins a new history
   void clear();
-  void add(Position here);
-  Position first() const { return checkpoints_.begin()->first; }
-  Position latest(Position place) const;  // of the checkpoints at or before this place
-  void restore(Position checkpoint);
+  void add(HistoryPoint here);
+  HistoryPoint first() const { return checkpoints_.begin()->first; }
+  HistoryPoint latest(HistoryPoint place) const;  // of the checkpoints at or before this place
+  void restore(HistoryPoint checkpoint);
 
   size_t size() const { return checkpoints_.size(); }
 
  private:
-  void thin_out(Position here);
+  void thin_out(HistoryPoint here);
 
   Execution& execution_;
   unsigned most_;
-  std::map<Position, Pc::Checkpoint> checkpoints_;
+  std::map<HistoryPoint, Pc::Checkpoint> checkpoints_;
 };
 
 }  // namespace slalom::vm

@@ -51,15 +51,15 @@ AgentId undisturbed(ChoiceKind kind, AgentId current, std::span<const Option> op
 }
 
 // The place of a decision: agents count their own operations.
-using Position = std::tuple<AgentId, uint64_t, bool>;
-using Deviations = std::map<Position, uint64_t>;  // the agent, or the value
+using DecisionPlace = std::tuple<AgentId, uint64_t, bool>;
+using Deviations = std::map<DecisionPlace, uint64_t>;  // the agent, or the value
 
 Deviations deviations_of(const Execution& execution) {
   Deviations deviations;
   for (size_t i = 0; i < execution.choices.size(); ++i) {
     const ChoiceRecord& record = execution.choices[i];
     const bool data = record.kind == ChoiceKind::Data;
-    const Position at{record.current, record.current_ops, data};
+    const DecisionPlace at{record.current, record.current_ops, data};
     if (data ? record.taken.value != 0
              : record.taken.agent != undisturbed(record.kind, record.current, execution.options_at(i)))
       deviations[at] = data ? record.taken.value : record.taken.agent.raw;

@@ -77,8 +77,8 @@ inline ChoicePolicy random_policy(Rng& rng) {
   ChoicePolicy policy;
   policy.where = random_enum<ChoicePolicy::Where>(rng, 3);
   policy.places = random_vector<Place>(rng, 5, random_place);
-  policy.stops = random_vector<ChoicePolicy::Position>(rng, 5, [](Rng& r) {
-    return ChoicePolicy::Position{random_agent(r), random_number(r)};
+  policy.stops = random_vector<ChoicePolicy::AgentPosition>(rng, 5, [](Rng& r) {
+    return ChoicePolicy::AgentPosition{random_agent(r), random_number(r)};
   });
   std::sort(policy.places.begin(), policy.places.end());
   std::sort(policy.stops.begin(), policy.stops.end());

@@ -101,7 +101,7 @@ TEST(GdbDebugger, WithoutBreakpointsItStopsNowhere) {
 TEST(GdbDebugger, GoingBackMeetsTheSameStopsAndStates) {
   Debugged d;
   d.debugger.breakpoints = {kOut};
-  std::vector<std::pair<Position, uint64_t>> there;
+  std::vector<std::pair<HistoryPoint, uint64_t>> there;
   while (true) {
     d.debugger.go();
     if (d.debugger.position().executed > kFarFuture) break;
@@ -220,12 +220,12 @@ TEST(GdbDebugger, AChangeByHandBeginsANewHistory) {
   Debugged d;
   d.debugger.breakpoints = {kOut};
   for (int i = 0; i < 5; ++i) d.debugger.go();
-  const Position here = d.debugger.position();
+  const HistoryPoint here = d.debugger.position();
   d.pc->cpu(0).gpr(kRsi) += 1;
   d.debugger.changed();
   const uint64_t changed = d.pc->state_hash();
   d.debugger.go();
-  const Position next = d.debugger.position();
+  const HistoryPoint next = d.debugger.position();
   d.debugger.go();
   EXPECT_EQ(d.debugger.go_back().kind, StopKind::Break);
   EXPECT_EQ(d.debugger.position(), next);
@@ -269,7 +269,7 @@ TEST(GdbDebugger, ABreakpointBehindStiLetsNoInterruptIn) {
   EXPECT_EQ(debugger.address_of(0), kTinyCode + 1);
   ASSERT_EQ(debugger.go().kind, StopKind::Break);
   EXPECT_EQ(debugger.address_of(0), kTinyCode + 4);
-  EXPECT_EQ(debugger.position(), (Position{.executed = 2, .delivered = true}));
+  EXPECT_EQ(debugger.position(), (HistoryPoint{.executed = 2, .delivered = true}));
   EXPECT_EQ(pc->cpu(0).gpr(kRax), 1u);
 }
 
