@@ -97,7 +97,7 @@ TEST_P(SamplingCommon, TheSameOnOneAndTwoWorkers) {
   EXPECT_TRUE(logs[0] == logs[1]);
   EXPECT_EQ(results[0].tasks, 500u);
   EXPECT_EQ(results[0].classes, results[1].classes);
-  EXPECT_EQ(results[0].steps, results[1].steps);
+  EXPECT_EQ(results[0].positions, results[1].positions);
   EXPECT_EQ(results[0].coverage.statement, results[1].coverage.statement);
   ASSERT_EQ(results[0].found.size(), results[1].found.size());
   EXPECT_EQ(results[0].found.size(), 2u);  // the assertion and the deadlock
