@@ -22,7 +22,7 @@ constexpr int kCompressionLevel = 3;
 // is refused before any allocation for it.
 constexpr uint64_t kMaxRatio = 128 * 1024 / 4;
 
-enum class Encoding : uint32_t { Stored = 0, Zstd = 1 };
+enum class Encoding : uint32_t { Stored = 0, Zstd = 1, Blocks = 2 };
 
 struct KindFacts {
   FileKind kind;
@@ -32,7 +32,7 @@ struct KindFacts {
 };
 constexpr std::array<KindFacts, 5> kKinds = {{
     {FileKind::Schedule, 1, "schedule", "it does not name its target; use the capsule of the finding"},
-    {FileKind::Trace, 2, "trace", "use `slalom trace` for it"},
+    {FileKind::Trace, 3, "trace", "use `slalom trace` or `slalom detect` for it"},
     {FileKind::Capsule, 4, "capsule", "use `slalom replay` for it"},
     {FileKind::SearchState, 6, "search state", "use `slalom explore --state` for it"},
     {FileKind::Snapshot, 1, "snapshot", "use `slalom boot --load` for it"},
@@ -63,13 +63,28 @@ void put(std::span<uint8_t> bytes, size_t at, T value) {
 }
 
 uint64_t file_checksum(std::span<const uint8_t> file) {
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
-                                                                              XXH3_freeState);
-  if (state == nullptr) throw std::bad_alloc();
-  XXH3_64bits_reset(state.get());
-  XXH3_64bits_update(state.get(), file.data(), kChecksumAt);
-  XXH3_64bits_update(state.get(), file.data() + kContainerHeader, file.size() - kContainerHeader);
-  return XXH3_64bits_digest(state.get());
+  return checksum(file.first(kChecksumAt), file.subspan(kContainerHeader));
+}
+
+// Of a header whose checksum is right.
+Result<void> check_kind(std::span<const uint8_t> header, const KindFacts& facts) {
+  const auto raw_kind = get<uint16_t>(header, 8);
+  const auto version = get<uint16_t>(header, 10);
+  const KindFacts* actual = find_facts(raw_kind);
+  if (actual == nullptr)
+    return error("made by a newer slalom (file kind {} is unknown here); update slalom", raw_kind);
+  if (actual != &facts) return error("this is a {}, not a {}; {}", actual->name, facts.name, actual->use);
+  if (version > facts.version)
+    return error("made by a newer slalom ({} version {}, this one reads up to {}); update slalom", facts.name,
+                 version, facts.version);
+  if (version == 0) return error("malformed: {} version 0 never existed; write it again", facts.name);
+  return {};
+}
+
+// Of a file in blocks, the checksum covers the header alone.
+bool is_header_of_blocks(std::span<const uint8_t> file) {
+  return get<uint32_t>(file, 12) == static_cast<uint32_t>(Encoding::Blocks) &&
+         get<uint64_t>(file, kChecksumAt) == checksum(file.first(kChecksumAt));
 }
 
 // zstd allocates memory itself. `result`: a return value of one of its functions.
@@ -98,8 +113,37 @@ uint16_t container_version(std::span<const uint8_t> file) {
   return get<uint16_t>(file, 10);
 }
 
-uint64_t checksum(std::span<const uint8_t> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
+uint64_t checksum(std::span<const uint8_t> bytes, std::span<const uint8_t> more) {
+  if (more.empty()) return XXH3_64bits(bytes.data(), bytes.size());
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                              XXH3_freeState);
+  if (state == nullptr) throw std::bad_alloc();
+  XXH3_64bits_reset(state.get());
+  XXH3_64bits_update(state.get(), bytes.data(), bytes.size());
+  XXH3_64bits_update(state.get(), more.data(), more.size());
+  return XXH3_64bits_digest(state.get());
+}
+
+bool has_container_magic(std::span<const uint8_t> file) {
+  const size_t seen = std::min(file.size(), kMagic.size());
+  return std::equal(kMagic.begin(), kMagic.begin() + static_cast<ptrdiff_t>(seen), file.begin());
+}
+
+std::vector<uint8_t> block_file_header(FileKind kind) {
+  std::vector<uint8_t> header(kContainerHeader);
+  std::copy(kMagic.begin(), kMagic.end(), header.begin());
+  put(header, 8, static_cast<uint16_t>(kind));
+  put(header, 10, facts_of(kind).version);
+  put(header, 12, static_cast<uint32_t>(Encoding::Blocks));
+  put(header, kChecksumAt, checksum(std::span<const uint8_t>(header).first(kChecksumAt)));
+  return header;
+}
+
+Result<bool> is_block_file(std::span<const uint8_t> header, FileKind expected) {
+  if (header.size() < kContainerHeader || !has_container_magic(header) || !is_header_of_blocks(header))
+    return false;
+  TRY(check_kind(header, facts_of(expected)));
+  return true;
 }
 
 void repair_checksum(std::span<uint8_t> file) {
@@ -130,11 +174,13 @@ Result<std::vector<uint8_t>> pack_container(FileKind kind, std::span<const uint8
 Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, FileKind expected) {
   const KindFacts& facts = facts_of(expected);
   if (file.empty()) return error("empty file, not a {}; write it again", facts.name);
-  const size_t seen = std::min(file.size(), kMagic.size());
-  if (!std::equal(kMagic.begin(), kMagic.begin() + static_cast<ptrdiff_t>(seen), file.begin()))
-    return error("not a slalom file; a {} is needed here", facts.name);
+  if (!has_container_magic(file)) return error("not a slalom file; a {} is needed here", facts.name);
   if (file.size() < kContainerHeader)
     return error("truncated: {} of at least {} bytes; fetch it again", file.size(), kContainerHeader);
+  if (is_header_of_blocks(file)) {
+    TRY(check_kind(file, facts));
+    return error("malformed: no {} is written in blocks; write it again", facts.name);
+  }
   const auto stored_size = get<uint64_t>(file, 24);
   const std::span<const uint8_t> stored = file.subspan(kContainerHeader);
   if (stored.size() < stored_size)
@@ -145,16 +191,7 @@ Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, Fil
     return error("corrupted: its checksum does not match its contents; fetch it again");
 
   // The checksum is right, so the rest is what the writer wrote.
-  const auto raw_kind = get<uint16_t>(file, 8);
-  const auto version = get<uint16_t>(file, 10);
-  const KindFacts* actual = find_facts(raw_kind);
-  if (actual == nullptr)
-    return error("made by a newer slalom (file kind {} is unknown here); update slalom", raw_kind);
-  if (actual != &facts) return error("this is a {}, not a {}; {}", actual->name, facts.name, actual->use);
-  if (version > facts.version)
-    return error("made by a newer slalom ({} version {}, this one reads up to {}); update slalom", facts.name,
-                 version, facts.version);
-  if (version == 0) return error("malformed: {} version 0 never existed; write it again", facts.name);
+  TRY(check_kind(file, facts));
 
   const auto payload_size = get<uint64_t>(file, 16);
   if (payload_size > kMaxPayload)
@@ -166,6 +203,8 @@ Result<std::vector<uint8_t>> unpack_container(std::span<const uint8_t> file, Fil
         return error("malformed: it claims {} bytes of contents and has {}; write it again", payload_size,
                      stored_size);
       return std::vector<uint8_t>(stored.begin(), stored.end());
+    case Encoding::Blocks:
+      return error("malformed: its header claims blocks, and sizes; write it again");
     case Encoding::Zstd: {
       if (payload_size > stored_size * kMaxRatio)
         return error("malformed: {} bytes cannot expand to {}; write it again", stored_size, payload_size);

@@ -274,8 +274,12 @@ std::vector<ChoiceKind> switch_kinds(const Execution& execution) {
 namespace {
 
 Result<Replay> replay_on(const MachineUse& use, const Target& target, const Finding& finding,
-                         const ChoicePolicy& policy, TraceLog* log) {
+                         const ChoicePolicy& policy, const MakeSink& record) {
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine(use));
+  EventSink* recorder = nullptr;
+  if (record) {
+    TRY_ASSIGN(recorder, record(machine->names()));
+  }
   TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors,
              select_detectors(machine->names(), target.all_detectors));
   RunnerOptions options;
@@ -283,13 +287,13 @@ Result<Replay> replay_on(const MachineUse& use, const Target& target, const Find
   options.inputs.policy.stops = stops_of(finding.schedule);
   options.inputs.errors = finding.schedule.errors;
   options.inputs.same_schedule = true;
-  options.inputs.keeps_values = log != nullptr;
+  options.inputs.keeps_values = recorder != nullptr;
   options.recording = Recording::Choices;
   options.fair = false;
   options.checkpoint_every = 0;
   options.hash_states = true;
   Runner runner(*machine, detectors.get(), options);
-  if (log != nullptr) runner.set_extra_sink(log);
+  runner.set_extra_sink(recorder);
   ScheduleWalker walker(finding.schedule);
   Replay replay;
   replay.execution = runner.run(Task{}, walker);
@@ -315,13 +319,18 @@ Result<Replay> replay_on(const MachineUse& use, const Target& target, const Find
 }  // namespace
 
 Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
-                              TraceLog* log) {
-  TRY_ASSIGN(Replay replay, replay_on({.from_start = true}, target, finding, policy, log));
+                              const MakeSink& record) {
+  TRY_ASSIGN(Replay replay, replay_on({.from_start = true}, target, finding, policy, record));
   if (!replay.another_course || replay.execution.set_up_steps == 0) return replay;
   // The digest in an older capsule also covers accesses in set-up.
   TRY_ASSIGN(Replay older,
-             replay_on({.from_start = true, .orders_set_up = true}, target, finding, policy, nullptr));
+             replay_on({.from_start = true, .orders_set_up = true}, target, finding, policy, {}));
   return older.another_course ? std::move(replay) : std::move(older);
+}
+
+Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
+                              TraceLog* log) {
+  return replay_finding(target, finding, policy, [log](const Names&) -> Result<EventSink*> { return log; });
 }
 
 }  // namespace slalom

@@ -97,6 +97,11 @@ struct Replay {
   bool another_course = false;            // its operations, or their order, have another digest
   bool same() const { return verdict.has_value() && !divergence; }
 };
+// Makes the sink that records a replay, which gets everything that detectors get. The names are those of the
+// machine that replays; they are valid until the sink has got its end. nullptr records nothing.
+using MakeSink = std::function<Result<EventSink*>(const Names& names)>;
+Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
+                              const MakeSink& record);
 Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
                               TraceLog* log);
 

@@ -8,12 +8,10 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "trace/files/trace_file.h"
 
 namespace slalom {
 namespace {
 
-constexpr size_t kMostSaved = 20'000'000;  // accesses and events
 constexpr size_t kMostFunctions = 20'000;  // functions that one pattern may match
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 constexpr uint64_t kModules = 0xffff'ffff'c000'0000;  // where Linux loads modules
@@ -37,6 +35,7 @@ Result<std::unique_ptr<BootTrace>> BootTrace::make(const BootTraceOptions& optio
                                                    const std::string& kernel) {
   std::unique_ptr<BootTrace> trace(new BootTrace(options));
   for (const std::string& filter : options.filters) TRY(trace->parse(filter));
+  trace->kernel_name_ = kernel;
   TRY_ASSIGN(trace->kernel_, vm::load_guest_kernel(kernel));
   if (!options.to.empty()) {
     trace->file_.open(options.to);
@@ -129,8 +128,17 @@ Result<void> BootTrace::on_console(const std::string& text, vm::Pc& pc) {
 Result<void> BootTrace::begin(vm::Pc& pc) {
   symbols_ = vm::with_loaded_modules(kernel_, pc);
   TRY_ASSIGN(vm::GuestLines lines, vm::GuestLines::open(kernel_, {.vmlinux = options_.debug_info}, pc));
-  lines_.set_lines(std::move(lines));
+  names_.set_lines(std::move(lines));
   TRY(choose());
+  if (!options_.save.empty()) {
+    const TraceInfo info{.kind = "boot",
+                         .target = kernel_name_,
+                         .accesses = false,
+                         .locks = model_options_.locks,
+                         .memory = model_options_.memory,
+                         .races_count = false};
+    TRY_ASSIGN(writer_, TraceWriter::create(options_.save, info, names_));
+  }
   model_ = std::make_unique<vm::LinuxModel>(kernel_, model_options_, *this);
   tap_ = std::make_unique<vm::Tap>(*model_, model_->filter());
   model_->watch(*tap_);
@@ -149,7 +157,7 @@ void BootTrace::between(vm::Pc& pc) {
   symbols_ = vm::with_loaded_modules(kernel_, pc);
 }
 
-Result<void> BootTrace::end(vm::Pc& pc) {
+Result<void> BootTrace::end() {
   if (attached_ != nullptr) std::exchange(attached_, nullptr)->attach(nullptr);
   if (waits())
     return error(
@@ -157,14 +165,10 @@ Result<void> BootTrace::end(vm::Pc& pc) {
         options_.after);
   if (file_.is_open() && !file_.flush())
     return error("cannot write {}: is the disk full?", options_.to.string());
-  if (options_.save.empty()) return {};
-  if (too_long_)
-    return error(
-        "the trace has more than {} accesses and events, too many to save; trace less of them, or begin "
-        "later with --trace-after",
-        kMostSaved);
-  log_.on_end(LimitReached{.steps = pc.executed(), .enabled = {}});
-  return save_trace(options_.save, log_);
+  if (writer_ == nullptr) return {};
+  // No limit was reached that says anything of the guest.
+  writer_->on_end(Abandoned{.why = "the recording ended"});
+  return writer_->close();
 }
 
 void BootTrace::print(const std::string& line) {
@@ -183,10 +187,7 @@ void BootTrace::note_if_nameless(uint64_t address) {
 
 void BootTrace::on_guest_event(const vm::Cpu&, const vm::GuestEvent& event) {
   const Event& what = event.event;
-  if (!options_.save.empty()) {
-    too_long_ |= log_.events().size() + log_.accesses().size() >= kMostSaved;
-    if (!too_long_) log_.on_event(what);
-  }
+  if (writer_ != nullptr) writer_->on_event(what);
   note_if_nameless(what.pc.raw);
   const std::string line = lines_.event(what);
   if (what.op == OpKind::ThreadSwitch && !shows_switches_) return;
@@ -198,10 +199,7 @@ void BootTrace::on_guest_event(const vm::Cpu&, const vm::GuestEvent& event) {
 void BootTrace::on_guest_accesses(const vm::Cpu& cpu, std::span<const Access> accesses, uint64_t first_step,
                                   const vm::GuestTask&) {
   const AgentId agent = AgentId::initial(cpu.id);
-  if (!options_.save.empty()) {
-    too_long_ |= log_.events().size() + log_.accesses().size() + accesses.size() > kMostSaved;
-    if (!too_long_) log_.on_accesses(accesses, {.agent = agent, .first_step = Step{first_step}});
-  }
+  if (writer_ != nullptr) writer_->on_accesses(accesses, {.agent = agent, .first_step = Step{first_step}});
   for (const Access& access : accesses) {
     note_if_nameless(access.pc().raw);
     print(lines_.access(access, first_step + access.retired, agent));

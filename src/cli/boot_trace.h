@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "trace/trace_log.h"
+#include "trace/files/trace_stream.h"
 #include "vm/guests/linux/linux_model.h"
+#include "vm/guests/linux/symbol_names.h"
 #include "vm/guests/linux/trace_lines.h"
 
 namespace slalom {
@@ -33,15 +34,15 @@ class BootTrace final : public vm::GuestSink {
   bool waits() const { return tap_ == nullptr; }
   // Call between two slices of the machine's run.
   void between(vm::Pc& pc);
-  // Call when the machine has ended: saves the trace if it is to be saved.
-  Result<void> end(vm::Pc& pc);
+  // Call when the machine has ended: ends the saved trace, if there is one.
+  Result<void> end();
 
   void on_guest_event(const vm::Cpu& cpu, const vm::GuestEvent& event) override;
   void on_guest_accesses(const vm::Cpu& cpu, std::span<const Access> accesses, uint64_t first_step,
                          const vm::GuestTask& task) override;
 
  private:
-  explicit BootTrace(const BootTraceOptions& options) : options_(options), lines_(symbols_) {}
+  explicit BootTrace(const BootTraceOptions& options) : options_(options), names_(symbols_), lines_(names_) {}
   Result<void> parse(const std::string& filter);
   Result<void> choose();  // functions and addresses by name
   Result<void> begin(vm::Pc& pc);
@@ -50,21 +51,22 @@ class BootTrace final : public vm::GuestSink {
   void note_if_nameless(uint64_t address);
 
   const BootTraceOptions options_;
+  std::string kernel_name_;
   vm::GuestKernel kernel_;
   SymbolTable symbols_;  // including modules
+  vm::SymbolNames names_;
   vm::TraceLines lines_;
   vm::GuestModelOptions model_options_;
   std::vector<std::string> call_patterns_;
   std::vector<std::string> ranges_;
   bool shows_switches_ = false;
   bool nameless_ = false;  // an address was seen that lies in no module known so far
-  bool too_long_ = false;
-  std::string seen_;  // the last part of the console's text
+  std::string seen_;       // the last part of the console's text
   std::unique_ptr<vm::LinuxModel> model_;
   std::unique_ptr<vm::Tap> tap_;
   vm::Pc* attached_ = nullptr;
   std::ofstream file_;
-  TraceLog log_;
+  std::unique_ptr<TraceWriter> writer_;  // nullptr if nothing is saved
 };
 
 }  // namespace slalom

@@ -183,7 +183,7 @@ class BootSession {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     console_.restore();
     console_.end_output();
-    if (trace_ != nullptr) TRY(trace_->end(pc_));
+    if (trace_ != nullptr) TRY(trace_->end());
     if (!arguments_.save.empty() && !saved_) TRY(save_at_the_end(stop));
     return arguments_.json ? report_json(stop) : report(stop, seconds);
   }
@@ -352,7 +352,7 @@ void add_trace_options(CLI::App& verb, BootTraceOptions& options) {
           "kernel's debug package is installed)")
       ->type_name("FILE")
       ->needs(trace);
-  verb.add_option("--save-trace", options.save, "save it, too, for slalom trace")
+  verb.add_option("--save-trace", options.save, "save it, too, for slalom trace and slalom detect")
       ->type_name("FILE")
       ->needs(trace);
   trace->excludes(verb.get_option("--gdb"));

@@ -18,7 +18,7 @@
 #include "report/trace_text.h"
 #include "targets/kernel_test.h"
 #include "targets/program.h"
-#include "trace/files/trace_file.h"
+#include "trace/files/trace_stream.h"
 #include "vm/replay/instruction_trace.h"
 
 namespace slalom {
@@ -90,6 +90,55 @@ std::string state_in_words(uint64_t hash, bool compared) {
                      compared ? "" : ", with none to compare it with");
 }
 
+// Records the replay that is reported: for the report in memory, if it is not too long for one, and in a
+// file.
+class ReplayRecorder final : public EventSink {
+ public:
+  // `path`: empty if the trace is not saved.
+  ReplayRecorder(std::string path, TraceInfo info) : path_(std::move(path)), info_(std::move(info)) {}
+
+  Result<EventSink*> begin(const Names& names) {
+    if (!path_.empty()) {
+      TRY_ASSIGN(writer_, TraceWriter::create(path_, info_, names));
+    }
+    return this;
+  }
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
+    if (writer_ != nullptr) writer_->on_accesses(accesses, header);
+    if (keeps(accesses.size())) log_.on_accesses(accesses, header);
+  }
+  void on_event(const Event& event) override {
+    if (writer_ != nullptr) writer_->on_event(event);
+    if (keeps(1)) log_.on_event(event);
+  }
+  void on_end(const Outcome& outcome) override {
+    if (writer_ != nullptr) writer_->on_end(outcome);
+    log_.on_end(outcome);
+  }
+  Result<void> close() { return writer_ != nullptr ? writer_->close() : Result<void>(); }
+
+  const TraceLog& log() const { return log_; }
+  bool too_long() const { return kept_ > kMostKept; }
+
+ private:
+  // A report of more than this would be longer than anybody reads. It takes 300 MB of memory.
+  static constexpr uint64_t kMostKept = 5'000'000;
+  // Without a file, everything is kept: there is nothing else to look at.
+  bool keeps(uint64_t more) {
+    if (writer_ == nullptr) return true;
+    if (too_long()) return false;
+    kept_ += more;
+    if (too_long()) log_.clear();
+    return !too_long();
+  }
+
+  const std::string path_;
+  const TraceInfo info_;
+  std::unique_ptr<TraceWriter> writer_;
+  TraceLog log_;
+  uint64_t kept_ = 0;  // accesses and events
+};
+
 Result<Target> open(const TargetId& id, const std::string& program) {
   return program.empty() ? open_target(id, open_options()) : open_program(id, program, nullptr);
 }
@@ -122,13 +171,17 @@ Result<Exit> replay(const ReplayArguments& arguments) {
   // The evidence for judging the execution may be incomplete.
   if (interrupted()) return error("interrupted before it was replayed");
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
-  TraceLog log;
+  ReplayRecorder recorder(arguments.save_trace, {.kind = finding.target.kind,
+                                                 .target = finding.target.name,
+                                                 .detectors = target.detectors,
+                                                 .races_count = target.races_count});
+  const MakeSink record = [&](const Names& names) { return recorder.begin(names); };
   Replay first;
   uint32_t same = 0, tried = 0;
   // Differences that may explain why the replay is not the same. They are harmless if the bug shows.
   std::vector<std::string> differ;
   while (tried < arguments.times && (tried == 0 || !interrupted())) {
-    TRY_ASSIGN(Replay replay, replay_finding(target, finding, policy, tried == 0 ? &log : nullptr));
+    TRY_ASSIGN(Replay replay, replay_finding(target, finding, policy, tried == 0 ? record : MakeSink()));
     same += replay.same();
     if (!replay.same() && differ.empty()) differ = replay.calls;
     if (tried++ == 0) first = std::move(replay);
@@ -138,14 +191,17 @@ Result<Exit> replay(const ReplayArguments& arguments) {
   if (first.verdict) finding.verdict = *first.verdict;
   const bool compared = finding.state_hash != 0;
   finding.state_hash = target.keeps_states ? first.execution.state_hash : 0;
-  if (!arguments.save_trace.empty()) TRY(save_trace(arguments.save_trace, log));
+  TRY(recorder.close());
   if (same < tried && target.surroundings)
     std::ranges::copy(differences(finding.surroundings, target.surroundings()), std::back_inserter(differ));
 
   if (arguments.json) {
-    finding = in_words(finding, log, machine->names());
-    nlohmann::ordered_json json =
-        finding_json(finding, arguments.capsule, words_of(finding, log, machine->names()));
+    FindingWords words;
+    if (!recorder.too_long()) {
+      finding = in_words(finding, recorder.log(), machine->names());
+      words = words_of(finding, recorder.log(), machine->names());
+    }
+    nlohmann::ordered_json json = finding_json(finding, arguments.capsule, words);
     json["same"] = same == tried;
     if (first.divergence) json["divergence"] = *first.divergence;
     if (same < tried) json["differences"] = differ;
@@ -157,10 +213,17 @@ Result<Exit> replay(const ReplayArguments& arguments) {
     text.ascii = !is_terminal(STDOUT_FILENO);
     if (arguments.full) text.detail = TextOptions::Detail::Everything;
     text.switch_kinds = switch_kinds(first.execution);
-    if (first.verdict) std::cout << text_report(finding, log, machine->names(), text);
-    if (arguments.trace) {
+    if (recorder.too_long())
+      std::cout << wrap(
+          fmt::format("The execution is too long for a report. All of it is in {0}: print it with "
+                      "`slalom trace {0}`.",
+                      printable(arguments.save_trace)),
+          text.width, 0, 0);
+    else if (first.verdict)
+      std::cout << text_report(finding, recorder.log(), machine->names(), text);
+    if (arguments.trace && !recorder.too_long()) {
       std::cout << "\n";
-      print_trace(std::cout, log, machine->names());
+      print_trace(std::cout, recorder.log(), machine->names());
     }
     const Style style = output_style();
     if (first.verdict || arguments.trace) std::cout << "\n";
@@ -194,7 +257,9 @@ void add_replay(CLI::App& app, Run& run) {
   verb->add_option("--choices", a->choices, "replay under another choice policy: everywhere, sync, nowhere")
       ->capture_default_str()
       ->type_name("W");
-  verb->add_option("--save-trace", a->save_trace, "write the whole trace to a file")->type_name("FILE");
+  verb->add_option("--save-trace", a->save_trace,
+                   "write the whole trace to a file, for slalom trace and slalom detect")
+      ->type_name("FILE");
   verb->add_flag("--trace", a->trace,
                  "print the whole interleaving; of a kernel, only that: every instruction");
   verb->add_flag("--trace-check", a->trace_check,

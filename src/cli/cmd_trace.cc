@@ -6,62 +6,73 @@
 #include "cli/consent.h"
 #include "finding/capsule.h"
 #include "report/trace_text.h"
-#include "trace/files/trace_file.h"
+#include "trace/files/trace_stream.h"
 #include "vm/guests/linux/linux_kernel.h"
+#include "vm/guests/linux/symbol_names.h"
 #include "vm/guests/linux/trace_lines.h"
 
 namespace slalom {
 namespace {
 
-// A trace alone contains only numbers.
-class NumberNames : public Names {
+// Prints a line for each access and event, as slalom boot --trace does.
+class LinePrinter final : public EventSink {
  public:
-  std::string agent(AgentId id) const override { return id.path(); }
-  std::string role(AgentId id) const override { return id.path(); }
-  std::string object(ObjectId id) const override { return fmt::format("{:#x}", id.raw); }
-  std::string place(Place pc) const override { return fmt::format("{:#x}", pc.raw); }
-  std::string source(Place) const override { return {}; }
+  explicit LinePrinter(const Names& names) : lines_(names) {}
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
+    for (const Access& access : accesses)
+      std::cout << printable(lines_.access(access, header.first_step.raw + access.retired, header.agent))
+                << '\n';
+  }
+  void on_event(const Event& event) override { std::cout << printable(lines_.event(event)) << '\n'; }
+  void on_end(const Outcome&) override {}
+
+ private:
+  vm::TraceLines lines_;
 };
 
-// Prints a line for each access and event, as slalom boot --trace does.
-void print_lines(const TraceLog& log, const SymbolTable& symbols) {
-  vm::TraceLines lines(symbols);
-  for (const TraceLog::Entry& entry : log.order()) {
-    if (entry.what == TraceLog::Entry::What::Event) {
-      std::cout << printable(lines.event(log.events()[entry.index])) << '\n';
-      continue;
-    }
-    const TraceLog::Batch& batch = log.batches()[entry.index];
-    for (uint64_t i = 0; i < batch.count; ++i) {
-      const Access& access = log.accesses()[batch.first + i];
-      const uint64_t step = batch.header.first_step.raw + access.retired;
-      std::cout << printable(lines.access(access, step, batch.header.agent)) << '\n';
-    }
-  }
+Result<void> print_lines(TraceReader& trace, const Names& names, std::string& missing) {
+  LinePrinter printer(names);
+  TRY_ASSIGN(const TraceEnd end, trace.read_into(printer));
+  missing = end.missing;
+  return {};
+}
+
+Result<void> print_table(TraceReader& trace, const Names& names, std::string& missing) {
+  return print_trace(
+      std::cout,
+      [&](EventSink& sink) -> Result<void> {
+        TRY_ASSIGN(const TraceEnd end, trace.read_into(sink));
+        missing = end.missing;
+        return {};
+      },
+      names);
 }
 
 struct TraceArguments {
   std::string file, capsule, kernel;
-  bool trust = false;
+  bool trust = false, numbers = false;
 };
 
-Result<Exit> print(const TraceArguments& arguments) {
-  const auto& [file, capsule, kernel, trust] = arguments;
-  TRY_ASSIGN(const TraceLog log, load_trace(file));
-  if (!kernel.empty()) {
-    TRY_ASSIGN(const vm::GuestKernel known, vm::load_guest_kernel(kernel));
-    print_lines(log, known.symbols);
-    return Exit::Clean;
+Result<void> print(const TraceArguments& arguments, TraceReader& trace, std::string& missing) {
+  if (!arguments.kernel.empty()) {
+    TRY_ASSIGN(const vm::GuestKernel known, vm::load_guest_kernel(arguments.kernel));
+    return print_lines(trace, vm::SymbolNames(known.symbols), missing);
   }
-  if (capsule.empty()) {
-    print_trace(std::cout, log, NumberNames());
-    return Exit::Clean;
-  }
-  TRY_ASSIGN(const Capsule opened, open_capsule(capsule));
-  TRY(check_consent(opened, {.trust = trust}));  // the target is started to get its names
+  if (arguments.numbers) return print_table(trace, StoredNames(), missing);
+  if (trace.info().kind == "boot") return print_lines(trace, trace.names(), missing);
+  if (arguments.capsule.empty()) return print_table(trace, trace.names(), missing);
+  TRY_ASSIGN(const Capsule opened, open_capsule(arguments.capsule));
+  TRY(check_consent(opened, {.trust = arguments.trust}));  // the target is started to get its names
   TRY_ASSIGN(const Target target, open_target(opened.finding.target, open_options()));
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
-  print_trace(std::cout, log, machine->names());
+  return print_table(trace, machine->names(), missing);
+}
+
+Result<Exit> print(const TraceArguments& arguments) {
+  TRY_ASSIGN(TraceReader trace, TraceReader::open(arguments.file));
+  std::string missing;
+  TRY(print(arguments, trace, missing));
+  if (!missing.empty()) std::cerr << "slalom: the trace is not complete: " << missing << "\n";
   return Exit::Clean;
 }
 
@@ -71,14 +82,18 @@ void add_trace(CLI::App& app, Run& run) {
   auto a = std::make_shared<TraceArguments>();
   CLI::App* verb = app.add_subcommand("trace", "Print a trace saved with replay or boot --save-trace.");
   verb->add_option("FILE", a->file, "the trace")->required()->type_name("");
-  CLI::Option* capsule =
-      verb->add_option("--capsule", a->capsule,
-                       "take the names of agents, places and objects from this capsule's target")
-          ->type_name("FILE");
-  verb->add_option("--kernel", a->kernel,
-                   "print a kernel's trace as boot --trace does, with the names of this kernel's functions")
-      ->type_name("K")
-      ->excludes(capsule);
+  CLI::Option* capsule = verb->add_option("--capsule", a->capsule,
+                                          "take the names of agents, places and objects from this capsule's "
+                                          "target (traces before version 3 have none)")
+                             ->type_name("FILE");
+  CLI::Option* kernel = verb->add_option("--kernel", a->kernel,
+                                         "print a kernel's trace as boot --trace does, with the names of "
+                                         "this kernel's functions, not with those in the trace")
+                            ->type_name("K")
+                            ->excludes(capsule);
+  verb->add_flag("--numbers", a->numbers, "print numbers instead of names")
+      ->excludes(capsule)
+      ->excludes(kernel);
   add_trust_option(*verb, a->trust);
   verb->callback([a, &run] { run = [a] { return print(*a); }; });
 }

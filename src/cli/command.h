@@ -29,6 +29,7 @@ void add_cc(CLI::App& app, Run& run);
 void add_replay(CLI::App& app, Run& run);
 void add_findings(CLI::App& app, Run& run);
 void add_trace(CLI::App& app, Run& run);
+void add_detect(CLI::App& app, Run& run);
 void add_boot(CLI::App& app, Run& run);
 void add_kernel(CLI::App& app, Run& run);
 void add_new(CLI::App& app, Run& run);

@@ -22,7 +22,8 @@ constexpr const char* kTour =
   slalom explore FILE      the same for a kernel test or a toy program
   slalom replay CAPSULE    see a bug again, exactly as it was found
   slalom findings [DIR]    list the bugs that were found
-  slalom trace FILE        print a saved trace
+  slalom trace FILE        print a trace saved with replay --save-trace
+  slalom detect FILE       look for bugs in such a trace, with any detectors
   slalom boot              run a kernel in slalom's virtual machine
   slalom kernel get NAME   fetch a Debian kernel for it
   slalom new KIND NAME     write a file to start from
@@ -118,6 +119,7 @@ int main(int argc, char** argv) {
   slalom::add_replay(app, run);
   slalom::add_findings(app, run);
   slalom::add_trace(app, run);
+  slalom::add_detect(app, run);
   slalom::add_boot(app, run);
   slalom::add_kernel(app, run);
   slalom::add_new(app, run);

@@ -32,10 +32,12 @@ class DetectorSet : public Observer {
 };
 
 // The kernel facilities that a machine must recognise, besides the acts of its CPUs, so that a detector finds
-// all that it can. Other machines report their locks and memory anyway.
+// all that it can. Other machines report their locks and memory anyway. Every machine reports accesses, but a
+// trace of a running kernel has only chosen ones.
 struct Needs {
   bool locks = false;
   bool memory = false;
+  bool accesses = false;
 };
 
 struct DetectorInfo {

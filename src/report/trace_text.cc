@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <ostream>
 
+#include "base/check.h"
 #include "report/core/interleaving.h"
 #include "report/core/object_names.h"
 #include "report/core/summary.h"
@@ -102,40 +104,70 @@ std::string kernel_value(const Access& access) {
   return access_value(access);
 }
 
+// What must be known of a kernel's trace before its first line is printed.
+class KernelOutline final : public EventSink {
+ public:
+  explicit KernelOutline(NameCache& cache) : cache_(cache) {}
+  void on_accesses(std::span<const Access>, const BatchHeader& header) override { see(header.agent); }
+  void on_event(const Event& event) override {
+    is_kernel_ |= is_of_kernel(event);
+    see(event.agent);
+  }
+  void on_end(const Outcome&) override {}
+  bool is_kernel() const { return is_kernel_; }
+  size_t agents() const { return agents_; }  // width of their column
+
+ private:
+  void see(AgentId agent) {
+    if (agent == last_) return;
+    last_ = agent;
+    agents_ = std::max(agents_, display_width(cache_.agent(agent)));
+  }
+
+  NameCache& cache_;
+  AgentId last_;
+  size_t agents_ = 5;
+  bool is_kernel_ = false;
+};
+
 // Prints one line for each access and event. Computes once what several instructions have in common.
-void print_kernel_trace(std::ostream& out, const TraceLog& log, const Names& names) {
-  constexpr size_t kPlace = 40;
-  NameCache cache(names);
-  std::map<AgentId, uint64_t> calls;
-  size_t agents = 5;
-  for (const TraceLog::Batch& batch : log.batches())
-    agents = std::max(agents, display_width(cache.agent(batch.header.agent)));
-  for (const Event& event : log.events()) agents = std::max(agents, display_width(cache.agent(event.agent)));
-  const auto start = [&](uint64_t step, AgentId agent, Place pc) {
-    out << fmt::format("{:>9}  {}  {}  ", step, pad(cache.agent(agent), agents),
-                       pad(agent ? cache.place(pc) : "", kPlace));
-  };
-  for (const TraceLog::Entry& entry : log.order()) {
-    if (entry.what == TraceLog::Entry::What::Event) {
-      const Event& event = log.events()[entry.index];
-      const uint64_t ordinal = event.op == OpKind::SyscallEnter ? calls[event.agent]++ : 0;
-      start(event.step.raw, event.agent, event.pc);
-      out << fmt::format("{} {}\n", name(event.op), kernel_event(event, ordinal, names));
-      continue;
-    }
-    const TraceLog::Batch& batch = log.batches()[entry.index];
-    for (uint64_t i = 0; i < batch.count; ++i) {
-      const Access& access = log.accesses()[batch.first + i];
+class KernelPrinter final : public EventSink {
+ public:
+  KernelPrinter(std::ostream& out, const Names& names, NameCache& cache, size_t agents)
+      : out_(out), names_(names), cache_(cache), agents_(agents) {}
+
+  void on_event(const Event& event) override {
+    const uint64_t ordinal = event.op == OpKind::SyscallEnter ? calls_[event.agent]++ : 0;
+    start(event.step.raw, event.agent, event.pc);
+    out_ << fmt::format("{} {}\n", name(event.op), kernel_event(event, ordinal, names_));
+  }
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
+    for (const Access& access : accesses) {
       // The value of a compare-exchange is the value that it found.
       const bool stores =
           access.op() == OpKind::Store || (access.op() == OpKind::ReadModifyWrite && access.wrote != 0);
-      start(batch.header.first_step.raw + access.retired, batch.header.agent, access.pc());
-      out << fmt::format("{} {} {} {}\n", name(access.op()), cache.object(access.address()),
-                         stores ? "<-" : "->", kernel_value(access));
+      start(header.first_step.raw + access.retired, header.agent, access.pc());
+      out_ << fmt::format("{} {} {} {}\n", name(access.op()), cache_.object(access.address()),
+                          stores ? "<-" : "->", kernel_value(access));
     }
   }
-  out << fmt::format("end: {}\n", outcome_text(log.outcome(), names));
-}
+  void on_end(const Outcome& outcome) override {
+    out_ << fmt::format("end: {}\n", outcome_text(outcome, names_));
+  }
+
+ private:
+  void start(uint64_t step, AgentId agent, Place pc) {
+    constexpr size_t kPlace = 40;
+    out_ << fmt::format("{:>9}  {}  {}  ", step, pad(cache_.agent(agent), agents_),
+                        pad(agent ? cache_.place(pc) : "", kPlace));
+  }
+
+  std::ostream& out_;
+  const Names& names_;
+  NameCache& cache_;
+  const size_t agents_;
+  std::map<AgentId, uint64_t> calls_;
+};
 
 bool has_object(OpKind kind) {
   switch (kind) {
@@ -150,40 +182,115 @@ bool has_object(OpKind kind) {
   }
 }
 
+constexpr std::array<std::string_view, 6> kTitles = {"step",      "agent",  "place",
+                                                     "operation", "object", "value"};
+using Row = std::array<std::string, kTitles.size()>;
+
+// Makes a row of each access and event.
+class RowMaker : public EventSink {
+ public:
+  explicit RowMaker(NameCache& names) : names_(names) {}
+
+  void on_event(const Event& event) final {
+    const std::string_view word = destroys(event) ? "destroy" : name(event.op);
+    add({std::to_string(event.step.raw), names_.agent(event.agent), event.agent ? names_.place(event.pc) : "",
+         std::string(word), has_object(event.op) ? names_.object(event.object) : "",
+         destroys(event) ? "" : event_value(event, names_)});
+  }
+  void on_accesses(std::span<const Access> accesses, const BatchHeader& header) final {
+    for (const Access& access : accesses)
+      add({std::to_string(header.first_step.raw + access.retired), names_.agent(header.agent),
+           names_.place(access.pc()), std::string(name(access.op())), names_.object(access.address()),
+           knows_value(access) ? access_value(access) : "?"});
+  }
+
+ protected:
+  virtual void add(const Row& row) = 0;
+
+ private:
+  // Events of the heap are about a whole block, not about what lies at its beginning.
+  std::string object_text(const Event& event) {
+    if (!has_object(event.op)) return {};
+    const bool is_whole =
+        event.op == OpKind::Alloc || event.op == OpKind::Free || event.op == OpKind::HeapUse;
+    return is_whole ? names_.whole(event.object) : names_.object(event.object);
+  }
+
+  NameCache& names_;
+};
+
+class WidthMeter final : public RowMaker {
+ public:
+  using Widths = std::array<size_t, kTitles.size()>;
+  explicit WidthMeter(NameCache& names) : RowMaker(names) {
+    for (size_t i = 0; i < kTitles.size(); ++i) widths_[i] = kTitles[i].size();
+  }
+  void on_end(const Outcome&) override {}
+  const Widths& widths() const { return widths_; }
+
+ private:
+  void add(const Row& row) override {
+    for (size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], display_width(row[i]));
+  }
+  Widths widths_{};
+};
+
+class RowPrinter final : public RowMaker {
+ public:
+  RowPrinter(std::ostream& out, const Names& names, NameCache& cache, const WidthMeter::Widths& widths)
+      : RowMaker(cache), out_(out), names_(names), widths_(widths) {
+    Row titles;
+    std::ranges::copy(kTitles, titles.begin());
+    add(titles);
+  }
+  void on_end(const Outcome& outcome) override {
+    out_ << fmt::format("end: {}\n", outcome_text(outcome, names_));
+  }
+
+ private:
+  void add(const Row& row) override {
+    std::string line = pad_left(row[0], widths_[0]);
+    for (size_t i = 1; i < row.size(); ++i) line += "  " + pad(row[i], widths_[i]);
+    while (line.ends_with(' ')) line.pop_back();
+    out_ << line << '\n';
+  }
+
+  std::ostream& out_;
+  const Names& names_;
+  const WidthMeter::Widths widths_;
+};
+
 }  // namespace
 
-std::string trace_text(const TraceLog& log, const Names& names) {
-  const ObjectNames named(log, names);
-  NameCache cache(named);
-  Table table({{"step", Table::Align::Right}, {"agent"}, {"place"}, {"operation"}, {"object"}, {"value"}});
-  for (const TraceLog::Entry& entry : log.order()) {
-    if (entry.what == TraceLog::Entry::What::Event) {
-      const Event& event = log.events()[entry.index];
-      const std::string_view word = destroys(event) ? "destroy" : name(event.op);
-      const bool is_whole =
-          event.op == OpKind::Alloc || event.op == OpKind::Free || event.op == OpKind::HeapUse;
-      table.add({std::to_string(event.step.raw), cache.agent(event.agent),
-                 event.agent ? cache.place(event.pc) : "", std::string(word),
-                 !has_object(event.op) ? ""
-                 : is_whole            ? cache.whole(event.object)
-                                       : cache.object(event.object),
-                 destroys(event) ? "" : event_value(event, cache)});
-      continue;
-    }
-    const TraceLog::Batch& batch = log.batches()[entry.index];
-    for (uint64_t i = 0; i < batch.count; ++i) {
-      const Access& access = log.accesses()[batch.first + i];
-      table.add({std::to_string(batch.header.first_step.raw + access.retired),
-                 cache.agent(batch.header.agent), cache.place(access.pc()), std::string(name(access.op())),
-                 cache.object(access.address()), knows_value(access) ? access_value(access) : "?"});
-    }
+Result<void> print_trace(std::ostream& out, const TraceSource& source, const Names& names) {
+  NameCache cache(names);
+  KernelOutline outline(cache);
+  TRY(source(outline));
+  if (outline.is_kernel()) {
+    KernelPrinter printer(out, names, cache, outline.agents());
+    return source(printer);
   }
-  return table.text() + fmt::format("end: {}\n", outcome_text(log.outcome(), named));
+  ObjectNames named(names);
+  ObjectNames::BlockReader blocks(named);
+  TRY(source(blocks));
+  ObjectNames::Reader reader(named);
+  TRY(source(reader));
+  NameCache named_cache(named);
+  WidthMeter meter(named_cache);
+  TRY(source(meter));
+  RowPrinter printer(out, named, named_cache, meter.widths());
+  return source(printer);
 }
 
 void print_trace(std::ostream& out, const TraceLog& log, const Names& names) {
-  if (is_kernel_trace(log)) return print_kernel_trace(out, log, names);
-  out << trace_text(log, names);
+  const Result<void> printed = print_trace(
+      out,
+      [&](EventSink& sink) -> Result<void> {
+        log.replay_into(sink);
+        return {};
+      },
+      names);
+  CHECK(printed.ok(), "{}", printed.error().message);
 }
 
 }  // namespace slalom

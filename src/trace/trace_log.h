@@ -1,6 +1,6 @@
-// TraceLog: a whole execution in memory: every access and event, in order. Reports are made from it, and
-// trace files hold it. replay_into() makes the same calls as a live machine, so that detectors can run
-// offline.
+// TraceLog: a whole execution in memory: every access and event, in order. Reports are made from it.
+// replay_into() makes the same calls as a live machine, so that detectors can run offline. Not for executions
+// that are larger than memory: for those see trace/files/trace_stream.h.
 #pragma once
 
 #include <deque>

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support import FIXED, LOST_UPDATE, SLALOM, Case, environment
 
-VERBS = ["run", "cc", "explore", "replay", "findings", "trace", "boot", "kernel", "new", "doctor"]
+VERBS = ["run", "cc", "explore", "replay", "findings", "trace", "detect", "boot", "kernel", "new", "doctor"]
 
 
 class Help(Case):
@@ -82,6 +82,7 @@ class Wrong(Case):
         self.refused("explore", "examples", says="it is a directory")
         self.refused("replay", "none.slalom", says="cannot read none.slalom")
         self.refused("trace", "none.slalom", says="cannot read none.slalom")
+        self.refused("detect", "none.slalom", says="cannot read none.slalom")
         self.refused("findings", "none", says="there is no folder none")
 
     def test_programs_that_are_wrong_are_shown_by_line(self):
@@ -192,7 +193,8 @@ class Foreign(Case):
         capsule = self.capsule()
         self.expect(1, "replay", capsule, "--save-trace", "trace.slalom")
         self.refused("replay", "trace.slalom", says="this is a trace, not a capsule; use `slalom trace`")
-        self.refused("trace", capsule, says="this is a capsule, not a trace; use `slalom replay`")
+        for verb in ("trace", "detect"):
+            self.refused(verb, capsule, says="this is a capsule, not a trace; use `slalom replay`")
         self.refused("explore", FIXED, "--state", capsule, says="this is a capsule, not a search state")
 
     def test_the_saved_search_of_another_job(self):

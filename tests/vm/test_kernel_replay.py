@@ -140,7 +140,7 @@ class KernelReplay(Guest):
         found = self.find("found", "--detectors", "failure")
         saved = self.directory / "trace.slalom"
         self.assertEqual(slalom("replay", found["capsule"], "--save-trace", saved).returncode, 1)
-        recorded = slalom("trace", saved).stdout  # numbers only
+        recorded = slalom("trace", saved, "--numbers").stdout
         second_source = [(int(step), int(pc, 16), int(address, 16), int(value, 0)) for step, pc, address, value in
                          re.findall(r"^ *(\d+)  \S+ +(0x\w+) +(?:load|store|rmw|cas)\S* (0x\w+) (?:<-|->) (\w+)(?:$|, )",
                                     recorded, re.MULTILINE)]

@@ -65,6 +65,8 @@ class Trace(Guest):
         self.assertIn("not seen, since this kernel has no function for it", shown[0])
         self.assertEqual(shown[1:], printed)
         self.assertGreater(len(printed), 1000)
+        alone = subprocess.run([SLALOM, "trace", "trace.slalom"], cwd=self.directory, capture_output=True, text=True, check=True)
+        self.assertEqual(alone.stdout.splitlines(), printed)  # the trace has the names
         for kind in ("lock", "alloc", "free", "syscall", "irq", "switch", "access"):
             self.assertTrue(any(LINE.fullmatch(line)[4] == kind for line in printed if LINE.fullmatch(line)), kind)
 

@@ -1,7 +1,7 @@
 // Detector: watches one execution and reports what is wrong with it.
 //
 // A detector consumes accesses, events and the outcome, nothing else. Its verdicts are therefore the same
-// live and offline (TraceLog::replay_into), however accesses are cut into batches. Its whole state is a
+// live and offline (TraceReader, TraceLog), however accesses are cut into batches. Its whole state is a
 // value, which checkpoints save and restore many times a second. Concrete detectors derive from
 // StatefulDetector<S>, where S is a copyable struct (vectors and FlatMaps of plain records); StatefulDetector
 // implements save, restore and reset. Detectors make verdicts in on_end(), so that S holds no strings. Not

@@ -101,29 +101,40 @@ std::string lock_expression(const std::string& source, OpKind op) {
 }
 
 ObjectNames::ObjectNames(const TraceLog& log, const Names& names) : names_(names) {
-  for (const Event& event : log.events())
-    if (event.op == OpKind::Alloc) add_block(event);
-  // One that was allocated before main() is known from its end.
-  for (const Event& event : log.events())
-    if (event.op == OpKind::Free && event.value > 0 && block_at(event.object.raw) == nullptr &&
-        !blocks_.contains(event.object.raw))
-      add_block(event);
-  std::set<ObjectId> accessed;
-  for (const TraceLog::Entry& entry : log.order()) {
-    if (entry.what == TraceLog::Entry::What::Event) {
-      const Event& event = log.events()[entry.index];
-      note(event.object, event.op, event.pc);
-      continue;
-    }
-    const TraceLog::Batch& batch = log.batches()[entry.index];
-    for (uint64_t i = batch.first; i < batch.first + batch.count; ++i)
-      if (const Access& access = log.accesses()[i]; accessed.insert(access.address()).second)
-        note(access.address(), access.op(), access.pc());
-  }
-  if (const auto* deadlock = std::get_if<Deadlocked>(&log.outcome()))
-    for (const auto& waiting : deadlock->waiting) note(waiting.object, waiting.op, waiting.pc);
-  name_locals();
-  name_others();
+  BlockReader blocks(*this);
+  log.replay_into(blocks);
+  Reader reader(*this);
+  log.replay_into(reader);
+}
+
+void ObjectNames::BlockReader::on_event(const Event& event) {
+  if (event.op == OpKind::Alloc) names_.add_block(event);
+  if (event.op != OpKind::Free || event.value <= 0 || !freed_.insert(event.object).second) return;
+  frees_.push_back(event);
+  frees_.back().text = {};
+}
+
+// A block that was allocated before main() is known from its end.
+void ObjectNames::BlockReader::on_end(const Outcome&) {
+  for (const Event& event : frees_)
+    if (names_.block_at(event.object.raw) == nullptr && !names_.blocks_.contains(event.object.raw))
+      names_.add_block(event);
+}
+
+void ObjectNames::Reader::on_accesses(std::span<const Access> accesses, const BatchHeader&) {
+  for (const Access& access : accesses)
+    if (accessed_.insert(access.address()).second) names_.note(access.address(), access.op(), access.pc());
+}
+
+void ObjectNames::Reader::on_event(const Event& event) {
+  names_.note(event.object, event.op, event.pc);
+}
+
+void ObjectNames::Reader::on_end(const Outcome& outcome) {
+  if (const auto* deadlock = std::get_if<Deadlocked>(&outcome))
+    for (const auto& waiting : deadlock->waiting) names_.note(waiting.object, waiting.op, waiting.pc);
+  names_.name_locals();
+  names_.name_others();
 }
 
 // By the shortest name that no other variable has.

@@ -41,6 +41,33 @@ class ObjectNames final : public Names {
  public:
   ObjectNames(const TraceLog& log, const Names& names);
 
+  // For a trace that is not in memory: replay it into a BlockReader, then into a Reader. Until then, the
+  // names are the other ones.
+  explicit ObjectNames(const Names& names) : names_(names) {}
+  class BlockReader final : public EventSink {
+   public:
+    explicit BlockReader(ObjectNames& names) : names_(names) {}
+    void on_accesses(std::span<const Access>, const BatchHeader&) override {}
+    void on_event(const Event& event) override;
+    void on_end(const Outcome& outcome) override;
+
+   private:
+    ObjectNames& names_;
+    std::set<ObjectId> freed_;
+    std::vector<Event> frees_;  // the first of each address
+  };
+  class Reader final : public EventSink {
+   public:
+    explicit Reader(ObjectNames& names) : names_(names) {}
+    void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override;
+    void on_event(const Event& event) override;
+    void on_end(const Outcome& outcome) override;
+
+   private:
+    ObjectNames& names_;
+    std::set<ObjectId> accessed_;
+  };
+
   std::string object(ObjectId id) const override;
   std::optional<Local> local(ObjectId id) const override { return names_.local(id); }
   std::optional<Pointed> pointed(ObjectId id) const override { return names_.pointed(id); }

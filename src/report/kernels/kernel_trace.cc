@@ -46,10 +46,12 @@ const Access* KernelTrace::next_access(size_t run) const {
   return nullptr;
 }
 
+bool is_of_kernel(const Event& event) {
+  return event.op == OpKind::SyscallEnter || event.op == OpKind::SyscallExit;
+}
+
 bool is_kernel_trace(const TraceLog& log) {
-  return std::ranges::any_of(log.events(), [](const Event& event) {
-    return event.op == OpKind::SyscallEnter || event.op == OpKind::SyscallExit;
-  });
+  return std::ranges::any_of(log.events(), is_of_kernel);
 }
 
 KernelTrace read_kernel_trace(const TraceLog& log) {

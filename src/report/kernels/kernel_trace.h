@@ -45,6 +45,7 @@ struct KernelTrace {
 };
 
 // Returns whether the log has system calls.
+bool is_of_kernel(const Event& event);  // only the traces of kernels have such events
 bool is_kernel_trace(const TraceLog& log);
 KernelTrace read_kernel_trace(const TraceLog& log);
 

@@ -1,5 +1,5 @@
 // The binary form of the types of trace/. Schedule files, capsules and saved searches consist of them. For
-// whole executions see trace/files/trace_file.h.
+// whole executions see trace/files/trace_stream.h.
 //
 // encode and decode come in pairs, field by field in the order of docs/formats.md. A changed field requires a
 // new version of every file kind that holds it. Decoding survives any bytes: it range-checks enums and

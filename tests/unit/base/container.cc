@@ -94,7 +94,7 @@ TEST(Container, ForeignFiles) {
 TEST(Container, WrongKindsSayWhatToDo) {
   const Bytes payload = {1, 2, 3};
   EXPECT_EQ(trouble(*pack_container(FileKind::Trace, payload)),
-            "this is a trace, not a capsule; use `slalom trace` for it");
+            "this is a trace, not a capsule; use `slalom trace` or `slalom detect` for it");
   EXPECT_EQ(trouble(*pack_container(FileKind::Capsule, payload), FileKind::Trace),
             "this is a capsule, not a trace; use `slalom replay` for it");
   EXPECT_EQ(trouble(*pack_container(FileKind::SearchState, payload)),

@@ -132,6 +132,8 @@ inline Access random_access(Rng& rng, uint64_t retired) {
   access.physical = random_number(rng);
   access.ring = rng.below(4);
   access.wrote = rng.below(2);
+  access.unordered = rng.below(4) == 0;
+  access.is_private = rng.below(4) == 0;
   return access;
 }
 
@@ -142,7 +144,7 @@ inline TraceLog random_trace(Rng& rng) {
       const std::string text = random_text(rng);
       log.on_event({Step{random_number(rng)}, random_agent(rng), random_enum<OpKind>(rng, kOpKinds),
                     random_place(rng), ObjectId{random_number(rng)}, random_number(rng), random_agent(rng),
-                    static_cast<int64_t>(random_number(rng)), text});
+                    static_cast<int64_t>(random_number(rng)), text, rng.below(4) == 0});
     } else {
       std::vector<Access> accesses =
           random_vector<Access>(rng, 10, [](Rng& r) { return random_access(r, random_number(r) & 0xffff); });

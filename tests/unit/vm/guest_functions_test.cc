@@ -7,6 +7,7 @@
 #include "vm/boot/boot.h"
 #include "vm/cpu/observe/shadow_stacks.h"
 #include "vm/guests/linux/linux_functions.h"
+#include "vm/guests/linux/symbol_names.h"
 #include "vm/guests/linux/trace_lines.h"
 
 namespace slalom::vm {
@@ -146,7 +147,8 @@ TEST(LinuxFunctions, WhatAKernelHasNotIsMissing) {
 TEST(TraceLines, NameTasksAndPlaces) {
   const SymbolTable symbols({{.address = 0x1000, .size = 0x100, .name = "reader", .type = 'T'},
                              {.address = 0x2000, .size = 8, .name = "counter", .type = 'D'}});
-  TraceLines lines(symbols);
+  const SymbolNames names(symbols);
+  TraceLines lines(names);
   const AgentId cpu = AgentId::initial(1);
   EXPECT_EQ(lines.event({.step = Step{7}, .agent = cpu, .op = OpKind::SyscallEnter, .text = "getpid()"}),
             "          7 cpu1 ?                syscall getpid()");

@@ -41,13 +41,9 @@ std::string TraceLines::start(uint64_t step, AgentId agent) const {
   return fmt::format("{:>11} {} {:<16} ", step, cpu, task == tasks_.end() ? "?" : task->second);
 }
 
-std::string TraceLines::object(ObjectId id) const {
-  return symbols_.at(id.raw) != nullptr ? symbols_.describe(id.raw) : fmt::format("{:#x}", id.raw);
-}
-
 std::string TraceLines::place(uint64_t pc) const {
-  const std::string line = lines_ ? lines_->at(pc) : std::string();
-  return line.empty() ? symbols_.describe(pc) : fmt::format("{} ({})", symbols_.describe(pc), line);
+  const std::string line = names_.line(Place{pc});
+  return line.empty() ? names_.place(Place{pc}) : fmt::format("{} ({})", names_.place(Place{pc}), line);
 }
 
 std::string TraceLines::function_call(const Event& event) {
@@ -56,7 +52,7 @@ std::string TraceLines::function_call(const Event& event) {
   if (!enters && depth > 0) --depth;
   const std::string indent(2 * std::min(depth, kMostIndented), ' ');
   if (enters) ++depth;
-  const std::string function = symbols_.describe(event.object.raw);
+  const std::string function = names_.place(Place{event.object.raw});
   if (!enters) return fmt::format("{}{} = {}", indent, function, call_result(event.value));
   return fmt::format("{}{}({})  at {}", indent, function, printable(event.text), place(event.pc.raw));
 }
@@ -79,7 +75,7 @@ std::string TraceLines::event(const Event& event) {
     case OpKind::ReadUnlock:
     case OpKind::WriteLock:
     case OpKind::WriteUnlock:
-      return line + fmt::format("lock    {} {}  at {}", text, object(event.object), place());
+      return line + fmt::format("lock    {} {}  at {}", text, names_.object(event.object), place());
     case OpKind::Alloc:
       return line +
              fmt::format("alloc   {:#x}, {} bytes, {}  at {}", event.object.raw, event.value, text, place());
@@ -104,7 +100,7 @@ std::string TraceLines::event(const Event& event) {
     case OpKind::Note:
       return line + fmt::format("warning {}  at {}", text, place());
     default:  // LinuxModel does not emit these
-      return line + fmt::format("{} {} {}", name(event.op), object(event.object), text);
+      return line + fmt::format("{} {} {}", name(event.op), names_.object(event.object), text);
   }
 }
 
@@ -117,8 +113,9 @@ std::string TraceLines::access(const Access& access, uint64_t step, AgentId agen
   const std::string value =
       access.size <= 8 ? fmt::format("{:#x}", access.value) : fmt::format("#{:016x}", access.value);
   return start(step, agent) + fmt::format("access  {} {} bytes of {} {} {}{}  at {}",
-                                          stores ? "write" : "read", access.size, object(access.address()),
-                                          stores ? "<-" : "->", value, modify, place(access.pc().raw));
+                                          stores ? "write" : "read", access.size,
+                                          names_.object(access.address()), stores ? "<-" : "->", value,
+                                          modify, place(access.pc().raw));
 }
 
 }  // namespace slalom::vm

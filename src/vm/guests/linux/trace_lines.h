@@ -6,20 +6,17 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
-#include "symbols/symbol_table.h"
 #include "trace/access.h"
 #include "trace/event.h"
-#include "vm/guests/linux/guest_lines.h"
+#include "trace/names.h"
 
 namespace slalom::vm {
 
 class TraceLines {
  public:
-  explicit TraceLines(const SymbolTable& symbols) : symbols_(symbols) {}
-  void set_lines(GuestLines lines) { lines_.emplace(std::move(lines)); }
+  explicit TraceLines(const Names& names) : names_(names) {}
 
   // Must be called for every event in order, even if its line is not shown. The line has no newline.
   std::string event(const Event& event);
@@ -28,11 +25,9 @@ class TraceLines {
 
  private:
   std::string start(uint64_t step, AgentId agent) const;
-  std::string object(ObjectId id) const;
   std::string function_call(const Event& event);
 
-  const SymbolTable& symbols_;
-  std::optional<GuestLines> lines_;
+  const Names& names_;
   std::map<AgentId, std::string> tasks_;
   std::map<std::string, size_t> depths_;  // number of open calls of chosen functions, by task
 };
