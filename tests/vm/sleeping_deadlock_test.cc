@@ -5,6 +5,7 @@
 #include "kernel_store/kernel_cache.h"
 #include "vm/gdb/failure_place.h"
 #include "vm/guests/linux/linux_kernel.h"
+#include "vm/guests/linux/linux_traits.h"
 #include "vm/replay/scheduled_run.h"
 #include "vm/scenario/kernel_names.h"
 #include "vm/scenario/kernel_test.h"
@@ -94,8 +95,9 @@ TEST_P(SleepingDeadlock, TheDebuggerStandsWhereTheLastFlowBeginsToWait) {
   ASSERT_TRUE(kernel.ok());
   const auto names =
       std::make_shared<KernelNames>(kernel->symbols, std::vector<std::string>{"forth", "back"}, 2);
-  KernelMachine machine(std::move(prepared->machine),
-                        {.flows = 2, .programs = prepared->images, .early_timers = 0}, names);
+  KernelMachine machine(
+      std::move(prepared->machine),
+      {.flows = 2, .programs = prepared->images, .guest = linux_traits(), .early_timers = 0}, names);
 
   // A CPU that runs alone finishes. In the second run, it is interrupted just before it requests its second
   // lock.
