@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "preload/protocol.h"
-#include "process/program_names.h"
+#include "process/names/program_names.h"
 
 namespace slalom::checking {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "preload/protocol.h"
-#include "process/program_names.h"
+#include "process/names/program_names.h"
 #include "process/program_scope.h"
 
 namespace slalom {

@@ -22,10 +22,10 @@
 #include "process/conflicts.h"
 #include "process/launch/program.h"
 #include "process/launch/zygote.h"
-#include "process/program_names.h"
+#include "process/names/program_names.h"
+#include "process/names/stack_names.h"
 #include "process/program_scope.h"
 #include "process/set_up.h"
-#include "process/stack_names.h"
 
 namespace slalom {
 

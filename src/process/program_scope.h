@@ -19,7 +19,7 @@
 #include "preload/protocol.h"
 #include "process/launch/program.h"
 #include "process/launch/zygote.h"
-#include "process/program_names.h"
+#include "process/names/program_names.h"
 
 namespace slalom {
 

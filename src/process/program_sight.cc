@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "process/launch/program.h"
-#include "process/program_names.h"
+#include "process/names/program_names.h"
 
 namespace slalom {
 namespace {

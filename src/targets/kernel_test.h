@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "campaign/campaign.h"
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
 #include "targets/open.h"
 #include "vm/control/course.h"
 #include "vm/control/kernel_machine.h"

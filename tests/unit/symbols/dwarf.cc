@@ -1,7 +1,7 @@
 // Lines and inlined functions of small programs that the tests compile, compared with their source and with
 // the addresses that the running program prints. Also with separate debug files, and with relocatable files
 // such as modules.
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
 
 #include <gtest/gtest.h>
 

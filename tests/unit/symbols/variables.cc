@@ -14,9 +14,9 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
+#include "symbols/dwarf/stacks.h"
 #include "symbols/elf_symbols.h"
-#include "symbols/stacks.h"
 #include "unit/base/temporary_directory.h"
 
 namespace slalom {

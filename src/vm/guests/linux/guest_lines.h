@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
 #include "trace/names.h"
 #include "vm/guests/linux/linux_kernel.h"
 

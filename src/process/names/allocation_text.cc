@@ -1,4 +1,4 @@
-#include "process/allocation_text.h"
+#include "process/names/allocation_text.h"
 
 #include <regex>
 #include <set>

@@ -1,4 +1,4 @@
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "base/file.h"
-#include "symbols/dwarf_session.h"
+#include "symbols/dwarf/dwarf_session.h"
 #include "symbols/elf_symbols.h"
 
 namespace slalom {

@@ -16,7 +16,7 @@
 
 #include "preload/protocol.h"
 #include "process/launch/zygote.h"
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
 #include "symbols/symbol_table.h"
 #include "trace/names.h"
 #include "trace/sight.h"

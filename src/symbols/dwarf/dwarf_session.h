@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
 
 namespace slalom {
 

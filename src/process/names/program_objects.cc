@@ -6,8 +6,8 @@
 #include <cctype>
 
 #include "base/characters.h"
-#include "process/allocation_text.h"
-#include "process/program_names.h"
+#include "process/names/allocation_text.h"
+#include "process/names/program_names.h"
 #include "symbols/demangle.h"
 
 namespace slalom {

@@ -1,4 +1,4 @@
-#include "process/stack_names.h"
+#include "process/names/stack_names.h"
 
 #include <fmt/format.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 // AllocationText: what the source line of an allocation says about the object that it makes, or that of a
 // release about the one that it ends. Words only: what they mean there is the debug information's business
-// (process/program_objects.cc).
+// (process/names/program_objects.cc).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "symbols/dwarf_types.h"
+#include "symbols/dwarf/dwarf_types.h"
 
 #include <dwarf.h>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "symbols/dwarf_session.h"
+#include "symbols/dwarf/dwarf_session.h"
 
 namespace slalom {
 namespace {

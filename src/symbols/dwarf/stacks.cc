@@ -1,4 +1,4 @@
-#include "symbols/stacks.h"
+#include "symbols/dwarf/stacks.h"
 
 #include <elfutils/libdwfl.h>
 

@@ -4,8 +4,8 @@
 // stack. What another thread than the owner has touched is looked up before the owner goes on, so that it is
 // in the frame that it was in; what a thread touches of its own stack is looked up while the operation is yet
 // to be made. An address that has several names during the execution has none. Where threads cannot be looked
-// at (see symbols/stacks.h), nothing has a name. Not for executions of a search: each look stops a thread and
-// takes a millisecond.
+// at (see symbols/dwarf/stacks.h), nothing has a name. Not for executions of a search: each look stops a
+// thread and takes a millisecond.
 #pragma once
 
 #include <sys/types.h>
@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "preload/protocol.h"
-#include "process/program_names.h"
-#include "symbols/stacks.h"
+#include "process/names/program_names.h"
+#include "symbols/dwarf/stacks.h"
 
 namespace slalom {
 

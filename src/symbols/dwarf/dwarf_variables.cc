@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "symbols/dwarf.h"
-#include "symbols/dwarf_session.h"
-#include "symbols/dwarf_types.h"
+#include "symbols/dwarf/dwarf.h"
+#include "symbols/dwarf/dwarf_session.h"
+#include "symbols/dwarf/dwarf_types.h"
 
 namespace slalom {
 

@@ -1,4 +1,4 @@
-#include "process/program_names.h"
+#include "process/names/program_names.h"
 
 #include <elf.h>
 #include <fmt/format.h>
