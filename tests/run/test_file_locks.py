@@ -85,7 +85,7 @@ static void take(int n, int i) { (void)n; operate((short)i, -1); }
 static void give(int n, int i) { (void)n; operate((short)i, 1); }
 """
 LOCK_KINDS = {"flock": (FLOCK, "file lock#"), "closing": (CLOSED, "file lock#"), "syscall": (BY_NUMBER, "file lock#"),
-              "open file descriptions": (OFD, "file lock#"), "streams": (STREAM, "heap"), "semop": (SEMAPHORES, "semaphores#")}
+              "open file descriptions": (OFD, "file lock#"), "streams": (STREAM, "mutex#"), "semop": (SEMAPHORES, "semaphores#")}
 
 
 class FileLocks(ProgramTest):
