@@ -1,8 +1,8 @@
 // Files that are written and read in blocks, for contents that may be larger than memory.
 //
 // Such a file starts with the header of a container (base/container.h) whose encoding is "blocks". Blocks
-// follow, each compressed and with a checksum of its own. Which block is the last one is a matter of the
-// contents. A file that was cut off or damaged is readable up to the last whole block before the damage.
+// follow, each compressed and with a checksum of its own. The contents must show which block is the last one.
+// A file that was cut off or damaged is readable up to the last whole block before the damage.
 // Neither side holds more than one block in memory. Not for files that must be replaced atomically: the
 // writer writes to the path itself, so that an interrupted writer leaves what it has.
 #pragma once
@@ -63,7 +63,7 @@ class BlockReader {
 
   // Returns the next block; nothing at the end of the file, and where it is damaged.
   std::optional<Block> next();
-  // Why there is no next block, as a clause: "it was cut off at byte 64"; empty while there is one.
+  // Says why there is no next block, as a clause: "it was cut off at byte 64"; empty if nothing is damaged.
   const std::string& damage() const { return damage_; }
   bool at_end() { return file_.peek() == std::istream::traits_type::eof(); }
   uint64_t position() const { return position_; }  // bytes of the file that were read

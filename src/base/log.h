@@ -5,7 +5,7 @@
 // A log that is off costs a relaxed load and a branch, and its arguments are not evaluated. Even so, logs do
 // not belong into the interpreter, into the explorer's inner loop, or into preload/. A message is one line
 // without time, thread or process, so that diff compares the logs of two runs with one worker. Control
-// characters of targets are replaced here. Not for users: what they must know belongs into reports, warnings
+// characters of targets are replaced here. Not for users: information for them belongs into reports, warnings
 // and error messages.
 #pragma once
 
@@ -47,7 +47,7 @@ void write_log(LogFolder folder, LogLevel level, std::string_view message);
       ::slalom::write_log(::slalom::LogFolder::folder, ::slalom::LogLevel::level,                 \
                           ::fmt::format(__VA_ARGS__));                                            \
   } while (false)
-// DEBUG_LOG(Explore, "round of {} tasks", tasks): what happens a few times per execution at most.
+// DEBUG_LOG(Explore, "round of {} tasks", tasks): for events that happen at most a few times per execution.
 #define DEBUG_LOG(folder, ...) LOG_AT_LEVEL(Debug, folder, __VA_ARGS__)
-// TRACE_LOG: details of which there are many.
+// TRACE_LOG: for frequent details.
 #define TRACE_LOG(folder, ...) LOG_AT_LEVEL(Trace, folder, __VA_ARGS__)

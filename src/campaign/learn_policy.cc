@@ -48,7 +48,9 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
 constexpr uint64_t kAccessRounds[] = {1, 15};
 constexpr uint64_t kAccessSteps = 10'000;  // of each execution; an endless one has shown enough by then
 
-// Atomic operations that were always ordered by something else need no switch; plain accesses that race do.
+// Adds to the policy the atomic operations that need no switch because other synchronisation always orders
+// them, and the plain accesses that race. Adds nothing if the strategy adapts and each atomic operation
+// conflicts. Returns the first execution that was cut off.
 Result<std::optional<LongLook>> learn_accesses(const Target& target, const CampaignOptions& options,
                                                bool adapts, const std::function<bool()>& stop, Job& job) {
   std::vector<Place> seen, conflicting, racing;

@@ -44,7 +44,7 @@ class FirstOutcomes {
   std::atomic<bool> all_{false};
 };
 
-// An execution in random order that learning cut off, since it was long.
+// Identifies an execution in random order that reached the step limit of learning.
 struct LongLook {
   uint64_t seed = 0, index = 0;
 };

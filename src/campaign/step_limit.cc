@@ -13,13 +13,13 @@
 namespace slalom {
 namespace {
 
-constexpr uint64_t kFirstSteps = 10'000;      // the first limit: who spins is noticed soon
-constexpr uint64_t kGrowth = 8;               // of the limit, until the execution ends
-constexpr uint64_t kMostSteps = 60'000'000;   // of all executions that are made to find the limit
-constexpr uint64_t kMostChoices = 2'000'000;  // of each: choices cost more than steps
-constexpr uint64_t kRoom = 4;                 // the search's limit is so many times the length
+constexpr uint64_t kFirstSteps = 10'000;     // the first limit is low, so that a thread that spins shows soon
+constexpr uint64_t kGrowth = 8;              // factor between a limit and the next one
+constexpr uint64_t kMostSteps = 60'000'000;  // of all executions that are made to find the limit
+constexpr uint64_t kMostChoices = 2'000'000;  // of each execution, because choices cost more than steps
+constexpr uint64_t kRoom = 4;                 // factor from the length to the search's limit
 
-// Another walker's choices, up to a number.
+// Passes on another walker's choices, and abandons the execution after kMostChoices.
 class FewChoices : public Walker {
  public:
   explicit FewChoices(std::unique_ptr<Walker> inner) : inner_(std::move(inner)) {}
@@ -45,7 +45,7 @@ class InOrder : public Walker {
   void forecast(Forecast& to) const override { to.how = Forecast::How::InOrder; }
 };
 
-// nullopt: it spins, or does not end within what is allowed.
+// Returns the length of one execution; empty if it spins or exceeds the budget. Deducts its cost from `left`.
 std::optional<uint64_t> length_of_one(std::unique_ptr<Walker> (*make_walker)(const LongLook&),
                                       const LongLook& seen, Worker& worker, const Job& job,
                                       const std::function<bool()>& stop, uint64_t& left) {
@@ -89,7 +89,7 @@ Result<uint64_t> find_step_limit(const Target& target, const Job& job, const Lon
   return stop() || step_limit_for(length) <= job.max_steps ? 0 : length;
 }
 
-// With two digits that are not 0: it is for people.
+// Rounds up to two significant digits, because people read the limit.
 uint64_t step_limit_for(uint64_t length) {
   uint64_t unit = 1;
   while (kRoom * length / unit >= 100) unit *= 10;

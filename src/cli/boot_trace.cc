@@ -166,7 +166,7 @@ Result<void> BootTrace::end() {
   if (file_.is_open() && !file_.flush())
     return error("cannot write {}: is the disk full?", options_.to.string());
   if (writer_ == nullptr) return {};
-  // No limit was reached that says anything of the guest.
+  // Abandoned, because the guest itself reached no limit.
   writer_->on_end(Abandoned{.why = "the recording ended"});
   return writer_->close();
 }

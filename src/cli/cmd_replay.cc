@@ -121,9 +121,9 @@ class ReplayRecorder final : public EventSink {
   bool too_long() const { return kept_ > kMostKept; }
 
  private:
-  // A report of more than this would be longer than anybody reads. It takes 300 MB of memory.
+  // Accesses and events of the longest report. They take 300 MB of memory; a longer report would not be read.
   static constexpr uint64_t kMostKept = 5'000'000;
-  // Without a file, everything is kept: there is nothing else to look at.
+  // Keeps everything if there is no file, because the user has nothing else to look at.
   bool keeps(uint64_t more) {
     if (writer_ == nullptr) return true;
     if (too_long()) return false;

@@ -61,7 +61,7 @@ Result<Exit> run_program(const RunArguments& arguments) {
   return run_search(target, search);
 }
 
-// Options of slalom among the program's own arguments: it may be that they were meant for slalom.
+// Warns of options of slalom among the program's arguments, because the user may have meant them for slalom.
 void remark_on_options(const CLI::App& verb, const std::vector<std::string>& command) {
   for (size_t i = 1; i < command.size(); ++i) {
     const std::string name = command[i].substr(0, command[i].find('='));

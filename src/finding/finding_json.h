@@ -11,24 +11,24 @@
 
 namespace slalom {
 
-// What a finding's numbers and names stand for, which only its execution tells: a capsule does not have it.
+// What a finding's numbers and names stand for. Only its execution shows this; a capsule does not hold it.
 struct FindingWords {
   std::map<Place, std::string> places;  // "queue.c:12 (push)"
   struct Object {
-    std::string name;       // as the finding's texts call it: "node#2", "m"
-    std::string kind;       // "block" of the heap, "local" variable, or other "object"
-    uint64_t address = 0;   // in that execution
-    uint64_t size = 0;      // 0: not known
-    std::string type;       // empty: not known
-    std::string function;   // of a local variable: whose
-    AgentId agent;          // who allocated it, or on whose stack it is
-    std::string place;      // of a block: where it was allocated, or if that is not known,
-    bool is_freed = false;  // freed
+    std::string name;      // its name in the finding's texts: "node#2", "m"
+    std::string kind;      // "block" of the heap, "local" variable, or other "object"
+    uint64_t address = 0;  // in that execution
+    uint64_t size = 0;     // 0 means unknown
+    std::string type;      // empty if unknown
+    std::string function;  // the function of a local variable
+    AgentId agent;         // the agent that allocated or freed it, or whose stack holds it
+    std::string place;     // where a block was allocated, or where it was freed if is_freed
+    bool is_freed = false;
   };
   std::vector<Object> objects;
 };
 
-// `capsule`: where it is, as seen by whoever reads the JSON.
+// `capsule` is the capsule's path as the JSON's readers see it.
 nlohmann::ordered_json finding_json(const Finding& finding, const std::string& capsule,
                                     const FindingWords& words = {});
 

@@ -93,8 +93,7 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   return {};
 }
 
-// What was touched since the last stop, which one agent did, and what the one that stands here will touch
-// next.
+// Names what the agents touched since the last stop, and what the current agent will touch next.
 void ProgramMachine::name_stacks() {
   if (at_passed_ || *held_.phase == Phase::Over || kind_ == ChoiceKind::Start || current_ >= agents_.size())
     return stack_names_->forget();
@@ -119,7 +118,7 @@ void ProgramMachine::prepare_channel() {
   stack_names_.reset();
   if (inputs.keeps_values) stack_names_.emplace(*names_);
   channel.record_limit = inputs.keeps_values ? 1 : preload::kMostRecords;
-  // Stops of a schedule are found by the agents' own counts.
+  // The target finds the stops of a schedule by the agents' own counts of operations.
   channel.passes_stops = inputs.policy.stops.empty();
   channel.foreseen_count = 0;
   channel.forecast.how = Forecast::How::Unknown;
@@ -193,7 +192,7 @@ void ProgramMachine::foresee(std::span<const AgentId> next, const Forecast& then
   for (uint32_t i = 0; i < channel.foreseen_count; ++i) channel.foreseen[i] = next[i].raw;
   if (next.size() > channel.foreseen_count) return;
   channel.forecast = then;
-  channel.forecast.uniform.option_set = 0;  // in the target's terms: its own indexes
+  channel.forecast.uniform.option_set = 0;  // a bit for each of the target's own indexes
   for (uint32_t i = 0; i < agents_.size(); ++i)
     if (agents_[i].state == State::Enabled) channel.forecast.uniform.option_set |= uint64_t{1} << i;
   if (then.how != Forecast::How::Pct && then.how != Forecast::How::Pos) return;

@@ -45,7 +45,6 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   Snapshots* snapshots() override { return nullptr; }
   Foresight* foresight() override { return this; }
   const Names& names() const override { return *names_; }
-  // Places where two threads access the same memory, one of them writing: the search should switch there.
 
  private:
   // An agent as of the last stop.

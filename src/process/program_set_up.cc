@@ -1,5 +1,5 @@
-// A program's set-up: one process runs it once, under control, and then forks the executions. Its events are
-// read as those of an execution, and kept (process/set_up.h).
+// A program's set-up: one process runs it once, under control, and then forks the executions. The machine
+// reads the events of set-up as those of an execution, and keeps them (process/set_up.h).
 #include <algorithm>
 
 #include "base/log.h"
@@ -48,7 +48,7 @@ void ProgramMachine::note_end(const Outcome& outcome) {
   options_.remarks->alone += agents_.size() <= 1 && (zygote_->channel().uncontrolled & kOthers) == 0;
 }
 
-// Calls give what they give now: whether that suits errors that are to come again is for has_set_up_errors().
+// Makes all calls for real. has_set_up_errors() decides whether their errors are those to be repeated.
 void ProgramMachine::run_set_up() {
   const std::optional<ErrorLog> errors = std::exchange(inputs_.errors, std::nullopt);
   prepare_channel();

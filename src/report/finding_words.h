@@ -1,5 +1,5 @@
-// The words of a finding: its texts with the names that reports use, and what those and its numbers stand
-// for.
+// Puts the names that reports use into a finding's texts, and says what these names and the finding's numbers
+// stand for.
 #pragma once
 
 #include "finding/finding.h"
@@ -9,9 +9,10 @@
 
 namespace slalom {
 
-// `log` is of an execution of the finding's schedule. Of a kernel's nothing changes, nor does any title.
+// Returns the finding with readable names. Changes no title, and nothing if the target is a kernel. `log` is
+// of an execution of the finding's schedule.
 Finding in_words(const Finding& finding, const TraceLog& log, const Names& names);
-// Of one whose texts are in words.
+// Explains the names and places of a finding that in_words() returned.
 FindingWords words_of(const Finding& finding, const TraceLog& log, const Names& names);
 
 }  // namespace slalom

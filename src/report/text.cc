@@ -18,7 +18,7 @@ constexpr size_t kIndent = 2;
 constexpr size_t kMostListed = 16;  // a longer schedule is cut in the middle
 constexpr size_t kFirstSwitches = 10;
 constexpr size_t kProse = 100;    // wider lines of text are hard to read
-constexpr size_t kLongText = 60;  // of an operation outside the timeline
+constexpr size_t kLongText = 60;  // longest text of an operation outside the timeline
 
 std::string_view not_shrunk(CutShort why) {
   switch (why) {
@@ -54,7 +54,7 @@ std::string_view not_replayed(CutShort why) {
 
 class Report {
  public:
-  // `objects`: nullptr if there is nothing to explain.
+  // `objects` is nullptr if no names need an explanation.
   Report(Finding finding, const TraceLog& log, const Names& names, const TextOptions& options,
          const ObjectNames* objects = nullptr)
       : finding_(std::move(finding)),
@@ -100,8 +100,8 @@ class Report {
     }
   }
 
-  // The schedule's switches are the log's, after the start; if they are not, the log is of something else and
-  // speaks for itself.
+  // Returns whether the schedule's switches after the start are those of the log. If not, the log is of
+  // another execution, and the report describes the log alone.
   bool log_follows_schedule() const {
     const auto& switches = finding_.schedule.switches;
     if (switches.size() != all_.switches.size() + 1) return false;
@@ -126,7 +126,7 @@ class Report {
   void paragraph(const std::string& text, size_t indent = kIndent, size_t next = kIndent) {
     text_ += wrap(text, std::min(width_, kProse), indent, next);
   }
-  // A sentence of parts, broken between them rather than inside.
+  // Adds a sentence of parts. Breaks lines between parts rather than inside them.
   void sentence(const std::vector<std::string>& parts) {
     std::string line;
     size_t indent = kIndent;
@@ -178,7 +178,7 @@ class Report {
     }
   }
 
-  // Line by line, as the kernel said it.
+  // Adds the kernel's message, or a summary of it, with the message's own line breaks.
   void console(const std::string& detail) {
     const bool all = options_.detail == TimelineDetail::Everything;
     std::istringstream in(all ? detail : console_summary(detail));
@@ -246,7 +246,7 @@ class Report {
       return word.empty() ? text : fmt::format("{} ({})", text, word);
     }
     if (!point.text.empty()) return fit(printable(point.text), kLongText, glyphs_.ellipsis);
-    // What an agent waits for at the end never happened.
+    // An operation that an agent waits for at the end never happened.
     if (const auto* deadlock = std::get_if<Deadlocked>(&log_.outcome()))
       for (const auto& waiting : deadlock->waiting)
         if (waiting.agent == point.agent) return describe(waiting.op, waiting.object, {}, names_);
@@ -273,7 +273,7 @@ class Report {
     paragraph(fmt::format("{} {}", style_.paint(Ink::Bold, "before"), after), kIndent + 4, kIndent + 6);
   }
 
-  // What the names stand for that no source has.
+  // Explains the names that are not in the source.
   void objects() {
     const std::vector<NamedObject> all =
         objects_ == nullptr ? std::vector<NamedObject>() : objects_->explained({text_});
@@ -367,11 +367,11 @@ class Report {
     size_of_it(follows);
   }
 
-  // CPUs that wait give way again and again: only what was decided is told one by one.
+  // Lists only preemptions one by one, because CPUs that wait give way again and again.
   void kernel_schedule() {
     const auto& switches = finding_.schedule.switches;
     std::vector<std::string> parts = {fmt::format("Start {}", agent(switches[0].to))};
-    bool named = true;  // who goes on is clear from the part before
+    bool named = true;  // the part before names the agent that goes on
     size_t told = 0;
     const size_t all = decided_switches();
     for (size_t i = 1; i < switches.size();) {
@@ -452,7 +452,7 @@ class Report {
     paragraph(text + '.');
   }
 
-  // Of a schedule that may not have the fewest preemptions.
+  // For a schedule that may not have the fewest preemptions.
   std::string smaller_bounds(uint64_t preemptions) const {
     if (finding_.excluded == 1) return ", and no schedule without a preemption shows it";
     if (finding_.excluded > 1)
@@ -495,7 +495,7 @@ class Report {
   void replay() {
     if (options_.replay_command.empty()) return;
     heading("See it again");
-    // Never wrapped: it is there to be copied.
+    // Never wrapped, so that users can copy it.
     text_ += std::string(kIndent, ' ') + options_.replay_command + '\n';
   }
 
@@ -507,8 +507,8 @@ class Report {
   const size_t width_;
   const Style style_;
   const Glyphs& glyphs_;
-  const KernelTrace kernel_;  // empty: the target is no kernel
-  Interleaving all_;          // of a kernel: without operations
+  const KernelTrace kernel_;  // empty if the target is no kernel
+  Interleaving all_;          // without operations if the target is a kernel
   std::string text_;
 };
 

@@ -104,7 +104,8 @@ std::string kernel_value(const Access& access) {
   return access_value(access);
 }
 
-// What must be known of a kernel's trace before its first line is printed.
+// Finds out whether a trace is of a kernel, and the width of its agent column, before the first line is
+// printed.
 class KernelOutline final : public EventSink {
  public:
   explicit KernelOutline(NameCache& cache) : cache_(cache) {}
@@ -130,7 +131,7 @@ class KernelOutline final : public EventSink {
   bool is_kernel_ = false;
 };
 
-// Prints one line for each access and event. Computes once what several instructions have in common.
+// Prints one line for each access and event.
 class KernelPrinter final : public EventSink {
  public:
   KernelPrinter(std::ostream& out, const Names& names, NameCache& cache, size_t agents)
@@ -194,8 +195,7 @@ class RowMaker : public EventSink {
   void on_event(const Event& event) final {
     const std::string_view word = destroys(event) ? "destroy" : name(event.op);
     add({std::to_string(event.step.raw), names_.agent(event.agent), event.agent ? names_.place(event.pc) : "",
-         std::string(word), has_object(event.op) ? names_.object(event.object) : "",
-         destroys(event) ? "" : event_value(event, names_)});
+         std::string(word), object_text(event), destroys(event) ? "" : event_value(event, names_)});
   }
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) final {
     for (const Access& access : accesses)
@@ -208,7 +208,7 @@ class RowMaker : public EventSink {
   virtual void add(const Row& row) = 0;
 
  private:
-  // Events of the heap are about a whole block, not about what lies at its beginning.
+  // Events of the heap are about a whole block, not about what is at its beginning.
   std::string object_text(const Event& event) {
     if (!has_object(event.op)) return {};
     const bool is_whole =

@@ -11,12 +11,12 @@
 
 namespace slalom {
 
-// Replays the whole trace into a sink. It is called several times: what a line needs to know of the others
-// (the widths of columns, the names of heap objects) takes passes of its own.
+// Replays the whole trace into a sink. print_trace() calls it several times: the widths of columns and the
+// names of heap objects take passes of their own.
 using TraceSource = std::function<Result<void>(EventSink& sink)>;
 
-// Writes the text line by line; neither trace nor text is ever in memory. A kernel's trace has columns of
-// fixed width and system calls in words.
+// Writes the text line by line, and never holds the whole trace or text in memory. A kernel's trace has
+// columns of fixed width and readable system calls.
 Result<void> print_trace(std::ostream& out, const TraceSource& source, const Names& names);
 void print_trace(std::ostream& out, const TraceLog& log, const Names& names);
 

@@ -1,4 +1,4 @@
-// KernelContent: what a capsule holds of a kernel test (TargetId::content), as text.
+// KernelContent: the part of a kernel test that a capsule holds (TargetId::content), as text.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 namespace slalom {
 
 struct KernelContent {
-  std::string origin;   // where the test's file was; paths in it are relative to that
-  std::string machine;  // names all that the machine was made from; empty: nobody has made it yet
+  std::string origin;   // path of the test's file; paths in the file are relative to its folder
+  std::string machine;  // names everything that the machine was made from; empty if none was made yet
   unsigned version = vm::kMachineVersion;
-  std::vector<std::string> scope;  // by --scope, instead of the file's own
+  std::vector<std::string> scope;  // from --scope, instead of the file's own
   std::string text;                // the file itself
 };
 std::string to_text(const KernelContent& content);

@@ -211,7 +211,7 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
   target.strategy = "pos";
   target.scope = fmt::format("{}", fmt::join(wanted, ", "));
   add_left_out_contexts(contexts_of(test, !wanted.empty()), test.cpus, target.standing);
-  // Otherwise switches wherever the flows are seen to communicate.
+  // Without a scope, the search switches where learning sees the flows communicate.
   target.choices = wanted.empty() ? "nowhere" : "everywhere";
   target.detectors = "kernel";
   target.all_detectors = "kernel,kernel-leak,kernel-race-simultaneous";

@@ -18,7 +18,7 @@ namespace slalom {
 struct OpenKernelTest {
   Target target;
   std::shared_ptr<const vm::KernelNames> names;
-  std::shared_ptr<const vm::GuestKernel> kernel;  // nullptr if nothing is known of it
+  std::shared_ptr<const vm::GuestKernel> kernel;  // nullptr if the kernel is unknown
   // Files with debug information in use: a vmlinux, which has no sections here, and modules.
   std::vector<DebugFile> debug_files;
   std::filesystem::path folder;  // folder of the test's file

@@ -40,7 +40,7 @@ class BorrowedMachine final : public Machine {
  private:
   std::unique_ptr<vm::KernelMachine> machine_;
   GiveBack give_back_;
-  ExecutionFigures* figures_;  // null: nobody wants them
+  ExecutionFigures* figures_;  // nullptr if no one collects figures
   bool checkpoints_;
 };
 

@@ -1,5 +1,5 @@
-// MachinePool: machines that stand at the start of one kernel test, and figures of their executions. Making a
-// machine means copying a guest's memory, so that machines are used again.
+// MachinePool: machines at the start of one kernel test, and figures of their executions. Reuses machines,
+// because making one copies a guest's memory.
 #pragma once
 
 #include <array>
@@ -14,17 +14,17 @@
 
 namespace slalom {
 
-// How long executions were, and how often a CPU seemed to wait (SKI, tables 5 to 8).
+// The lengths of executions, and how often a CPU seemed to wait (SKI, tables 5 to 8).
 class ExecutionFigures {
  public:
   void add(const vm::KernelMachine& machine);
-  // All since the last call, by name.
+  // Returns all figures since the last call, by name.
   std::vector<std::pair<std::string, double>> take();
 
  private:
   std::mutex mutex_;
   std::vector<uint64_t> instructions_;
-  std::array<uint64_t, vm::Liveness::kReasons> executions_{}, times_{};  // by reason; 0: any
+  std::array<uint64_t, vm::Liveness::kReasons> executions_{}, times_{};  // by reason; 0 means any
 };
 
 class MachinePool {
@@ -44,15 +44,16 @@ class MachinePool {
   std::vector<std::unique_ptr<vm::KernelMachine>> idle_;
 };
 
-// A machine that goes back where it came from when its user is done with it. `figures`: nullptr if nobody
-// wants them.
+// Returns a machine that passes `machine` to `give_back` when it is destroyed. `figures` is nullptr if no one
+// collects them.
 std::unique_ptr<Machine> borrow(std::unique_ptr<vm::KernelMachine> machine,
                                 std::function<void(std::unique_ptr<vm::KernelMachine>)> give_back,
                                 ExecutionFigures* figures, bool checkpoints);
-// As a campaign's worker uses it.
+// Borrows a machine of the pool for a campaign's worker.
 Result<std::unique_ptr<Machine>> borrow(const std::shared_ptr<MachinePool>& pool, const MachineUse& use);
 
-// Runs without control, with the failures that the detectors of `list` see. `most`: instructions of a run.
+// Makes `runs` runs without control of the schedule, and looks for failures with the detectors of `list`.
+// `most` limits the instructions of a run.
 Result<Target::Stress> stress(MachinePool& pool, unsigned flows, uint64_t most, uint64_t runs, uint64_t seed,
                               const std::string& list);
 

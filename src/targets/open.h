@@ -1,7 +1,7 @@
-// Opens targets: from the file that a user names, or from what a capsule holds.
+// Opens targets, from a file that the user names or from the contents of a capsule.
 //
-// This folder is the only one that names concrete machines. A Target is made here once, for the command line,
-// for tests and for whatever else runs campaigns.
+// No other folder names concrete machines. The command line, tests and all other users of campaigns get their
+// targets here.
 #pragma once
 
 #include <functional>
@@ -16,12 +16,13 @@ namespace slalom {
 
 // A kernel test boots a kernel before it can be explored, which takes a while.
 struct OpenOptions {
-  // Called with what is being done, and with an empty line when it is done.
+  // Called with a description of the current work, and with an empty line when the work is done.
   std::function<void(const std::string& line)> progress = [](const std::string&) {};
-  std::function<bool()> stop = [] { return false; };  // asked now and then; true gives up
+  std::function<bool()> stop = [] { return false; };  // polled; returns true to give up
 };
 
-// `settings`: parameters of a toy program, as NAME=NUMBER. `scope`: of a kernel test whose file has none.
+// `settings` are parameters of a toy program, as NAME=NUMBER. `scope` is for a kernel test whose file has
+// none.
 Result<Target> open_target(const std::string& path, const std::vector<std::string>& settings,
                            const std::vector<std::string>& scope, const OpenOptions& options);
 Result<Target> open_target(const TargetId& id, const OpenOptions& options);

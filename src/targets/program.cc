@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kLongSteps = 20'000;
 
-// Beside the command in a build directory, below lib/ where it is installed.
+// Returns the library's path: beside the command in a build directory, below lib/ in an installation.
 std::string preload_library() {
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
@@ -22,7 +22,7 @@ std::string preload_library() {
                                                      : (folder / "libslalom_preload.so").string();
 }
 
-// The cores that this process may use, beginning with the one it is on.
+// Returns the cores that this process may use, beginning with its current one.
 std::vector<int> usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -81,9 +81,10 @@ Result<Target> open_program(const TargetId& id, const std::string& path, std::sh
   if (!path.empty()) program.path = std::filesystem::absolute(path).lexically_normal().string();
   TRY(check_unchanged(program));
   LaunchOptions options;
-  options.patience = debugger ? 86'400 : 60;  // it did end when it was found; who debugs takes their time
+  // In seconds. The recorded execution ended, but a user of a debugger takes longer.
+  options.patience = debugger ? 86'400 : 60;
   options.debugger = std::move(debugger);
-  options.max_set_up = UINT64_MAX;  // it did end
+  options.max_set_up = UINT64_MAX;  // the recorded set-up ended
   return make_program_target(program, options);
 }
 

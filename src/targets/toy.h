@@ -1,4 +1,4 @@
-// Targets that are toy programs: a TOML file, or the text of one inside a capsule.
+// Targets that are toy programs: from a TOML file, or from such a file's text in a capsule.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// ChoicePolicy: which operations are choice points. A serialisable value that the machine gets in its Inputs.
+// ChoicePolicy: says which operations are choice points. A serialisable value in a machine's Inputs.
 //
 // Under every policy, a machine stops where the current agent blocks, ends or yields, at data choices, and at
 // `stops`. A replay puts the positions of a schedule's switches into `stops`, so a schedule replays under any

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from support import ProgramTest, line_of, two_threads
 
-# Two threads add twice to a counter, with a load and a store. The result is the title of the finding.
+# Two threads add to a counter twice, with a load and a store. The finding's title contains the result.
 RESULT = 'char text[32]; snprintf(text, sizeof text, "result %d", (int)counter); __assert_fail(text, __FILE__, __LINE__, __func__);'
 
-# A loop that waits and yields, with plain accesses on both sides of the yield, none of which is a choice point.
+# A loop that waits and yields. The plain accesses before and after the yield are no choice points.
 POLITE = r"""
 #include <atomic>
 #include <thread>
@@ -43,12 +43,12 @@ LOCKED = two_threads(
     "return x == 2 ? 0 : 1;")
 
 
-# Additions that are atomic, or not, under one lock.
+# Additions under one lock, with or without atomic operations.
 UNDER_LOCK = two_threads(
     "static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; static KIND int x;",
     "pthread_mutex_lock(&lock); for (int i = 0; i < 5; ++i) ++x; pthread_mutex_unlock(&lock);",
     "return x == 10 ? 0 : 1;")
-# The flag is the only synchronisation; the counter is atomic, but always under the lock.
+# The flag is the only synchronisation. The counter is atomic, but the threads change it only under the lock.
 FLAG = two_threads(
     "static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; static _Atomic int taken, counter, inside;",
     """while (taken) {}
@@ -58,7 +58,7 @@ FLAG = two_threads(
   taken = 0;""",
     "assert(counter == 0);")
 
-# The second thread writes behind both reads wherever the first one is not interrupted between them.
+# The second thread writes after both reads unless the first thread is interrupted between them.
 WRITES_BEHIND_READS = """#include <assert.h>
 #include <pthread.h>
 static _Alignas(64) volatile int begun, x;
@@ -83,7 +83,7 @@ int main(void) {
 }
 """
 
-# One thread adds without the lock if it comes exactly in the middle of the other one's turns: few schedules show that.
+# One thread adds without the lock, but only if it runs exactly in the middle of the other thread's turns. Few schedules do that.
 RARE = """#include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int x;
@@ -171,7 +171,7 @@ class Accesses(ProgramTest):
     def test_what_turns_out_to_be_unordered_is_not_claimed(self):
         for unlock in (0, 1):
             program = self.build(RARE, "rare", flags=["-fsanitize=thread", f"-DMAY_UNLOCK={unlock}"])
-            # dfs starts again with choice points there; dpor cannot.
+            # dfs starts again with choice points at these operations; dpor cannot.
             for strategy, restarts in (("dfs:limit=1", True), ("dpor:limit=1", False)):
                 found = self.run_json(program, "--out", "", "--strategy", strategy)
                 self.assertEqual(found["findings"], [])

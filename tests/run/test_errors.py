@@ -1,5 +1,5 @@
-"""Errors that calls give. A finding that depends on one replays although the world around the program has changed. If a call
-fails that did not fail before, the replay names it."""
+"""Errors that calls return. A finding that depends on an error still replays after the world around the program has changed. If
+a call fails that did not fail in the search, the replay names it."""
 
 import errno
 import json
@@ -43,7 +43,7 @@ int main(void) {
   pthread_join(b, 0);
 }
 """
-# Each makes a call that fails, and then runs into the assertion.
+# Each of these makes a call that fails, and then reaches the assertion.
 OPEN = 'int file = open("config", O_RDONLY); if (file >= 0 || errno != ENOENT) { close(file); return unused; }'
 FOPEN = 'FILE *file = fopen("config", "r"); if (file || errno != ENOENT) { if (file) fclose(file); return unused; }'
 
@@ -144,7 +144,7 @@ int main(void) {
 }
 """
 
-# What the thread calls depends on the schedule, and only one of its calls fails.
+# The thread's calls depend on the schedule, and only one of them fails.
 ANOTHER_CALL = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -200,7 +200,7 @@ int main(int count, char **arguments) {
 }
 """
 
-# Fails in all executions but the first: each leaves something behind.
+# Fails in all executions but the first, because the first one leaves a directory behind.
 LEAVES_TRACES = r"""
 #include <assert.h>
 #include <sys/stat.h>
@@ -233,7 +233,7 @@ int main(void) {
 }
 """
 
-# The other way round: only the first execution can do it.
+# The other way round: the call succeeds only in the first execution.
 NEVER_AGAIN = r"""
 #include <assert.h>
 #include <sys/stat.h>
@@ -242,7 +242,7 @@ int main(void) {
 }
 """
 
-# The next execution removes the file that one execution makes.
+# Every second execution removes the directory that the execution before it made.
 TAKES_TURNS = r"""
 #include <sys/stat.h>
 #include <unistd.h>
@@ -335,7 +335,7 @@ class Errors(ErrorTest):
             gone.unlink()
 
     def test_an_error_that_the_schedule_decides(self):
-        # Otherwise shrinking would also give the error where the file was made before, and then no switch is needed.
+        # Otherwise, shrinking would also return the error after the other thread has made the file, and need no switch.
         finding = self.find(OWN_FILE, "owns")
         maker, user = "1.1", "1.2"
         ran = [change["to"] for change in finding["schedule"]["switches"]]

@@ -1,4 +1,4 @@
-"""Programs whose executions are long, or never end: findings are shrunk and replayed within limits, which are said."""
+"""Programs whose executions are long or endless: slalom shrinks and replays findings within limits, and reports the limits."""
 
 import unittest
 
@@ -6,7 +6,7 @@ from support import ProgramTest, two_threads
 
 FOR_EVER = two_threads("static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;",
                        "for (;;) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); }", "return 0;")
-# A lost update at the end of two long computations; more than half of the accesses come after most switches.
+# A lost update at the end of two long computations. More than half of the accesses come after most switches.
 LATE = two_threads("static int words[2][8000], next, x;\nstatic pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;", """
   pthread_mutex_lock(&lock);
   int *mine = words[next++];

@@ -1,4 +1,4 @@
-"""What may not be done with a lock or a thread, and often does no harm without slalom: each is a finding that names it."""
+"""Forbidden uses of locks and threads, which often do no harm without slalom: each is a finding whose title names the misuse."""
 
 import unittest
 
@@ -27,7 +27,7 @@ int main(void) {
 }
 """
 
-# What main() does first, what the other thread does, what main() does last; and what it is called.
+# The first calls of main(), the calls of the other thread, the last calls of main(), and the misuse in the title.
 MISUSES = [
     ("", "pthread_mutex_unlock(&mutex)", "", "unlock of a mutex that is not locked"),
     ("pthread_mutex_lock(&mutex)", "pthread_mutex_unlock(&mutex)", "", "unlock of a mutex that another thread holds"),
@@ -43,7 +43,7 @@ MISUSES = [
     ("", "", "pthread_join(other, 0)", "join of a thread that was joined already"),
 ]
 
-# What looks like it, and is defined.
+# Uses that look like misuses but are defined.
 USES = [
     ("pthread_mutex_lock(&checked)", "assert(pthread_mutex_unlock(&checked) == EPERM)", "assert(pthread_mutex_unlock(&checked) == 0)"),
     ("", "assert(pthread_mutex_unlock(&checked) == EPERM)", "pthread_mutex_destroy(&checked)"),

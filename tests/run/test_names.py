@@ -1,4 +1,4 @@
-"""What reports call a program's variables: members, elements, variables on stacks, and objects on the heap."""
+"""The names of a program's memory in reports: members, elements, variables on stacks, and objects on the heap."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from support import ProgramTest, line_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Two threads race on MEMBER, of a variable that main() has on its stack, a global one or one on the heap.
+# Two threads race on MEMBER of an object that is on main()'s stack, global or on the heap.
 MEMBERS = """
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ int main(void) {
   return sum == 2 ? 0 : 1;
 }
 """
-# Nothing is allocated where slalom could see it, and the locks are on main()'s stack.
+# slalom sees no allocation. The locks are on main()'s stack.
 ON_STACK = """
 #include <mutex>
 #include <thread>
@@ -78,7 +78,8 @@ int main() {
   assert(length == 3);
 }
 """
-# Nothing shows where these are allocated; one function has a pointer to them, the other is a method.
+# The allocations do not show the objects' types. take() gets only the lock; its callers have a pointer to the object. leave()
+# has such a pointer itself.
 POINTERS = """
 #include <pthread.h>
 #include <stdlib.h>
@@ -145,7 +146,7 @@ WAYS = {"O0": ["-O0", "-fpie", "-pie"], "O2": ["-O2", "-fno-pie", "-no-pie"]}
 
 class NamesTest(ProgramTest):
     def races(self, program, *options):
-        """The races of a program, as JSON, and the report on the first one."""
+        """Returns the races of a program, as JSON, and the report on the first one."""
         result = self.run_json(program, "--strategy", "dfs", *options)
         found = [finding for finding in result["findings"] if finding["kind"] == "data-race"]
         self.assertTrue(found)
@@ -238,7 +239,7 @@ class NamesTest(ProgramTest):
         self.assertNotIn("pthread_mutex_t#", report)
 
     def test_the_report_on_an_example(self):
-        """What changes with libraries and with the search is left out. SLALOM_UPDATE_GOLDEN=1 writes it anew."""
+        """Omits parts that depend on libraries and on the search. SLALOM_UPDATE_GOLDEN=1 writes the file anew."""
         text = (ROOT / "examples/programs/reference_count.c").read_text(encoding="utf-8")
         program = self.build(text, name="reference_count", flags=["-fsanitize=thread"])
         [finding] = [each for each in self.run_json(program, "--strategy", "dfs")["findings"] if each["severity"] == "failure"]

@@ -5,9 +5,9 @@ import unittest
 
 from support import ProgramTest
 
-# One thread writes under the lock. Later another thread holds it, and only then a third one tries it, fails, and reads all the
-# same. With --timeouts idle, time passes only if no thread can run, so every execution goes this way. Only the lock could order
-# the write and the read, and a failed try does not.
+# One thread writes under the lock. Later, while another thread holds the lock, a third thread tries it, fails, and reads anyway.
+# With --timeouts idle, time passes only if no thread can run, so every execution takes this course. Only the lock could order
+# the write and the read, and a failed try orders nothing.
 TRIES_IN_VAIN = r"""
 #include <assert.h>
 #include <pthread.h>
@@ -123,7 +123,7 @@ int main(void) {
 }
 """
 
-# What another thread gets while main() reads, writes, and does neither.
+# The results of another thread's tries while main() holds the lock for reading, for writing, and not at all.
 WHILE_MAIN_HOLDS_IT = r"""
 #include <assert.h>
 #include <errno.h>
@@ -156,8 +156,8 @@ int main(void) {
 }
 """
 
-# Both threads change an atomic counter, one of them although its try failed. Whoever takes that for a lock that is held
-# takes the accesses for ordered, and never switches between the two halves of the addition.
+# Both threads change an atomic counter, one of them even if its try fails. A search that took a failed try for a lock that is
+# held would take the accesses for ordered, and never switch between the two halves of the addition.
 NOT_UNDER_THE_LOCK = r"""
 #include <assert.h>
 #include <pthread.h>

@@ -15,14 +15,14 @@ namespace {
 RunnerOptions shrink_runner(const Inputs& inputs) {
   RunnerOptions options;
   options.inputs = inputs;
-  options.inputs.policy = ChoicePolicy{};  // everywhere: deviations are placed by operations, not by a policy
+  options.inputs.policy = ChoicePolicy{};  // every operation is a choice point: a deviation may be at any
   options.recording = Recording::Footprints;
   options.fair = false;
   options.checkpoint_every = 0;
   return options;
 }
 
-// Counts the questions of an agent at one of its operations, as DataChoice::ordinal does.
+// Counts the data choices of an agent at one of its operations, as DataChoice::ordinal does.
 class Ordinals {
  public:
   uint32_t next(const ChoicePoint& point) {
@@ -40,7 +40,7 @@ class Ordinals {
 
 }  // namespace
 
-// The default order, except where a deviation applies.
+// Follows the default order, except where a deviation applies.
 class Shrinker::Walk : public Walker {
  public:
   explicit Walk(const std::vector<Deviation>& deviations)
@@ -148,7 +148,8 @@ bool Shrinker::improves(const Trial& trial) const {
   return size(trial) < size(best_);
 }
 
-// Repeats the schedule, with the errors that calls gave. Returns where the execution diverged.
+// Repeats the schedule, with the errors that its calls returned. Sets best_, is_long_ and placed_. Returns
+// where the execution diverged; empty if it did not.
 std::optional<std::string> Shrinker::take_up(const Schedule& schedule) {
   const auto run = [&](Runner& runner) {
     ScheduleWalker exact(schedule);
@@ -168,7 +169,7 @@ std::optional<std::string> Shrinker::take_up(const Schedule& schedule) {
   }
   if (!is_long_) divergence = run(runner_);
   runner_.repeat_errors(&schedule, false);
-  inputs_.errors = schedule.errors;  // of others, only what does not depend on the schedule
+  inputs_.errors = schedule.errors;  // other schedules repeat only the errors that no schedule changes
   return divergence;
 }
 
@@ -200,8 +201,8 @@ Result<Shrunk> Shrinker::shrink(const Schedule& schedule, const std::string& tit
   return shrunk;
 }
 
-// Delta debugging over the deviations, down to single ones; every success starts again from what was really
-// executed.
+// Delta debugging over the deviations: leaves out halves first, single deviations last. After each success it
+// starts again from the deviations of the execution that succeeded.
 void Shrinker::reduce() {
   size_t chunk = std::max<size_t>(1, best_.deviations.size() / 2);
   while (!best_.deviations.empty() && !out_of_budget()) {
@@ -225,8 +226,8 @@ void Shrinker::reduce() {
   }
 }
 
-// Where the search switched; if that was everywhere, the operations by which the agents of this execution
-// communicate. The places of the evidence are among them.
+// Returns the policy of the search. If the search could switch everywhere, returns instead the operations by
+// which the agents of this execution communicate. Adds the places of the evidence in both cases.
 ChoicePolicy Shrinker::near_policy() const {
   ChoicePolicy policy = inputs_.policy;
   policy.stops.clear();
@@ -252,8 +253,8 @@ ChoicePolicy Shrinker::near_policy() const {
   return policy;
 }
 
-// A schedule of few preemptions is often near, and far from where leaving out single deviations leads. Proves
-// nothing: switches elsewhere are not tried.
+// Often a schedule with few preemptions exists that leaving out single deviations never reaches. This search
+// proves nothing, because it tries no switches elsewhere.
 void Shrinker::try_smaller_bounds() {
   const uint64_t preemptions = count_preemptions(best_.execution);
   if (preemptions == 0) return;
@@ -282,8 +283,8 @@ void Shrinker::try_smaller_bounds() {
   }
 }
 
-// Explores everything with fewer preemptions. Meeting the bug there gives a better start; exhausting it
-// proves the minimum.
+// Explores all schedules with fewer preemptions. If one shows the bug, it is the new best schedule. If none
+// does, the minimum is proved.
 void Shrinker::prove_minimum(Shrunk& shrunk) {
   uint64_t left = options_.minimum_executions, touched = 0;
   while (shrunk.proof == Shrunk::Proof::Minimal) {
@@ -295,7 +296,7 @@ void Shrinker::prove_minimum(Shrunk& shrunk) {
     Dpor search({DporOptions::Mode::Bounded, static_cast<uint32_t>(preemptions - 1)});
     std::optional<Trial> better;
     const bool whole = search_through(search, left, touched, better);
-    // Bounds come one after the other: those before that of the last execution were searched through.
+    // The search raises its bound step by step, so that all bounds before the current one are complete.
     if (const std::optional<uint64_t> completed = search.coverage().completed)
       shrunk.excluded = std::max(shrunk.excluded, *completed + 1);
     if (better) {
@@ -310,11 +311,11 @@ void Shrinker::prove_minimum(Shrunk& shrunk) {
   }
 }
 
-// False: it did not get to the end.
+// Returns false if the search did not get to its end.
 bool Shrinker::search_through(Dpor& search, uint64_t& left, uint64_t& touched, std::optional<Trial>& better) {
   RunnerOptions fast = shrink_runner(inputs_);
   fast.checkpoint_every = 8;
-  // Without fairness a program that spins can go on for long: that would prove nothing, so give up early.
+  // Without fairness, a program that spins can go on for long. That proves nothing, so it is cut off early.
   fast.inputs.max_steps = std::min(inputs_.max_steps, 500 + 20 * best_.execution.steps);
   Runner runner(machine_, &observer_, fast);
   for (;;) {
@@ -323,11 +324,11 @@ bool Shrinker::search_through(Dpor& search, uint64_t& left, uint64_t& touched, s
     if (left == 0 || out_of_budget()) return false;
     --left;
     Execution execution = runner.run(*task, *search.walker(*task));
-    // What a search keeps of an execution grows faster than its length.
+    // The memory that a search needs for an execution grows faster than the execution's length.
     touched += execution.touches.size();
     if (touched > options_.minimum_footprints || execution.touches.size() > options_.minimum_footprints / 50)
       return false;
-    // An execution that was cut off or led astray may have missed the bug: it proves nothing.
+    // An execution that was cut off or diverged may have missed the bug, so it proves nothing.
     if (execution.divergence || !ended_by_itself(execution.outcome)) return false;
     search.end(*task, execution);
     Trial trial = finish(std::move(execution));
@@ -339,10 +340,10 @@ bool Shrinker::search_through(Dpor& search, uint64_t& left, uint64_t& touched, s
 
 namespace {
 
-constexpr size_t kAncestors = 8;  // tried for each operation, the nearest ones
+constexpr size_t kAncestors = 8;  // the nearest conflicting operations that are tried for each operation
 
-// Agents in the given order, one transition each; whoever cannot run is passed over; then the default order.
-// Values are those that were chosen before.
+// Runs agents in the given order, one transition each, and skips an agent that cannot run. Then follows the
+// default order. Data choices get the given values.
 class OrderWalk : public Walker {
  public:
   OrderWalk(const std::vector<AgentId>& order, const std::vector<DataChoice>& values)
@@ -372,8 +373,7 @@ class OrderWalk : public Walker {
   Ordinals ordinals_;
 };
 
-// Did the agent's operation with this number come before the other one? An operation that was never made
-// comes last.
+// Returns whether operation `a` came before operation `b`. An operation that was never made comes last.
 bool comes_first(const Execution& execution, const OperationPlace& a, const OperationPlace& b) {
   uint64_t left_a = a.ops + 1, left_b = b.ops + 1;
   for (const ChoiceRecord& record : execution.choices) {
@@ -400,13 +400,13 @@ void Shrinker::find_constraints(Shrunk& shrunk) {
   };
   std::vector<uint32_t> races, needed;
   for (size_t j = 1; j < order.with_blocked(); ++j) {
-    // Not only the nearest: of a load and a store before j, it may be the load that matters.
+    // The nearest one is not enough: of a load and a store before j, the load may be the one that matters.
     order.races(j, HappensBefore::Ancestors::All, races);
     if (races.size() > kAncestors) races.resize(kAncestors);
     needed.clear();
     for (uint32_t e : races) {
       if (out_of_budget()) return;
-      // What comes before an operation that must come before j must do so, too.
+      // An operation that comes before one that is needed before j is needed, too.
       if (std::any_of(needed.begin(), needed.end(), [&](uint32_t c) { return order.before(e, c); })) continue;
       std::vector<AgentId> turned;
       for (size_t i = 0; i < e; ++i) turned.push_back(order[i].agent);

@@ -1,12 +1,18 @@
 // Shrinker: makes a schedule that shows a bug as small as re-execution can prove.
 //
-// A schedule is cut down to its *deviations*: the decisions that differ from the default order (go on; else
-// the next agent). First it looks near the evidence for a schedule with fewer preemptions: depth-first, by
-// number of preemptions, which are placed only where the search itself would have switched. A result is
-// Minimal: leaving out any one remaining deviation loses the bug, each shown by an execution. It is Minimum
-// when, beyond that, all schedules with fewer preemptions were explored, none was cut off, and none showed
-// the bug. The order constraints are what the bug really needs: pairs of conflicting operations which, turned
-// round, lose it.
+// The *deviations* of a schedule are the decisions that differ from the default order. By default, the
+// current agent goes on; if it cannot, the next agent runs.
+//
+// First, the shrinker looks near the evidence for a schedule with fewer preemptions. It searches depth-first,
+// by number of preemptions, and preempts only where the search itself could have switched. Then it leaves out
+// deviations.
+//
+// A result is Minimal if executions have shown that leaving out any one remaining deviation loses the bug. A
+// Minimal result is Minimum if, in addition, all schedules with fewer preemptions were explored, none was cut
+// off, and none showed the bug.
+//
+// The order constraints are the orders that the bug needs: pairs of conflicting operations whose reversal
+// loses the bug.
 #pragma once
 
 #include <functional>
@@ -21,19 +27,20 @@ namespace slalom {
 class Dpor;
 
 struct ShrinkOptions {
-  uint64_t executions = 50'000;  // budget for all of it,
-  uint64_t steps = 20'000'000;   // and for all steps in these: some executions are long
-  // An execution of so many steps is a long one: see shrink_long.cc. 0: none is.
+  uint64_t executions = 50'000;  // budget for all executions
+  uint64_t steps = 20'000'000;   // budget for the steps of all executions, since some are long
+  // An execution of at least this many steps is long (see shrink_long.cc). 0 means that none is long.
   uint64_t long_steps = 0;
   uint64_t long_cost = 100'000'000;      // budget for all long executions, instead of `steps`
-  uint64_t minimum_executions = 20'000;  // budget for proving the minimum; 0: do not try
-  // What is looked at for that, in operations: of all executions, and a fiftieth of it of a single one.
+  uint64_t minimum_executions = 20'000;  // budget for proving the minimum; 0 means that it is not tried
+  // Budget for the footprints of all executions in that proof, in operations. A single execution may use a
+  // fiftieth of it.
   uint64_t minimum_footprints = 5'000'000;
   uint64_t near_executions = 5'000;  // budget for smaller bounds near the evidence
-  std::function<bool()> stop;        // asked now and then; true ends it with what was reached
+  std::function<bool()> stop;        // polled; returns true to end with the best result so far
 };
 
-// An operation in an execution, placed by its agent's own count.
+// An operation in an execution. `ops` is its agent's own count of operations.
 struct OperationPlace {
   AgentId agent;
   uint64_t ops = 0;
@@ -48,9 +55,9 @@ struct Shrunk {
   uint64_t deviations = 0;
   uint64_t preemptions = 0;
   Proof proof = Proof::None;
-  uint64_t excluded =
-      0;  // every schedule with fewer preemptions than this was executed, and none shows the bug
-  uint64_t executions = 0;  // spent
+  // Every schedule with fewer preemptions than this was executed, and none shows the bug.
+  uint64_t excluded = 0;
+  uint64_t executions = 0;  // number of executions made
   bool cut_short = false;   // the budget for long executions was too small for a proof
   struct Constraint {
     OperationPlace before, after;
@@ -67,10 +74,10 @@ class Shrinker {
 
  private:
   struct Deviation {
-    AgentId current;  // who was running
+    AgentId current;  // the agent that was running
     uint64_t ops = 0;
     uint32_t ordinal = 0;  // of a data choice
-    AgentId to;            // no agent: a data choice
+    AgentId to;            // empty for a data choice
     uint32_t value = 0;
     bool preempts = false;
     Place pc;  // of the operation before which it preempts
@@ -79,7 +86,7 @@ class Shrinker {
   struct Trial {
     Execution execution;
     std::vector<Deviation> deviations;
-    std::optional<Verdict> verdict;  // if it shows the bug
+    std::optional<Verdict> verdict;  // empty if the execution does not show the bug
   };
   std::optional<std::string> take_up(const Schedule& schedule);
   Trial try_deviations(const std::vector<Deviation>& deviations);
@@ -96,7 +103,7 @@ class Shrinker {
   void prove_minimum(Shrunk& shrunk);
   bool search_through(Dpor& search, uint64_t& left, uint64_t& touched, std::optional<Trial>& better);
   void find_constraints(Shrunk& shrunk);
-  // Of long executions (shrink_long.cc):
+  // For long executions (shrink_long.cc):
   ChoicePolicy placed_policy() const;
   Runner& place_by(const Schedule& schedule);
   void shrink_long(Shrunk& shrunk);
@@ -112,7 +119,8 @@ class Shrinker {
   uint64_t spent_ = 0, spent_steps_ = 0;
   uint64_t step_limit_ = 0;
   bool is_long_ = false;
-  // Makes executions that are asked only at synchronisation and where a deviation is; else runner_ does.
+  // Makes executions whose only choice points are synchronisation and deviations. If it is empty, runner_
+  // makes them.
   std::optional<Runner> placed_;
 };
 

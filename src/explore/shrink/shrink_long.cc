@@ -1,11 +1,13 @@
-// How findings of long executions are shrunk.
+// How the shrinker shrinks schedules of long executions.
 //
-// An execution that is asked at each of a million operations takes seconds; one that is asked only where it
-// synchronises and where a deviation is takes a tenth of one. The tries are of the second kind: they show the
-// same executions, since the default order goes on wherever it is not asked. The most promising come first:
-// the default order, then one of the schedule's preemptions without the others, the last ones first, and of
-// these those at accesses that race. Then deviations are left out by halves, as in every schedule. All of it
-// has a budget in steps, so that the result is the same on every machine.
+// An execution with a choice point at each of a million operations takes seconds. One with choice points only
+// at synchronisation and at deviations takes a tenth of a second. The tries here are of the second kind. They
+// show the same executions, because the default order lets the agent go on everywhere else.
+//
+// The most promising tries come first: the default order, then single preemptions of the schedule without its
+// other preemptions. Among these, preemptions at accesses that race come first, then the later ones. After
+// that, the shrinker leaves out deviations by halves, as in every schedule. The budget counts steps, so that
+// the result is the same on every machine.
 #include <algorithm>
 
 #include "explore/replay.h"
@@ -14,11 +16,12 @@
 namespace slalom {
 namespace {
 
-constexpr uint64_t kChoiceCost = 50;     // of a choice point, in steps: processes are switched twice
-constexpr uint64_t kEndlessTries = 2;    // of an execution that goes on to the step limit
-constexpr size_t kMostAlone = 16;        // preemptions that are tried without the others
-constexpr uint64_t kNearShare = 3;       // of the budget, for smaller bounds near the evidence
-constexpr uint64_t kMostEachAsked = 50;  // tries that are asked at each operation must fit into the budget
+constexpr uint64_t kChoiceCost = 50;   // cost of a choice point in steps: it takes two process switches
+constexpr uint64_t kEndlessTries = 2;  // tries for an execution that goes on to the step limit
+constexpr size_t kMostAlone = 16;      // preemptions that are tried without the others
+constexpr uint64_t kNearShare = 3;     // smaller bounds near the evidence get 1/kNearShare of the budget
+// So many tries with a choice point at each operation must fit into the rest of the budget.
+constexpr uint64_t kMostEachAsked = 50;
 
 }  // namespace
 
@@ -37,7 +40,7 @@ ChoicePolicy Shrinker::placed_policy() const {
   return policy;
 }
 
-// What makes placed executions, to be asked where the schedule switches.
+// Returns the runner of placed executions, with choice points where the schedule switches.
 Runner& Shrinker::place_by(const Schedule& schedule) {
   ChoicePolicy policy = placed_policy();
   policy.stops = stops_of(schedule);
@@ -73,7 +76,7 @@ void Shrinker::shrink_long(Shrunk& shrunk) {
     }
   }
   shrunk.cut_short = shrunk.proof == Shrunk::Proof::None && spent_steps_ >= step_limit_;
-  // The rest asks at each operation.
+  // The proofs that follow have a choice point at each operation.
   const uint64_t each_asked = length_of(best_.execution) * (1 + kChoiceCost);
   if (shrunk.proof == Shrunk::Proof::None || spent_steps_ + kMostEachAsked * each_asked > step_limit_) return;
   ScheduleWalker exact(best_.execution.schedule);

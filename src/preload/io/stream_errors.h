@@ -1,7 +1,8 @@
-// Errors that libc meets while it reads or writes a stream (FILE). They are kept as those of other calls are
-// (preload/runtime/errors.h). A call counts as failed if libc marks the stream and returns the value that
-// means that nothing was done. A call that did a part cannot be repeated, so its error is not kept. Not for
-// streams on channels: the functions that read and write these keep errors themselves.
+// Errors that libc meets while it reads or writes a stream (FILE). The runtime keeps them as it keeps those
+// of other calls (preload/runtime/errors.h). A call counts as failed if libc marks the stream and returns the
+// value that means that nothing was done. The error of a call that did a part of its work is not kept,
+// because a replay cannot repeat it. Not for streams on channels: the functions that read and write these
+// keep errors themselves.
 #pragma once
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ Result stream_may_fail(const FallibleCall& what, FILE* stream, StreamUse use, Fa
   if (stream != nullptr && is_ours(stream->_fileno)) return make();
   int error = 0;
   if (rt.repeats_error(what, error)) {
-    // Before libc reads or writes it allocates the buffer. What could not be written is dropped by libc, too.
+    // libc, too, allocates the buffer before it reads or writes, and drops data that it cannot write.
     if (stream != nullptr && stream->_IO_buf_base == nullptr) _IO_doallocbuf(stream);
     if (stream != nullptr && use == StreamUse::Writes) __fpurge(stream);
     if (stream != nullptr) stream->_flags |= _IO_ERR_SEEN;

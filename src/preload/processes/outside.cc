@@ -18,13 +18,14 @@ namespace slalom::preload {
 namespace {
 
 constexpr uint32_t kMostPolled = 64;
-constexpr long kShort = 20;   // milliseconds
-constexpr long kLong = 2000;  // that a living child gets for an effect that the runtime cannot foresee
-constexpr long kSoon = 100;   // that a child needs to end or to answer if nothing holds it up
+// In milliseconds:
+constexpr long kShort = 20;
+constexpr long kLong = 2000;  // time for a living child to have an effect that the runtime cannot foresee
+constexpr long kSoon = 100;   // time that a child needs to end or to answer if nothing delays it
 constexpr uint32_t kMostFutileWaits = 5;
-constexpr int kQuiet = 3;              // milliseconds without more of it: all has come that was sent
-constexpr int kEnough = 1 << 16;       // bytes: it does not matter how many more
-constexpr uint32_t kMostWakes = 1000;  // in an execution, a millisecond each
+constexpr int kQuiet = 3;              // after so many milliseconds without new data, all data has arrived
+constexpr int kEnough = 1 << 16;       // bytes; with so many, waiting for more makes no difference
+constexpr uint32_t kMostWakes = 1000;  // in an execution; each takes a millisecond
 
 long real_milliseconds() {
   timespec now = {};
@@ -32,7 +33,7 @@ long real_milliseconds() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// 0: none.
+// Returns the port; 0 if the address has none.
 in_port_t port_of(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) return reinterpret_cast<const sockaddr_in&>(address).sin_port;
   return address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port : 0;
@@ -46,8 +47,8 @@ in_port_t port_of(long call, int descriptor) {
   return result == 0 ? port_of(address) : 0;
 }
 
-// Is the other end in another program, as far as that is known? One of this machine has a socket at the same
-// port.
+// Returns whether the other end is in another program, as far as the runtime knows. An end in this program
+// has a socket at the peer's port.
 bool is_answered_outside(int descriptor) {
   if (!is_ours(descriptor) || !leads_out(descriptor)) return false;
   const in_port_t theirs = port_of(SYS_getpeername, descriptor);
@@ -57,13 +58,13 @@ bool is_answered_outside(int descriptor) {
   return true;
 }
 
-// False: it has not begun to.
+// Returns false if no part of the answer has arrived.
 bool has_answered(int descriptor) {
   pollfd asked{descriptor, POLLIN, 0};
   return raw_syscall(SYS_poll, reinterpret_cast<long>(&asked), 1, 0) != 0;
 }
 
-// How much can be read should not be a matter of chance either.
+// Waits until no more data arrives, so that the amount that can be read does not depend on chance.
 void let_all_arrive(int descriptor) {
   for (int quiet = 0, before = 0; quiet < kQuiet; ++quiet) {
     int size = 0;
@@ -106,7 +107,7 @@ bool Runtime::await_outside(bool for_long) {
   const long limit = for_long ? kLong : kShort;
   const long start = real_milliseconds();
   for (bool waited = false;; waited = true) {
-    // Asked before the check below, which then sees all effects of ended children.
+    // Determined before the check below, which then sees all effects of ended children.
     const bool live = children && children_live();
     if (outside_signals_ != 0 || children) take_outside_signals();
     if (children) take_shared_signals();
@@ -159,7 +160,7 @@ void Runtime::let_child_answer(const pollfd* wanted, uint32_t count) {
   pollfd asked[kMostPolled];
   for (uint32_t i = 0; i < count; ++i) asked[i] = wanted[i];
   for (const long start = real_milliseconds(); real_milliseconds() - start < kSoon;) {
-    // Asked before the check below, which then sees all effects of ended children.
+    // Determined before the check below, which then sees all effects of ended children.
     const bool live = children_live();
     if (raw_syscall(SYS_poll, reinterpret_cast<long>(asked), count, 0) != 0 || !live) return;
     note_uncontrolled(Uncontrolled::Outside);

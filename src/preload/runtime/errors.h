@@ -68,7 +68,7 @@ struct ByResult {  // `failed` is the result (of getaddrinfo()) that means an er
   }
 };
 
-// `instead` does what else the call does where it fails: it may leave the heap as another one.
+// `instead` has the other effects of a failing call, which may change the heap.
 template <typename How = ByErrno, typename Failed, typename Make, typename Instead>
 auto may_fail(const FallibleCall& what, Failed failed, Make make, Instead instead) {
   using Result = decltype(make());
@@ -89,7 +89,7 @@ auto may_fail(const FallibleCall& what, Failed failed, Make make) {
   return may_fail<How>(what, failed, make, [] {});
 }
 
-// The same where the call does something even if it fails, and so is always made.
+// The same for a call that has effects even if it fails. So the call is always made.
 template <typename Make>
 int may_fail_when_done(const FallibleCall& what, Make make) {
   int error = 0;

@@ -9,7 +9,8 @@ namespace {
 #define TYPE R"((?:(?:struct|union|class|const)\s+)*([A-Za-z_]\w*(?:::\w+)*))"
 #define POINTER R"(([A-Za-z_]\w*(?:(?:->|\.)\w+|\[[^\]]*\])*))"
 
-// Adds what the pattern's group matches; a template's name is no type without its arguments.
+// Adds the matches of the pattern's group. Skips the name of a template, which is no type without its
+// arguments.
 void add_matches(const std::string& line, const std::regex& pattern, std::set<std::string>& found) {
   for (std::sregex_iterator at(line.begin(), line.end(), pattern), end; at != end; ++at) {
     const auto behind = static_cast<size_t>(at->position(1) + at->length(1));

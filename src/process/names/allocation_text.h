@@ -1,6 +1,6 @@
-// AllocationText: what the source line of an allocation says about the object that it makes, or that of a
-// release about the one that it ends. Words only: what they mean there is the debug information's business
-// (process/names/program_objects.cc).
+// AllocationText: what the source line of an allocation says about the new object, or the line of a release
+// about the freed one. Extracts words only; process/program_objects.cc finds out what they mean, from debug
+// information.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ struct AllocationText {
     One,     // new T, make_unique<T>()
     Array,   // new T[n]
     Shared,  // make_shared<T>(): the object lies behind its counts
-    Sizeof,  // malloc(n * sizeof(T)): one or more
-    Tail,    // malloc(sizeof(T) + n): one, and something behind it
+    Sizeof,  // malloc(n * sizeof(T)): one or more objects
+    Tail,    // malloc(sizeof(T) + n): one object, and other data behind it
   } form = Form::Unknown;
-  std::string type;      // "node"; empty: not said, or of a template, or more than one
+  std::string type;      // "node"; empty if the line names no type, a template or several types
   std::string pointer;   // "n" of sizeof *n
-  std::string assigned;  // "q->head", what becomes, or is, the pointer to it; empty: not said
+  std::string assigned;  // "q->head", the pointer that is set or freed; empty if the line names none
 };
 
 AllocationText read_allocation(const std::string& line);

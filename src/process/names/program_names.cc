@@ -16,7 +16,7 @@
 namespace slalom {
 namespace {
 
-// What loading added to the addresses in the file.
+// Returns the number that loading added to the addresses in the file.
 uint64_t load_bias(const Zygote::Module& module) {
   std::ifstream file(module.path, std::ios::binary);
   Elf64_Ehdr header{};
@@ -25,11 +25,11 @@ uint64_t load_bias(const Zygote::Module& module) {
 }
 
 bool is_library_code(const std::string& symbol) {
-  // These hold what the user gave them, and do not call it.
+  // These hold the user's object and do not call it.
   for (const char* holder : {"_ZNSt23_Sp_counted_ptr_inplace", "_ZNSt15_Sp_counted_ptr",
                              "_ZNSt14__shared_count", "_ZNSt10unique_ptr"})
     if (symbol.rfind(holder, 0) == 0) return true;
-  // These call it, and it is mostly inlined there.
+  // These call the user's function, which is mostly inlined there.
   for (const char* caller : {"_Function_handler", "_State_impl", "_Invoker", "__invoke", "_Task_setter"})
     if (symbol.find(caller) != std::string::npos) return false;
   for (const char* prefix : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZGVZNSt"})
@@ -37,7 +37,8 @@ bool is_library_code(const std::string& symbol) {
   return symbol.find("__gthread_") != std::string::npos;
 }
 
-// Made by the linker, where a section begins or ends: no variable of the program.
+// Returns whether the symbol marks where a section begins or ends. The linker makes these; they are no
+// variables of the program.
 bool is_mark(const Symbol& symbol) {
   for (const char* mark : {"__bss_start", "_edata", "edata", "_end", "end", "__data_start", "data_start",
                            "__TMC_END__", "__dso_handle"})
@@ -67,7 +68,7 @@ std::vector<Zygote::Module> ProgramNames::modules() const {
   return all;
 }
 
-// A place that the path alone decides, almost always, so that it is the same in another process.
+// Almost always derives the address from the path alone, so that it is the same in another process.
 uint64_t ProgramNames::add_module(const std::string& path, uint32_t instance, uint64_t size) {
   constexpr uint64_t kSpacing = uint64_t{1} << 30;
   std::lock_guard lock(mutex_);
@@ -146,7 +147,7 @@ ProgramNames::Module* ProgramNames::module_of(uint64_t address) const {
 
 ProgramNames::Found ProgramNames::find_with_module(uint64_t address) const {
   for (Module& module : modules_) {
-    // Zeroed variables lie behind what comes from the file.
+    // Zeroed variables lie behind the data that comes from the file.
     const uint64_t behind = module.instance == 0 ? uint64_t{1} << 28 : 0;
     if (address < module.where.begin || address >= module.where.end + behind) continue;
     if (const Symbol* symbol = symbols_of(module).at(address)) return {symbol, &module};
@@ -171,7 +172,7 @@ std::vector<ProgramNames::Code> ProgramNames::code_of(uint64_t begin) const {
   return all;
 }
 
-// What a module uses is among its strings.
+// A module's strings contain the names of the functions that it imports.
 bool ProgramNames::may_load() const {
   using namespace std::literals;
   for (const Zygote::Module& module : modules()) {
@@ -238,12 +239,12 @@ std::string ProgramNames::role(AgentId id) const {
   return symbol == nullptr ? "thread" : short_name(symbol->name);
 }
 
-// Of a thread whose role is a lambda: the line where its code begins.
+// Returns the line where the lambda's code begins.
 std::string ProgramNames::lambda_line(uint64_t entry) const {
   const Symbol* symbol = find(entry);
   Module* module = module_of(entry);
   if (symbol == nullptr || module == nullptr) return {};
-  // In the standard library's caller, if the compiler has put it there; else it is a function of its own.
+  // The lambda is a function of its own, or the compiler has inlined it into the standard library's caller.
   for (uint64_t pc = symbol->address; pc < symbol->address + symbol->size; ++pc)
     if (const Line* line = line_of(pc); line != nullptr && line->file.rfind("/usr/", 0) != 0)
       return fmt::format(":{}", line->number);

@@ -1,5 +1,5 @@
-// What a program's memory is called: its global variables with their members, variables on stacks, blocks of
-// the heap.
+// ProgramNames: the names of a program's memory: global variables with their members, variables on stacks,
+// and blocks of the heap.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,14 +36,15 @@ std::string openmp_object(uint64_t number) {
   return "team";
 }
 
-// "critical(name)", of the variable that the compiler makes for it.
+// Returns the variable's name; "critical(name)" for the variable that the compiler makes for an OpenMP
+// critical section.
 std::string variable_name(const std::string& symbol) {
   constexpr std::string_view kCritical = ".gomp_critical_user_";
   return symbol.starts_with(kCritical) ? fmt::format("critical({})", symbol.substr(kCritical.size()))
                                        : demangle(symbol);
 }
 
-// gcc numbers variables of functions ("calls.0"), each time in another way.
+// gcc adds numbers to static variables of functions ("calls.0"), and they differ between compilations.
 bool is_numbered(const std::string& symbol, const std::string& variable) {
   if (!symbol.starts_with(variable + '.') || symbol.size() == variable.size() + 1) return false;
   return std::all_of(symbol.begin() + static_cast<ptrdiff_t>(variable.size()) + 1, symbol.end(), is_digit);
@@ -62,9 +63,9 @@ bool has_word(const std::string& text, const std::string& word) {
   return false;
 }
 
-// What make_shared() has before the object.
+// Bytes that make_shared() puts before the object.
 constexpr uint64_t kSharedCounts = 16;
-// What new T[n] has before the first element, if the elements have destructors.
+// Bytes that new T[n] puts before the first element, if the elements have destructors.
 constexpr uint64_t kArrayCount = 8;
 
 }  // namespace
@@ -93,7 +94,7 @@ std::string ProgramNames::object(ObjectId id) const {
   return fmt::format("{}@{:x}", id.raw >= kMainStack ? "local" : "heap", id.raw);
 }
 
-// Of a variable and its members as far as debug information knows them.
+// Names a variable, and its member if debug information knows it.
 std::string ProgramNames::global(uint64_t address) const {
   const auto [known, added] = globals_.try_emplace(address);
   std::string& name = known->second;
@@ -146,8 +147,8 @@ std::vector<PointerVariable> ProgramNames::pointers(const StackFrame& frame) con
   return debug == nullptr ? std::vector<PointerVariable>() : debug->pointers(frame);
 }
 
-// A pointer that was never set may point anywhere: one counts that the line uses, and that points to an
-// object with a part there.
+// A pointer that was never set may point anywhere. So a pointer counts only if the source line uses it, and
+// if its object has a part at the address.
 bool ProgramNames::learn_object(uint64_t pc, const DebugType& type, uint64_t begin, uint64_t address,
                                 const std::string& pointer) {
   std::lock_guard lock(mutex_);
@@ -192,8 +193,8 @@ const ProgramNames::KnownBlock& ProgramNames::known_block(uint64_t pc, uint64_t 
   return known->second;
 }
 
-// The type that the source line of the allocation says, or that the pointer has which it sets; in any case
-// one whose size is the block's. A type that might be another one is none.
+// Takes the type from the source line of the allocation, or from the pointer that the line sets. The type's
+// size must match the block's. An ambiguous type counts as unknown.
 ProgramNames::KnownBlock ProgramNames::read_block(uint64_t pc, uint64_t size) const {
   using Form = AllocationText::Form;
   KnownBlock block;
@@ -212,7 +213,7 @@ ProgramNames::KnownBlock ProgramNames::read_block(uint64_t pc, uint64_t size) co
   const std::string variable = set && DebugInfo::size_of(*set) ? last_word(text.assigned) : "";
   if (!type && set && (text.type.empty() || DebugInfo::name_of(*set).empty())) {
     type = set;
-    // Of what has no name of its own, as an int, there may be several.
+    // A block of a type without a name, such as int, may hold several elements.
     if (form == Form::Unknown && DebugInfo::name_of(*set).empty()) form = Form::Sizeof;
   }
   const uint64_t element = type ? DebugInfo::size_of(*type).value_or(0) : 0;
@@ -230,7 +231,7 @@ ProgramNames::KnownBlock ProgramNames::read_block(uint64_t pc, uint64_t size) co
       fits = size % element == 0 || (size > kArrayCount && (size - kArrayCount) % element == 0);
       block.is_array = true;
       block.first = size % element == 0 ? 0 : kArrayCount;
-      // Both fit small objects.
+      // For small elements, the block may be one with a count or one without.
       if (kArrayCount % element == 0 && !DebugInfo::name_of(*type).empty()) block.first = size;
       break;
     case Form::Shared:
@@ -253,7 +254,7 @@ ProgramNames::KnownBlock ProgramNames::read_block(uint64_t pc, uint64_t size) co
   block.type = type;
   block.element = element;
   const std::string name = DebugInfo::name_of(*type);
-  // A mutex of its own is better known by the variable that points to it.
+  // The variable that points to a mutex is a better name than the mutex's type.
   if (DebugInfo::is_library(*type) && !variable.empty()) {
     block.words.name = variable;
     return block;

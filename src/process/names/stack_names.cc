@@ -16,12 +16,12 @@
 namespace slalom {
 namespace {
 
-constexpr uint32_t kMostLooks = 1000;  // at stacks, in an execution
-constexpr int kMostWaits = 500;        // for threads to wait
+constexpr uint32_t kMostLooks = 1000;  // looks at stacks in an execution
+constexpr int kMostWaits = 500;        // times that it waits for the threads to stop
 constexpr auto kWait = std::chrono::microseconds(100);
-constexpr uint64_t kLowestStack = 0x7f0000000000;  // below are the program and what brk() gives
-constexpr uint32_t kMostPointing = 6;              // functions of the program around an operation
-constexpr size_t kRedZone = 128;                   // below a stack pointer
+constexpr uint64_t kLowestStack = 0x7f0000000000;  // the program and the heap of brk() are below
+constexpr uint32_t kMostPointing = 6;              // frames of the program whose pointers are examined
+constexpr size_t kRedZone = 128;                   // bytes in use below a stack pointer
 
 const StackFrame* frame_of(const std::vector<StackFrame>& frames, uint64_t address) {
   const auto found =
@@ -53,7 +53,7 @@ void StackNames::look(pid_t process, preload::Range channel, uint32_t agent, uin
   }
   const std::vector<Thread> all = threads(channel);
   const auto find_name = [&](uint64_t at, uint32_t by, bool is_past) {
-    // The stack that has it begins at the next lower stack pointer.
+    // The address is on the stack with the next lower stack pointer.
     const Thread* owner = nullptr;
     for (const Thread& thread : all)
       if (thread.stack - kRedZone <= at && (owner == nullptr || thread.stack > owner->stack)) owner = &thread;
@@ -61,8 +61,8 @@ void StackNames::look(pid_t process, preload::Range channel, uint32_t agent, uin
     const Known& known = frames(*owner);
     const StackFrame* frame = frame_of(known.frames, at);
     if (frame == nullptr) return;
-    // What the owner itself has touched may have been in a frame that is gone, unless the frame was there
-    // before.
+    // An address that its owner has touched may have been in a frame that is gone. It was not if the same
+    // frame existed at the look before.
     const StackFrame* before = is_past && owner->agent == by ? frame_of(known.before, at) : frame;
     if (before == nullptr && known.before.empty() && is_outermost(known.frames, *frame)) before = frame;
     if (before == nullptr || before->cfa != frame->cfa) return;
@@ -76,8 +76,8 @@ void StackNames::look(pid_t process, preload::Range channel, uint32_t agent, uin
     if (thread.agent == agent) find_object(thread, address);
 }
 
-// By the first function of the program, from the innermost one outwards, that has a pointer to it: those
-// before it may be wrappers of the operation.
+// Uses the innermost function of the program that has a pointer to the object. Functions inside it may be
+// wrappers of the operation.
 void StackNames::find_object(const Thread& thread, uint64_t address) {
   uint32_t looked_at = 0;
   for (const StackFrame& frame : frames(thread).frames) {
@@ -100,14 +100,15 @@ std::optional<uint64_t> StackNames::word_at(uint64_t address) const {
                                                                            : std::nullopt;
 }
 
-// Of the functions of the program itself: it is there as long as the thread.
+// Returns whether the frame is the outermost one in the program's own code. Such a frame lives as long as its
+// thread.
 bool StackNames::is_outermost(const std::vector<StackFrame>& frames, const StackFrame& frame) const {
   const auto user = std::find_if(frames.rbegin(), frames.rend(),
                                  [&](const StackFrame& one) { return names_.is_user_code(one.pc); });
   return user != frames.rend() && *user == frame;
 }
 
-// The last thread that ran tells that it has stopped before it waits.
+// Repeats, because the thread that ran last reports its stop before it waits.
 std::vector<StackNames::Thread> StackNames::threads(preload::Range channel) const {
   for (int i = 0; i < kMostWaits; ++i) {
     if (std::optional<std::vector<Thread>> all = try_threads(channel)) return *std::move(all);
@@ -152,7 +153,7 @@ std::vector<uint64_t> StackNames::return_addresses(const std::vector<StackFrame>
   return words;
 }
 
-// A thread that stands where it stood, and would return as it would have, has the same frames.
+// Reuses the known frames if the thread is at the same place with the same return addresses.
 const StackNames::Known& StackNames::frames(const Thread& thread) {
   Known& known = known_[thread.id];
   if (known.stack == thread.stack && known.pc == thread.pc && !known.frames.empty() &&

@@ -10,7 +10,7 @@
 namespace slalom {
 namespace {
 
-// "heap@55555576a2c0": where the address begins; npos: the name says more than that.
+// Returns where the address begins in a name like "heap@55555576a2c0"; npos if the name is not of this form.
 size_t address_in(const std::string& name) {
   for (const std::string_view bare : {"heap@", "local@"})
     if (name.starts_with(bare)) return bare.size();
@@ -21,7 +21,7 @@ uint64_t address_of(const std::string& name) {
   return std::strtoull(name.c_str() + address_in(name), nullptr, 16);
 }
 
-// How sure a use of an object is about what it is.
+// Returns the kind of object that the operation implies; empty if it implies none.
 std::string kind_of(OpKind op) {
   switch (op) {
     case OpKind::Lock:
@@ -53,7 +53,7 @@ std::string without_this(const std::string& expression) {
   return expression.starts_with("this->") ? expression.substr(6) : expression;
 }
 
-// As a whole word: "node#1" is not in "node#12".
+// Returns whether the text contains the name as a whole word: "node#12" does not mention "node#1".
 bool mentions(const std::string& text, const std::string& name) {
   const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
@@ -92,7 +92,8 @@ std::string lock_expression(const std::string& source, OpKind op) {
   });
   each(kGuard, [&](const std::smatch& match) {
     found.insert(without_this(match[1]));
-    if (match[2] == "," && source.find("scoped_lock") != std::string::npos) found.insert("");  // of several
+    if (match[2] == "," && source.find("scoped_lock") != std::string::npos)
+      found.insert("");  // several locks
   });
   each(kMethod, [&](const std::smatch& match) {
     if (!of_mutex || match[2].str().find("wait") == std::string::npos) found.insert(without_this(match[1]));
@@ -114,7 +115,7 @@ void ObjectNames::BlockReader::on_event(const Event& event) {
   frees_.back().text = {};
 }
 
-// A block that was allocated before main() is known from its end.
+// Adds blocks that were allocated before main(): only the events that free them are in the log.
 void ObjectNames::BlockReader::on_end(const Outcome&) {
   for (const Event& event : frees_)
     if (names_.block_at(event.object.raw) == nullptr && !names_.blocks_.contains(event.object.raw))
@@ -137,7 +138,7 @@ void ObjectNames::Reader::on_end(const Outcome& outcome) {
   names_.name_others();
 }
 
-// By the shortest name that no other variable has.
+// Gives each local variable the shortest name that no other variable has.
 void ObjectNames::name_locals() {
   using Words = std::string (*)(const ObjectNames&, const Local&);
   constexpr Words kWords[] = {

@@ -1,15 +1,15 @@
-// ObjectNames: the names of a log, with words for what a program keeps on its heap and its stacks. Addresses
-// there say nothing to a reader, and differ where columns cut them.
+// ObjectNames: the names of a log, with readable names for memory on a program's heap and stacks. Readers
+// cannot tell addresses apart, least of all where columns cut them.
 //
-// A variable is called by its name (m), or if another one has that, with its function (m in main). A block is
-// called by its type or the variable that points to it, its number and the part of it (node#2->next). Else a
-// lock is called as the source line that uses it calls it (queue->lock), and all else by what it is (mutex#1,
-// block#3).
+// A variable gets its own name (m). If another variable has that name, the function is added (m in main). A
+// block is named by its type, or by the variable that points to it, with a number and the part of the block
+// (node#2->next). Any other lock is named by the expression in the source line that uses it (queue->lock).
+// All other objects are named by their kind (mutex#1, block#3).
 //
-// Blocks count for each thread: node#2 is the main thread's second node, node#1.2 the second of its first
-// thread. So a block has the same number in every schedule in which its thread allocates the same. Other
-// numbers count in the order of the log. Not for titles: those leave out what tells two objects of one kind
-// apart (detect/core/titles.h).
+// Blocks are numbered per thread: node#2 is the main thread's second node, node#1.2 the second node of its
+// first child. So a block has the same number in every schedule in which its thread allocates the same
+// blocks. Other numbers follow the order of the log. Not for titles, which leave out all that distinguishes
+// two objects of one kind (detect/core/titles.h).
 #pragma once
 
 #include <map>
@@ -24,25 +24,26 @@
 
 namespace slalom {
 
-// What is behind a name that the program's source does not have by itself.
+// The object behind a name that does not identify it in the program's source.
 struct NamedObject {
   enum class Kind : uint8_t { Block, Object, Local } kind = Kind::Block;
   std::string name;  // "node#2", "m"
   uint64_t address = 0;
-  uint64_t size = 0;      // unless it is a variable
-  std::string type;       // "node"; of a block, if it is known
-  std::string function;   // of a local variable: whose
-  AgentId agent;          // who allocated or freed it, or on whose stack it is; of others nobody
-  Place place;            // of a block: where it was allocated, or if that is not known,
-  bool is_freed = false;  // freed
+  uint64_t size = 0;     // 0 for a variable
+  std::string type;      // "node"; empty if unknown, and for a variable
+  std::string function;  // the function of a local variable
+  // The agent that allocated or freed the block, or whose stack holds the variable; empty for other objects.
+  AgentId agent;
+  Place place;            // where a block was allocated, or where it was freed if is_freed
+  bool is_freed = false;  // its allocation is unknown
 };
 
 class ObjectNames final : public Names {
  public:
   ObjectNames(const TraceLog& log, const Names& names);
 
-  // For a trace that is not in memory: replay it into a BlockReader, then into a Reader. Until then, the
-  // names are the other ones.
+  // For a trace that is not in memory. Replay it into a BlockReader, then into a Reader. Before that, all
+  // names are those of `names`.
   explicit ObjectNames(const Names& names) : names_(names) {}
   class BlockReader final : public EventSink {
    public:
@@ -76,10 +77,10 @@ class ObjectNames final : public Names {
     return names_.block_part(allocated, size, offset);
   }
   std::string whole(ObjectId id) const override;
-  // A text that was made with the other names, in these. `whole`: it speaks of blocks, not of what lies at
-  // their beginnings.
+  // Replaces the original names in a text by the names of this object. `whole`: the text is about whole
+  // blocks, not about what is at their beginnings.
   std::string renamed(const std::string& text, bool whole = false) const;
-  // What a name in these texts stands for, in the order of names.
+  // Returns the objects whose names occur in these texts, in the order of names.
   std::vector<NamedObject> explained(const std::vector<std::string>& texts) const;
 
   std::string agent(AgentId id) const override { return names_.agent(id); }
@@ -96,16 +97,16 @@ class ObjectNames final : public Names {
  private:
   struct KnownBlock {
     uint64_t size = 0;
-    std::string name;  // "node#2"; empty: its memory was given out more than once
+    std::string name;  // "node#2"; empty if its memory was allocated more than once
     std::string type;
     AgentId agent;
-    Place place;  // where it was allocated, or if that is not known, freed
+    Place place;  // where it was allocated, or where it was freed if is_freed
     bool is_freed = false;
     bool is_typed() const { return !type.empty(); }
   };
   struct Object {
     std::string kind;        // "mutex"
-    std::string expression;  // "queue->lock"; empty: not known
+    std::string expression;  // "queue->lock"; empty if unknown
     std::string name;
     std::optional<Local> local;
     std::optional<Pointed> pointed;
@@ -117,20 +118,22 @@ class ObjectNames final : public Names {
   void name_locals();
   void name_others();
   std::string name_pointed(const Pointed& pointed);
-  const std::pair<const uint64_t, KnownBlock>* block_at(uint64_t address) const;  // nullptr: none, or several
+  // Returns nullptr if no block or several blocks had the address.
+  const std::pair<const uint64_t, KnownBlock>* block_at(uint64_t address) const;
   std::optional<std::string> in_block(uint64_t address) const;
   std::string by_address(const std::string& name, bool whole) const;
 
   const Names& names_;
   std::map<uint64_t, KnownBlock> blocks_;                            // by address
-  std::map<std::pair<AgentId, std::string>, uint32_t> block_count_;  // by who allocated, and name
-  std::set<std::string> others_;                                     // names of all that has one of its own
-  std::map<uint64_t, NamedObject> pointed_;                          // by where they begin
-  std::map<std::string, Object> objects_;                            // by what the other names call them
-  std::vector<std::string> order_;                                   // of their first use
+  std::map<std::pair<AgentId, std::string>, uint32_t> block_count_;  // by agent and name
+  std::set<std::string> others_;                                     // names that need no replacement
+  std::map<uint64_t, NamedObject> pointed_;                          // by address
+  std::map<std::string, Object> objects_;                            // by their original names
+  std::vector<std::string> order_;                                   // original names by first use
 };
 
-// What the source line of an operation calls its object: "queue->lock"; empty if that is not clear.
+// Returns the expression for the object in the source line of an operation: "queue->lock"; empty if that is
+// not clear.
 std::string lock_expression(const std::string& source, OpKind op);
 
 }  // namespace slalom

@@ -17,8 +17,7 @@
 namespace slalom {
 namespace {
 
-// libdw asks for the file of a module that was announced by its addresses only: one whose sections are
-// scattered.
+// libdw calls this for a module that was added by its addresses only: a file whose sections are scattered.
 int find_scattered_file(Dwfl_Module*, void** userdata, const char*, Dwarf_Addr, char** file_name, Elf**) {
   const auto* file = static_cast<const DebugFile*>(*userdata);
   const int descriptor = ::open(file->path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -34,7 +33,7 @@ int find_section(Dwfl_Module*, void** userdata, const char*, Dwarf_Addr, const c
   return DWARF_CB_OK;
 }
 
-// Where the code of an inlined function was called.
+// Returns the file and line of the call that was inlined.
 SourcePlace::Call call_of(Dwarf_Die* unit, Dwarf_Die* inlined) {
   SourcePlace::Call call;
   Dwarf_Files* files = nullptr;
@@ -53,7 +52,8 @@ void add_functions(Dwarf_Die* unit, Dwarf_Addr address, SourcePlace& place) {
   Dwarf_Die* raw = nullptr;
   if (dwarf_getscopes(unit, address, &raw) <= 0) return;
   const DieScopes innermost(raw);
-  // The above leaves the code at the first inlined function, for where that one was declared; this does not.
+  // dwarf_getscopes() goes from the first inlined function to the scopes of its declaration.
+  // dwarf_getscopes_die() goes to the functions that it was inlined into.
   raw = nullptr;
   const int count = dwarf_getscopes_die(innermost.get(), &raw);
   const DieScopes around(raw);

@@ -1,10 +1,10 @@
-// DebugInfo: address -> source line and the functions inlined there, from DWARF; and the variable there, with
-// the member of it.
+// DebugInfo: finds, in DWARF, the source line and the inlined functions of an address, or the variable and
+// the member at it. Also finds the types of variables and allocations.
 //
-// For a vmlinux, a program and its libraries, or kernel modules, as far as they were built with -g. Separate
-// debug files are found by build id and by debug link, beside the file and in /usr/lib/debug. Files without
-// debug information are no error: without() lists them, and their addresses have no place. libdw reads the
-// files, and uses memory only for what is asked.
+// For a vmlinux, a program and its libraries, or kernel modules that were built with -g. It finds separate
+// debug files by build id and by debug link, beside the file and in /usr/lib/debug. A file without debug
+// information is no error: without() lists it, and its addresses have no place. libdw reads the files, and
+// uses memory only for the parts that queries need.
 //
 // Not for names of stripped code (symbol_table.h), nor for a kernel's types (btf.h). Not for several threads
 // at once.
@@ -51,7 +51,7 @@ struct InlinedCode {
     uint64_t begin = 0, end = 0;
     bool operator==(const Range&) const = default;
   };
-  std::string symbol;  // the linker's name of the function; else its name alone
+  std::string symbol;  // the linker's name of the function; its plain name if it has no linker's name
   std::vector<Range> ranges;
   bool operator==(const InlinedCode&) const = default;
 };
@@ -63,20 +63,19 @@ struct CompiledUnit {
   bool assembler = false;
 };
 
-// What lies at an address: a variable, and which part of it.
+// A variable and the part of it that is at an address.
 struct VariablePart {
-  std::string name;  // "queue", without namespaces
-  std::string
-      part;  // ".slots[3].lock"; empty for all of it, or for a part that is the library's own business
-  std::string function;  // of a local variable: whose
+  std::string name;      // "queue", without namespaces
+  std::string part;      // ".slots[3].lock"; empty for the whole variable, and inside a library's type
+  std::string function;  // the function of a local variable
   bool operator==(const VariablePart&) const = default;
 };
 
 // A function's part of a stack.
 struct StackFrame {
-  uint64_t pc = 0;   // inside the instruction that it is at: in a caller, before the return address
-  uint64_t cfa = 0;  // the stack pointer before it was called
-  // As they are there, by DWARF's numbers; only those that calls keep, and the stack pointer.
+  uint64_t pc = 0;   // inside the current instruction; in a caller, before the return address
+  uint64_t cfa = 0;  // the stack pointer before the call
+  // Values by DWARF's numbers. Holds only the registers that calls preserve, and the stack pointer.
   std::array<std::optional<uint64_t>, 16> registers;
   bool operator==(const StackFrame&) const = default;
 };
@@ -93,10 +92,9 @@ class DebugType {
 
 // A variable that points to an object of a type with a name.
 struct PointerVariable {
-  std::string name;  // "queue", "this"
-  DebugType type;    // of the object
-  // The pointer, or where it is in memory.
-  uint64_t number = 0;
+  std::string name;     // "queue", "this"
+  DebugType type;       // of the object
+  uint64_t number = 0;  // the pointer's value, or its address if `in_memory`
   bool in_memory = false;
 };
 
@@ -104,7 +102,7 @@ struct DebugFile {
   std::filesystem::path path;
   // The number that loading added to the addresses of a position-independent program or library.
   uint64_t bias = 0;
-  // Of a relocatable file (a .ko): the addresses of its sections (locate_sections of elf_symbols.h).
+  // The addresses of the sections of a relocatable file (a .ko); see locate_sections in elf_symbols.h.
   std::map<std::string, uint64_t> sections;
 };
 
@@ -122,27 +120,29 @@ class DebugInfo {
   std::vector<InlinedCode> inlined_code() const;
   std::vector<CompiledUnit> units() const;
 
-  // Of a variable with an address of its own.
+  // Returns the variable with a fixed address that covers `address`.
   std::optional<VariablePart> variable(uint64_t address) const;
-  // Of a variable in that frame. Empty if the debug information is not sure that there is one.
+  // Returns the variable of that frame at `address`. Empty if the debug information is not sure of it.
   std::optional<VariablePart> local(const StackFrame& frame, uint64_t address) const;
-  // All those in scope in that frame whose value can be known.
+  // Returns all pointer variables in scope in that frame whose value can be found.
   std::vector<PointerVariable> pointers(const StackFrame& frame) const;
-  // What "node", "app::Queue" or a template's parameter means at a place in the code; empty if that is not
-  // one type.
+  // Returns the type that "node", "app::Queue" or a template's parameter means at `pc`; empty if the name
+  // does not mean exactly one type.
   std::optional<DebugType> type_named(uint64_t pc, const std::string& name) const;
-  // What a pointer in the code there points to: "n", "q->head", "heads[i].next", "link" (a member of *this).
+  // Returns the type that a pointer in the code at `pc` points to. `expression` is the pointer: "n",
+  // "q->head", "heads[i].next", "link" (a member of *this).
   std::optional<DebugType> pointee(uint64_t pc, const std::string& expression) const;
-  // Without debug information on the type itself: empty.
+  // Empty if there is no debug information on the type itself.
   static std::optional<uint64_t> size_of(const DebugType& type);
-  static std::string name_of(const DebugType& type);  // "node"; empty if it has none, and of built-in types
-  // Is it one of the language's or the threading library's? These are one thing for their users.
+  static std::string name_of(const DebugType& type);  // "node"; empty if it has none or is built in
+  // Returns whether the type belongs to the language's or the threading library. Reports treat such an object
+  // as a whole, as users do.
   static bool is_library(const DebugType& type);
-  // What lies at an offset in an object of that type: ".lock"; empty for all of it. It ends with "+5" where
-  // the type says no more.
+  // Returns the part at an offset in an object of that type: ".lock"; empty for the whole object. The part
+  // ends with "+5" if the type has no name for the rest.
   static std::string part(const DebugType& type, uint64_t offset);
 
-  // The files that have no debug information, here or elsewhere.
+  // Returns the files without debug information, in themselves or in a separate file.
   const std::vector<std::filesystem::path>& without() const;
 
  private:

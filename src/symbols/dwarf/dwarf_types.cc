@@ -12,20 +12,20 @@
 namespace slalom {
 namespace {
 
-constexpr int kMostNested = 64;  // of types; a damaged file may have a loop
+constexpr int kMostNested = 64;  // nested types; those of a damaged file may form a loop
 
 bool is_record(int tag) {
   return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
 }
 
-// Objects of these are one thing for who uses them, whether C or C++ and whatever is inside.
+// Users see an object of such a type as a whole, in C as in C++.
 bool is_library_name(std::string_view name) {
   for (const std::string_view whole : {"sem_t", "mtx_t", "cnd_t", "once_flag", "FILE", "_IO_FILE"})
     if (name == whole) return true;
   return name.starts_with("pthread_") || name.starts_with("__pthread");
 }
 
-// The namespaces and types around a type, from the outermost one: "std::chrono::".
+// Returns the namespaces and types around a type, from the outermost one: "std::chrono::".
 std::string scope_of(Dwarf_Die* type) {
   Dwarf_Die* raw = nullptr;
   const int count = dwarf_getscopes_die(type, &raw);
@@ -42,7 +42,7 @@ bool is_library_scope(std::string_view scope) {
   return scope.starts_with("std::") || scope.starts_with("__gnu_cxx::");
 }
 
-// Something of a record that may lie at an offset: where it begins and ends, in bytes.
+// A member or base of a record, with the offsets in bytes at which it begins and ends.
 struct Extent {
   Dwarf_Die die{};
   uint64_t begin = 0, end = 0;
@@ -86,7 +86,8 @@ std::optional<Extent> extent_of(Dwarf_Die* member, bool in_union) {
   return extent;
 }
 
-// Whoever has more than one member there, as a union has, does not say which of them is meant.
+// Returns the only member at the offset. Empty if there are several, as in a union: nothing says which one
+// the program means.
 std::optional<Extent> only_extent(Dwarf_Die* record, uint64_t offset) {
   std::optional<Extent> found;
   Dwarf_Die child;
@@ -100,7 +101,7 @@ std::optional<Extent> only_extent(Dwarf_Die* record, uint64_t offset) {
   return found;
 }
 
-// The number of elements in each dimension; 0: not known.
+// Returns the number of elements in each dimension; 0 if unknown.
 std::vector<uint64_t> dimensions(Dwarf_Die* array) {
   std::vector<uint64_t> all;
   Dwarf_Die child;
@@ -123,7 +124,7 @@ std::string member_of(Dwarf_Die record, uint64_t offset, int depth);
 
 std::string nested_part(Dwarf_Die type, uint64_t offset, int depth) {
   if (depth > kMostNested) return rest(offset);
-  // The library's names are those of typedefs: what they stand for has none.
+  // Library types are recognised by their typedefs, because the types behind them have no names.
   for (int i = 0; i < kMostNested && dwarf_tag(&type) == DW_TAG_typedef; ++i) {
     if (is_library_name(die_name(&type))) return {};
     const std::optional<Dwarf_Die> next = type_of(&type);
@@ -154,7 +155,7 @@ std::string element_of(Dwarf_Die array, uint64_t offset, int depth) {
   return part + nested_part(*element, offset, depth + 1);
 }
 
-// "._M_elems" and the like are no names for the user.
+// Omits members of the C++ library, such as "._M_elems", which users do not know.
 std::string member_of(Dwarf_Die record, uint64_t offset, int depth) {
   const std::string name = die_name(&record);
   if (is_library_name(name)) return {};
@@ -168,13 +169,13 @@ std::string member_of(Dwarf_Die record, uint64_t offset, int depth) {
   const std::optional<Dwarf_Die> type = type_of(&extent->die);
   std::string member = die_name(&extent->die);
   if (member.starts_with("_vptr")) member = "vptr";
-  // What a lambda captures is a member with a mark before its name.
+  // The member for a variable that a lambda captures has "__" before the variable's name.
   if ((name.empty() || name.starts_with("<lambda")) && member.starts_with("__")) member.erase(0, 2);
   const bool silent = is_array || dwarf_tag(&extent->die) == DW_TAG_inheritance || member.empty();
   const std::string words = silent ? "" : "." + member;
   if (!type || extent->is_bits) return words;
   const std::string part = nested_part(*type, offset - extent->begin, depth + 1);
-  // Of a union without a name inside, no more is known than the place in the whole.
+  // A member without a name cannot anchor an offset, so the offset counts from the beginning of the record.
   if (silent && part.starts_with('+')) return rest(offset);
   if (silent && part.empty() && member.empty() && !is_array) {
     Dwarf_Die bare = bare_type(*type);

@@ -44,7 +44,7 @@ void for_children(Dwarf_Die* parent, Visit visit) {
   } while (dwarf_siblingof(&child, &child) == 0);
 }
 
-// Where a variable lies in the file, if that is one place.
+// Returns the variable's address in the file; empty if it has no single address.
 std::optional<uint64_t> static_address(Dwarf_Die* variable) {
   Dwarf_Attribute attribute;
   Dwarf_Op* expression = nullptr;
@@ -87,7 +87,7 @@ std::string variable_name_of(Dwarf_Die* variable) {
   return name != nullptr ? name : "";
 }
 
-// `offset` bytes into it; empty if that is behind it.
+// Returns the part `offset` bytes into the variable; empty if the offset is behind its end.
 std::optional<VariablePart> part_of_variable(Dwarf_Die* variable, uint64_t offset) {
   const std::optional<Dwarf_Die> type = type_of(variable);
   const std::optional<uint64_t> size = type ? type_size(*type) : std::nullopt;
@@ -132,7 +132,7 @@ std::optional<ScopeList> scopes_at(const DwarfSession* session, uint64_t pc) {
   return list;
 }
 
-// How to find something there.
+// Returns the DWARF expression of an attribute at `pc`; empty if it has none there.
 std::vector<Dwarf_Op> operations(Dwarf_Die* die, unsigned attribute_name, uint64_t pc) {
   Dwarf_Attribute attribute;
   Dwarf_Op* expression = nullptr;
@@ -143,7 +143,7 @@ std::vector<Dwarf_Op> operations(Dwarf_Die* die, unsigned attribute_name, uint64
   return {expression, expression + length};
 }
 
-// As far as one is enough to say where something is.
+// Returns the expression if it is a single operation.
 std::optional<Dwarf_Op> only_operation(Dwarf_Die* die, unsigned attribute_name, uint64_t pc) {
   const std::vector<Dwarf_Op> all = operations(die, attribute_name, pc);
   return all.size() == 1 ? std::optional(all.front()) : std::nullopt;
@@ -155,7 +155,7 @@ std::optional<uint64_t> frame_base(const ScopeList& scopes, const StackFrame& fr
     const std::optional<Dwarf_Op> base = only_operation(&die, DW_AT_frame_base, frame.pc - scopes.bias);
     if (!base) return std::nullopt;
     if (base->atom == DW_OP_call_frame_cfa) return frame.cfa;
-    if (base->atom == DW_OP_reg6) return frame.registers[6];  // as clang has it
+    if (base->atom == DW_OP_reg6) return frame.registers[6];  // clang's form
     if (base->atom == DW_OP_breg6 && frame.registers[6]) return *frame.registers[6] + base->number;
     return std::nullopt;
   }
@@ -189,7 +189,7 @@ bool is_type(int tag) {
          tag == DW_TAG_typedef || tag == DW_TAG_enumeration_type;
 }
 
-// All types of that name below an entry; `around`: the names between.
+// Adds all types with that name below an entry. `around` holds the names between the root and `parent`.
 void collect_types(Dwarf_Die* parent, const std::vector<std::string>& name, std::vector<std::string>& around,
                    std::vector<Dwarf_Die>& found) {
   for_children(parent, [&](Dwarf_Die& die) {
@@ -210,7 +210,7 @@ bool is_pointer(int tag) {
   return tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type;
 }
 
-// What a pointer or an array's element leads to; empty: it is neither.
+// Returns the type of a pointer's target or an array's elements; empty for other types.
 std::optional<Dwarf_Die> target_of(Dwarf_Die type) {
   Dwarf_Die bare = bare_type(type);
   const int tag = dwarf_tag(&bare);
@@ -218,7 +218,7 @@ std::optional<Dwarf_Die> target_of(Dwarf_Die type) {
   return type_of(&bare);
 }
 
-// What is meant by a name whose type is a reference.
+// Returns the type that a reference refers to; any other type as it is.
 std::optional<Dwarf_Die> without_reference(std::optional<Dwarf_Die> type) {
   if (!type) return type;
   Dwarf_Die bare = bare_type(*type);
@@ -226,7 +226,7 @@ std::optional<Dwarf_Die> without_reference(std::optional<Dwarf_Die> type) {
   return tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type ? type_of(&bare) : type;
 }
 
-// The type of a variable, by the name that it has at a place in the code.
+// Returns the type of the variable that has this name in these scopes.
 std::optional<Dwarf_Die> type_of_variable(const ScopeList& scopes, const std::string& name) {
   for (const Dwarf_Die& scope : scopes.dies) {
     std::optional<Dwarf_Die> found, self;
@@ -240,7 +240,7 @@ std::optional<Dwarf_Die> type_of_variable(const ScopeList& scopes, const std::st
     if (found) return without_reference(found);
     const std::optional<Dwarf_Die> object = self ? target_of(*self) : std::nullopt;
     if (!object) continue;
-    // The latter is what a lambda captures.
+    // The second name is that of a variable that a lambda captures.
     for (const std::string& called : {name, "__" + name})
       if (std::optional<Dwarf_Die> member = member_named(*object, called))
         return without_reference(type_of(&*member));
@@ -248,7 +248,7 @@ std::optional<Dwarf_Die> type_of_variable(const ScopeList& scopes, const std::st
   return std::nullopt;
 }
 
-// One step through an expression: what comes before ".", "->" or "[" is of `type`.
+// Makes one step through an expression: `type` is the type of the part before ".", "->" or "[".
 std::optional<Dwarf_Die> step_into(Dwarf_Die type, const std::string& member) {
   Dwarf_Die bare = bare_type(type);
   if (is_pointer(dwarf_tag(&bare))) {
@@ -310,7 +310,7 @@ std::vector<PointerVariable> DebugInfo::pointers(const StackFrame& frame) const 
         type && is_pointer(dwarf_tag(&pointer)) ? type_of(&pointer) : std::nullopt;
     if (!target || DebugInfo::name_of(DebugTypeAccess::pack(*target)).empty()) return;
     const std::vector<Dwarf_Op> at = operations(&die, DW_AT_location, frame.pc - scopes->bias);
-    // Its place, or its value: a register, as it is or with an offset.
+    // The expression gives the pointer's address or its value. A value is a register, perhaps with an offset.
     const bool is_value = at.size() == 2 && at[1].atom == DW_OP_stack_value;
     if (at.size() != 1 && !is_value) return;
     PointerVariable found{variable_name_of(&die), DebugTypeAccess::pack(*target)};
@@ -405,7 +405,7 @@ std::optional<uint64_t> DebugInfo::size_of(const DebugType& type) {
 std::string DebugInfo::name_of(const DebugType& type) {
   Dwarf_Die die = DebugTypeAccess::unpack(type), bare = bare_type(die);
   if (!is_type(dwarf_tag(&bare))) return {};
-  // A typedef of a struct without a name is the name.
+  // A typedef gives a struct without a name its name.
   std::string name = die_name(&bare);
   return name.empty() ? die_name(&die) : name;
 }

@@ -28,13 +28,13 @@ int collect_frame(Dwfl_Frame* frame, void* argument) {
   StackFrame& here = found.emplace_back();
   here.pc = pc - (is_activation ? 0 : 1);
   for (const unsigned number : kKept) here.registers[number] = frame_register(frame, number);
-  // libdwfl forgets rbx where a function has no rule for it: then it was not touched there.
+  // libdwfl forgets rbx if a function has no rule for it. Such a function does not change rbx.
   if (found.size() > 1 && !here.registers[kBaseRegister])
     here.registers[kBaseRegister] = found[found.size() - 2].registers[kBaseRegister];
   return found.size() < kMostFrames ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-// The files that run have all that this takes; looking for others may ask a server.
+// The program's own files hold all that unwinding needs. A search for debug files may ask a server.
 int find_no_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word,
                        char**) {
   return -1;
@@ -63,7 +63,7 @@ Stacks::~Stacks() = default;
 std::vector<StackFrame> Stacks::frames(pid_t thread) {
   std::vector<StackFrame> all;
   if (!state_->dwfl) return all;
-  // It fails at the end of every stack, where nothing says how to go on.
+  // Fails at the end of every stack, where no unwind rules exist.
   dwfl_getthread_frames(state_->dwfl.get(), thread, collect_frame, &all);
   // The stack pointer in the frame of its caller is the end of a frame.
   size_t known = 0;

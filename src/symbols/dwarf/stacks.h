@@ -1,8 +1,9 @@
-// Stacks: the frames of a process's threads, from the call frame information of its files.
+// Stacks: finds the frames of a process's threads, from the call frame information of its files.
 //
-// Threads are stopped (ptrace) only while they are looked at; they should wait anyway, and system calls in
-// which they wait are made again. Where this process may not trace others, no thread has frames. Reading is
-// libdwfl's. Not for several threads at once, nor for code in modules that were loaded after the first look.
+// Stops a thread (ptrace) only while it reads the thread's stack. The thread should be waiting, and restarts
+// the system call in which it waits. If this process may not trace others, no thread has frames. libdwfl
+// unwinds the stacks. Not for several threads at once, nor for code in modules that were loaded after the
+// first look.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +23,7 @@ class Stacks {
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
 
-  // From the innermost one outwards, without the outermost one, whose caller is not known.
+  // Returns the frames from the innermost one outwards, without the outermost one, whose caller is unknown.
   std::vector<StackFrame> frames(pid_t thread);
 
  private:

@@ -20,7 +20,7 @@ class Table {
 
 }  // namespace
 
-// What reader and writer both know about the trace so far. A number is stored as its distance from the
+// The knowledge of the trace so far that reader and writer share. A number is stored as its distance from the
 // prediction, modulo 2^64. `predicted` is then set to the number.
 struct TracePredictions {
   uint64_t step = 0;

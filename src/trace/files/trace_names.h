@@ -1,8 +1,8 @@
 // The names in a trace file, which make it complete in itself.
 //
-// NameCollector notes which agents, places, objects and system calls occur, and asks for the names of those
-// that are new. StoredNames gives the names back; a number without a name is shown as a number. Both take
-// memory for what differs (addresses, lines of code), not for the length of the trace.
+// NameCollector notes which agents, places, objects and system calls occur, and asks for the names of new
+// ones. StoredNames returns the names; a number without a name is shown as a number. The memory of both grows
+// with the number of different addresses and lines of code, not with the length of the trace.
 #pragma once
 
 #include <array>
@@ -69,7 +69,7 @@ class NameCollector {
     }
     new_.clear();
   }
-  // Notes again whatever a machine may have learned the name of since. Call it at the end.
+  // Notes the agents again, because the machine may have learned their names since. Call it at the end.
   void note_agents_again();
 
  private:
@@ -83,7 +83,7 @@ class NameCollector {
     AgentId agent;         // of the agent's call
   };
 
-  // What was seen before. Forgets everything when it is full, which costs repeated names only.
+  // The numbers seen before. Forgets everything when it is full, which only makes names repeat.
   class Seen {
    public:
     Seen() {  // no slot holds a number that belongs there

@@ -21,7 +21,7 @@ namespace slalom {
 struct TraceInfo {
   std::string kind;       // "toy", "program", "kernel"; "boot": a running kernel; "" if the file does not say
   std::string target;     // its name
-  std::string detectors;  // what a search of this target looks for by default; empty: the usual default
+  std::string detectors;  // a search's default detectors for this target; empty means the usual default
   bool accesses = true;   // false: at most those of chosen memory
   bool locks = true, memory = true;  // false: the locks, or the allocations, were not recorded
   bool races_count = true;           // races count as findings in this target
@@ -53,7 +53,7 @@ class TraceWriter final : public EventSink {
   uint64_t accesses_ = 0, events_ = 0;
 };
 
-// What a reader has seen of a trace.
+// The end of a trace, as a reader has seen it.
 struct TraceEnd {
   uint64_t accesses = 0, events = 0;
   // Why and where the trace ends too early, as a sentence without a full stop; empty if it is complete.
