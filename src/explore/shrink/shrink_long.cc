@@ -100,7 +100,7 @@ void Shrinker::try_few_preemptions() {
     (deviation.preempts ? preemptions : others).push_back(deviation);
   if (preemptions.size() < 2) return;
   std::ranges::reverse(preemptions);
-  std::ranges::stable_partition(preemptions, [&](const Deviation& deviation) {
+  std::stable_partition(preemptions.begin(), preemptions.end(), [&](const Deviation& deviation) {
     return std::ranges::binary_search(inputs_.policy.places, deviation.pc);
   });
   if (preemptions.size() > kMostAlone) preemptions.resize(kMostAlone);
