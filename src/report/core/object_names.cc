@@ -328,7 +328,8 @@ std::vector<NamedObject> ObjectNames::explained(const std::vector<std::string>& 
                                                          {}});
   std::vector<NamedObject> found;
   for (auto& [name, object] : all)
-    if (std::ranges::any_of(texts, [&](const std::string& text) { return mentions(text, name); }))
+    if (std::ranges::any_of(texts,
+                            [&, &name = name](const std::string& text) { return mentions(text, name); }))
       found.push_back(std::move(object));
   return found;
 }
