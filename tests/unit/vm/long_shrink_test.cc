@@ -52,13 +52,23 @@ class LostUpdates : public Observer {
     last_ = 0;
     ended_ = false;
   }
-  std::unique_ptr<State> save() const override { return nullptr; }
-  void restore(const State&) override {}
+  std::unique_ptr<State> save() const override {
+    auto saved = std::make_unique<Saved>();
+    saved->last = last_;
+    return saved;
+  }
+  void restore(const State& state) override {
+    last_ = static_cast<const Saved&>(state).last;
+    ended_ = false;
+  }
   void harvest(std::vector<Verdict>& verdicts) override {
     if (ended_ && last_ == 1) verdicts.push_back({BugKind::Assertion, Severity::Failure, "lost update"});
   }
 
  private:
+  struct Saved : State {
+    uint64_t last = 0;
+  };
   uint64_t last_ = 0;
   bool ended_ = false;
 };
