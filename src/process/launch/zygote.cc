@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -163,6 +164,15 @@ bool may_end_the_wait(const Channel& channel) {
   return channel.waits_outside != preload::Outside::No || (channel.uncontrolled & kOthers) != 0;
 }
 
+// Returns the name that a file has for slalom. A process in a mount namespace of its own (OwnMount) has paths
+// from the root of that namespace, so in a chroot they begin with the chroot's own path.
+std::string path_here(const std::string& path, unsigned long long inode) {
+  struct stat info = {};
+  for (size_t at = 0; at != std::string::npos; at = path.find('/', at + 1))
+    if (stat(path.c_str() + at, &info) == 0 && info.st_ino == inode) return path.substr(at);
+  return path;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Zygote>> Zygote::launch(const Program& program, const LaunchOptions& options) {
@@ -255,11 +265,13 @@ Result<void> Zygote::read_modules(const Program& program, const std::string& lib
   std::string line;
   while (std::getline(maps, line)) {
     const size_t slash = line.find('/');
-    unsigned long long begin = 0, end = 0;
-    if (slash == std::string::npos || std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2) continue;
-    const std::string path = line.substr(slash);
+    unsigned long long begin = 0, end = 0, inode = 0;
+    constexpr const char* kFormat = "%llx-%llx %*s %*s %*s %llu";
+    if (slash == std::string::npos || std::sscanf(line.c_str(), kFormat, &begin, &end, &inode) != 3) continue;
+    std::string path = line.substr(slash);
     if (path.rfind("/memfd:slalom-channel", 0) == 0) channel_range_ = {begin, end};
     if (path.rfind("/memfd:", 0) == 0) continue;
+    path = path_here(path, inode);
     if (modules_.empty() || modules_.back().path != path)
       modules_.push_back({path, begin, end});
     else
