@@ -19,8 +19,8 @@ std::string first_difference(const TraceLog& first, const TraceLog& second, cons
   return EventSequence::difference(a, b, names);
 }
 
-// A finding whose execution is long is replayed as often as so many steps allow, and at least twice. A choice
-// point costs as much as so many steps. One that goes on to the step limit is replayed twice.
+// A finding whose execution is long is replayed as often as kReplaySteps allow, and at least kLeastReplays
+// times. A choice point counts as kChoiceSteps. A finding that runs to the step limit is replayed twice.
 constexpr uint64_t kReplaySteps = 20'000'000, kChoiceSteps = 50;
 constexpr uint32_t kLeastReplays = 2;
 

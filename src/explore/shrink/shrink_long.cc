@@ -20,7 +20,7 @@ constexpr uint64_t kChoiceCost = 50;   // cost of a choice point in steps: it ta
 constexpr uint64_t kEndlessTries = 2;  // tries for an execution that goes on to the step limit
 constexpr size_t kMostAlone = 16;      // preemptions that are tried without the others
 constexpr uint64_t kNearShare = 3;     // smaller bounds near the evidence get 1/kNearShare of the budget
-// So many tries with a choice point at each operation must fit into the rest of the budget.
+// The rest of the budget must allow this many tries with a choice point at each operation.
 constexpr uint64_t kMostEachAsked = 50;
 
 }  // namespace

@@ -23,7 +23,7 @@ constexpr long kShort = 20;
 constexpr long kLong = 2000;  // time for a living child to have an effect that the runtime cannot foresee
 constexpr long kSoon = 100;   // time that a child needs to end or to answer if nothing delays it
 constexpr uint32_t kMostFutileWaits = 5;
-constexpr int kQuiet = 3;              // after so many milliseconds without new data, all data has arrived
+constexpr int kQuiet = 3;              // milliseconds without new data: then all data has arrived
 constexpr int kEnough = 1 << 16;       // bytes; with so many, waiting for more makes no difference
 constexpr uint32_t kMostWakes = 1000;  // in an execution; each takes a millisecond
 
