@@ -41,4 +41,21 @@ struct Course {
   }
 };
 
+// Adds legs to a course, if a caller has asked for one.
+class CourseRecorder {
+ public:
+  void record_into(Course* course) { course_ = course; }
+  void begin(uint64_t executed) {
+    if (course_ != nullptr) *course_ = {.legs = {}, .begin = executed, .end = 0, .end_hash = 0};
+  }
+  void add(Course::Leg::Kind kind, unsigned cpu, uint64_t value) {
+    if (course_ != nullptr) course_->add({kind, cpu, value});
+  }
+  // The course whose end is to be filled in; nullptr if none is recorded.
+  Course* course() const { return course_; }
+
+ private:
+  Course* course_ = nullptr;
+};
+
 }  // namespace slalom::vm

@@ -94,6 +94,11 @@ void Liveness::on_pause(uint64_t retired) {
   since_pause_.clear();
 }
 
+void Liveness::on_write(uint64_t address, unsigned size) {
+  const auto overlaps = [&](uint64_t read) { return address < read + 8 && read < address + size; };
+  if (std::ranges::any_of(reads_, overlaps)) revive();
+}
+
 void Liveness::revive() {
   why_ = Why::Live;
   others_ran_ = 0;

@@ -49,7 +49,8 @@ class Liveness {
   void on_others_ran(uint64_t instructions) { others_ran_ += instructions; }
   void examine(uint64_t in_a_row);  // `in_a_row`: instructions since another CPU ran
   bool end_starvation();            // called when another CPU is examined; true if this one is live again
-  void revive();                    // after an interrupt, a write to what it waits for, or a decision
+  void on_write(uint64_t address, unsigned size);  // by any CPU; ends H2 and H3 if the CPU waits for it
+  void revive();  // after an interrupt, a write to what it waits for, or a decision
   // True if the last store that on_accesses() saw came from this instruction and changed nothing at this
   // address.
   bool changed_nothing(uint64_t pc, uint64_t address) const;

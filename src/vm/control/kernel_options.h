@@ -1,0 +1,50 @@
+// What a KernelMachine is given once, when it is made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "vm/control/guest_model.h"
+#include "vm/control/guest_plan.h"
+#include "vm/control/scope.h"
+
+namespace slalom::vm {
+
+// The contexts that a search decides about. Other CPUs run only if none of these contexts can run. Other
+// interrupts arrive as soon as their CPU runs and accepts them; they count as a part of that CPU's work.
+struct Contexts {
+  uint32_t cpus = ~uint32_t{0};  // one bit for each CPU
+  bool timers = true, ipis = true, devices = true;
+
+  bool has(uint8_t vector, const GuestTraits& guest) const {
+    if (vector == guest.timer_vector) return timers;
+    return vector >= guest.first_ipi ? ipis : devices;
+  }
+};
+
+struct KernelMachineOptions {
+  unsigned flows = 2;                          // flow i runs on CPU i
+  std::vector<std::vector<uint8_t>> programs;  // flow i gets programs[i] from SLALOM_PROGRAM
+  bool has_check = false;                      // the guest reports SLALOM_CHECKED after the test
+  uint64_t check_limit = 1'000'000'000;        // instructions that the check may take
+  std::vector<PlanPart> parts;                 // of the agent's plan, the check last; empty if unknown
+  // Returns what is wrong with the flows' results, or "".
+  std::function<std::string(const std::vector<std::vector<uint8_t>>&)> judge;
+  // Returns how many objects of each allocation site remain allocated after serial orders; nullptr if
+  // unknown. The machine emits them at the end of an execution, as Alloc events with state 2.
+  std::function<const std::map<Place, uint64_t>*()> serial_leftovers;
+  GuestTraits guest;          // the defaults if nothing is known of it
+  MakeGuestModel make_model;  // the source of lock and allocation events; nullptr: none
+  Contexts contexts;
+  Scope scope;                        // empty: the whole kernel
+  std::vector<CodeRange> no_choices;  // code in which communication makes no choice points; sorted
+  // Code in which communication with interrupts of the same CPU makes choice points (see communication.h).
+  CodeRange interruptible;
+  // How often a CPU's timer may fire before it is due. Time advances to the timer then.
+  unsigned early_timers = 2;
+};
+
+}  // namespace slalom::vm
