@@ -285,9 +285,8 @@ Result<Replay> replay_on(const MachineUse& use, const Target& target, const Find
   RunnerOptions options;
   options.inputs = {policy, finding.max_steps};
   options.inputs.policy.stops = stops_of(finding.schedule);
-  options.inputs.errors = finding.schedule.errors;
-  options.inputs.same_schedule = true;
-  options.inputs.keeps_values = recorder != nullptr;
+  options.inputs.reporting.keeps_values = recorder != nullptr;
+  options.inputs.repeated = {finding.schedule.errors, true};
   options.recording = Recording::Choices;
   options.fair = false;
   options.checkpoint_every = 0;

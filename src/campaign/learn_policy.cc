@@ -62,7 +62,7 @@ Result<std::optional<LongLook>> learn_accesses(const Target& target, const Campa
     Random strategy({.seed = job.strategy.seed + executions});
     ExploreOptions explore;
     explore.inputs = {job.policy, std::min(job.max_steps, kAccessSteps)};
-    explore.inputs.collect_atomics = true;
+    explore.inputs.reporting.collect_atomics = true;
     explore.schedules = executions;
     explore.workers = std::min<unsigned>(options.workers, static_cast<unsigned>(executions));
     Explorer explorer(

@@ -61,8 +61,8 @@ Result<void> CheckMachine::reset(const Inputs& inputs) {
     for (Place place : inputs.policy.places)
       if (c.place_count < preload::kMostPlaces) c.places[c.place_count++] = modules_.here(place.raw);
   std::sort(c.places, c.places + c.place_count);
-  c.keeps_values = inputs.keeps_values;
-  c.record_limit = inputs.keeps_values ? 1 : preload::kMostRecords;
+  c.keeps_values = inputs.reporting.keeps_values;
+  c.record_limit = inputs.reporting.keeps_values ? 1 : preload::kMostRecords;
   c.max_steps = inputs.max_steps;
   c.stop_at = UINT64_MAX;
   c.uncontrolled = 0;

@@ -170,7 +170,7 @@ bool Explorer::has_failure() const {
 
 void Explorer::learn(const Feedback& feedback) {
   std::vector<Place> all;
-  if (!feedback.atomics.empty() && options_.inputs.collect_atomics) {
+  if (!feedback.atomics.empty() && options_.inputs.reporting.collect_atomics) {
     std::ranges::set_union(result_.atomics, feedback.atomics, std::back_inserter(all));
     result_.atomics.swap(all);
     all.clear();

@@ -67,7 +67,7 @@ struct ExploreResult {
   uint64_t choice_points = 0;
   uint64_t classes = 0;              // distinct happens-before classes among the complete executions
   std::vector<Place> learned;        // choice points beyond those of the initial policy; sorted
-  std::vector<Place> atomics;        // places of atomic operations if Inputs::collect_atomics; sorted
+  std::vector<Place> atomics;        // places of atomic operations if Reporting::collect_atomics; sorted
   std::vector<Found> found;          // ordered by title
   std::vector<std::string> trouble;  // ToolErrors and divergences, each kind once
   Coverage coverage;  // the strategy's own view; campaign/claims.h decides what slalom may claim

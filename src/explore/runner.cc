@@ -69,7 +69,7 @@ Runner::Runner(Machine& machine, Observer* observer, RunnerOptions options)
       foresight_(machine.foresight()),
       fan_(std::make_unique<Fan>(*this)),
       fairness_(options_.insist) {
-  options_.inputs.at_end = !records_choices();
+  options_.inputs.reporting.at_end = !records_choices();
 }
 
 Runner::~Runner() {
@@ -82,8 +82,7 @@ void Runner::set_policy(const ChoicePolicy& policy) {
 }
 
 void Runner::repeat_errors(const Schedule* schedule, bool same) {
-  options_.inputs.errors = schedule != nullptr ? schedule->errors : std::nullopt;
-  options_.inputs.same_schedule = same;
+  options_.inputs.repeated = {schedule != nullptr ? schedule->errors : std::nullopt, same};
 }
 
 const Execution& Runner::run(const Task& task, Walker& walker) {

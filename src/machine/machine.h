@@ -23,17 +23,27 @@
 
 namespace slalom {
 
-struct Inputs {
-  ChoicePolicy policy;
-  uint64_t max_steps = 20'000;
+// What those who watch an execution need of it.
+struct Reporting {
   bool at_end = false;           // the machine may deliver accesses and events after the execution has ended
   bool collect_atomics = false;  // feedback should name the atomic operations
   // The trace is kept, so plain stores of a program should carry the values that they write.
   bool keeps_values = false;
-  // Errors that calls returned in an earlier execution. The machine returns them again; if the schedule
-  // differs (!same_schedule), only those that do not depend on it. If empty, the machine makes the calls.
+};
+
+// What an execution repeats of an earlier one, besides its decisions.
+struct Repeated {
+  // Errors that calls returned. The machine returns them again; if the schedule differs (!same_schedule),
+  // only those that do not depend on it. If empty, the machine makes the calls.
   std::optional<ErrorLog> errors;
   bool same_schedule = false;
+};
+
+struct Inputs {
+  ChoicePolicy policy;
+  uint64_t max_steps = 20'000;
+  Reporting reporting;
+  Repeated repeated;
   // Long executions call this now and then. If it returns true, the machine ends the execution as Abandoned.
   // Once true, it must stay true. Empty: the execution is never stopped.
   std::function<bool()> stop;

@@ -23,9 +23,9 @@ void ProgramMachine::repeat_errors() {
   errors_ = {};
   channel.error_count = channel.repeated_count = 0;
   channel.errors = Errors::Kept;
-  if (!inputs_.errors) return;
-  channel.errors = inputs_.same_schedule ? Errors::Repeat : Errors::RepeatOutside;
-  for (const ErrorReturn& one : inputs_.errors->returns)
+  if (!inputs_.repeated.errors) return;
+  channel.errors = inputs_.repeated.same_schedule ? Errors::Repeat : Errors::RepeatOutside;
+  for (const ErrorReturn& one : inputs_.repeated.errors->returns)
     if (channel.repeated_count < preload::kMostErrors)
       channel.repeated[channel.repeated_count++] = {
           one.agent.raw,       one.subject, static_cast<uint32_t>(one.ordinal),

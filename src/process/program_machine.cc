@@ -87,7 +87,7 @@ Result<void> ProgramMachine::reset(const Inputs& inputs) {
   if (!zygote_) TRY(launch());
   const bool debugged = options_.debugger && !options_.debugger->used();
   if (may_set_up_ && !set_up_ && !debugged) run_set_up();
-  if (set_up_ && (debugged || !has_set_up_errors(inputs.errors))) drop_set_up("");
+  if (set_up_ && (debugged || !has_set_up_errors(inputs.repeated.errors))) drop_set_up("");
   prepare_channel();
   if (set_up_) take_up_set_up();
   return {};
@@ -114,10 +114,10 @@ void ProgramMachine::prepare_channel() {
   channel.stop_at_accesses = inputs.policy.where == ChoicePolicy::Where::Everywhere;
   added_.begin_execution(channel);
   write_places();
-  channel.keeps_values = inputs.keeps_values;
+  channel.keeps_values = inputs.reporting.keeps_values;
   stack_names_.reset();
-  if (inputs.keeps_values) stack_names_.emplace(*names_);
-  channel.record_limit = inputs.keeps_values ? 1 : preload::kMostRecords;
+  if (inputs.reporting.keeps_values) stack_names_.emplace(*names_);
+  channel.record_limit = inputs.reporting.keeps_values ? 1 : preload::kMostRecords;
   // The target finds the stops of a schedule by the agents' own counts of operations.
   channel.passes_stops = inputs.policy.stops.empty();
   channel.foreseen_count = 0;
@@ -140,7 +140,7 @@ void ProgramMachine::prepare_channel() {
   enabled_.clear();
   conflicts_.clear();
   atomics_.clear();
-  watches_atomics_ = inputs.collect_atomics || !inputs.policy.skipped_atomics.empty();
+  watches_atomics_ = inputs.reporting.collect_atomics || !inputs.policy.skipped_atomics.empty();
   freed_.clear();
   kept_.clear();
   kept_bytes_ = 0;

@@ -50,9 +50,9 @@ void ProgramMachine::note_end(const Outcome& outcome) {
 
 // Makes all calls for real. has_set_up_errors() decides whether their errors are those to be repeated.
 void ProgramMachine::run_set_up() {
-  const std::optional<ErrorLog> errors = std::exchange(inputs_.errors, std::nullopt);
+  const std::optional<ErrorLog> errors = std::exchange(inputs_.repeated.errors, std::nullopt);
   prepare_channel();
-  inputs_.errors = errors;
+  inputs_.repeated.errors = errors;
   set_up_.emplace();
   sink_ = &*set_up_;
   zygote_->begin_set_up();

@@ -10,7 +10,7 @@ namespace slalom {
 
 struct Feedback {
   std::vector<Place> places;  // places that should be choice points besides those of the policy; sorted
-  // Places of the execution's atomic operations; empty unless Inputs::collect_atomics. Sorted.
+  // Places of the execution's atomic operations; empty unless Reporting::collect_atomics. Sorted.
   std::vector<Place> atomics;
   bool guessed = false;  // the machine inferred from an agent's behaviour that it waits (a CPU that spins)
 };

@@ -18,7 +18,7 @@ inline void set_weak(Access& access, bool weak) {
 }
 
 // The machine sees a plain store before the program makes it, so Access::value may be the old value. Most
-// stores of executions whose trace is kept have the right value (Inputs::keeps_values).
+// stores of executions whose trace is kept have the right value (Reporting::keeps_values).
 inline bool knows_value(const Access& access) {
   return access.op() != OpKind::Store || access.ring != kUnknownValue;
 }

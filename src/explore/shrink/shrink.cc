@@ -169,7 +169,8 @@ std::optional<std::string> Shrinker::take_up(const Schedule& schedule) {
   }
   if (!is_long_) divergence = run(runner_);
   runner_.repeat_errors(&schedule, false);
-  inputs_.errors = schedule.errors;  // other schedules repeat only the errors that no schedule changes
+  inputs_.repeated.errors =
+      schedule.errors;  // other schedules repeat only the errors that no schedule changes
   return divergence;
 }
 

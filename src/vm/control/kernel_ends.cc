@@ -39,7 +39,9 @@ Stop KernelMachine::conclude() {
 }
 
 Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink) {
-  inputs_ = {.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = max_steps, .at_end = true};
+  inputs_ = {.policy = {.where = ChoicePolicy::Where::Nowhere},
+             .max_steps = max_steps,
+             .reporting = {.at_end = true}};
   places_set_ = false;
   begin_anew(sink);
   Pc& pc = *machine_.pc;

@@ -57,7 +57,7 @@ void KernelMachine::begin_anew(EventSink& sink) {
   }
   // Executions with a scope get everything at once: communication inside the scope says nothing about memory
   // outside, so the journal could mark nothing.
-  events_.begin(sink, inputs_.at_end && !contexts_.scoped());
+  events_.begin(sink, inputs_.reporting.at_end && !contexts_.scoped());
   course_.begin(begin_executed_);
   state_ = State{};
   protocol_.begin();

@@ -124,7 +124,7 @@ struct Replayed {
 
 Replayed replay(KernelMachine& machine, const Schedule& schedule, ChoicePolicy::Where where,
                 bool at_end = false) {
-  Inputs inputs{.policy = {.where = where}, .max_steps = 100'000, .at_end = at_end};
+  Inputs inputs{.policy = {.where = where}, .max_steps = 100'000, .reporting = {.at_end = at_end}};
   for (const Switch& s : schedule.switches)
     if (s.from) inputs.policy.stops.push_back({s.from, s.from_ops});
   std::ranges::sort(inputs.policy.stops);
