@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/dry_run_output.h"
 #include "cli/search.h"
 #include "finding/finding_json.h"
 
@@ -28,6 +29,18 @@ Result<Exit> run_stress(const Target& target, uint64_t runs, const SearchArgumen
   return all.failures > 0 ? Exit::Findings : Exit::Clean;
 }
 
+Result<Exit> show_dry_run(const Target& target, bool json) {
+  if (target.id.kind != "kernel") return error("{} is no kernel test: leave out --dry", target.id.name);
+  TRY_ASSIGN(const KernelDryRun run, dry_run_kernel(target, interrupted));
+  if (json)
+    std::cout << json_text(dry_run_json(target.id.name, run));
+  else
+    std::cout << dry_run_text(target.id.name, run, terminal_width());
+  std::cout << std::flush;
+  print_warnings(run);
+  return Exit::Clean;
+}
+
 }  // namespace
 
 void add_explore(CLI::App& app, Run& run) {
@@ -35,6 +48,7 @@ void add_explore(CLI::App& app, Run& run) {
     std::string file;
     std::vector<std::string> settings, scope;
     uint64_t stress = 0;
+    bool dry = false;
     SearchArguments search;
   };
   auto a = std::make_shared<Arguments>();
@@ -53,6 +67,10 @@ void add_explore(CLI::App& app, Run& run) {
                    "of a kernel test: no search, but so many plain runs without control, for comparing with")
       ->type_name("N")
       ->check(whole_number(1));
+  verb->add_flag("--dry", a->dry,
+                 "of a kernel test: no search, but one run of the flows one after the other, with the result "
+                 "of each call")
+      ->excludes("--stress");
   verb->add_option("--scope", a->scope,
                    "of a kernel test: order only accesses of module:NAME or function:NAME, and of what these "
                    "call; may be repeated")
@@ -74,11 +92,16 @@ void add_explore(CLI::App& app, Run& run) {
         return Exit::Usage;
       }
       TRY_ASSIGN(const Target target, std::move(opened));
+      if (a->dry) return show_dry_run(target, a->search.json);
       SearchArguments search = a->search;
       if (!target.choices.empty() && verb->count("--choices") == 0) search.choices = target.choices;
       if (!target.detectors.empty() && verb->count("--detectors") == 0) search.detectors = target.detectors;
       if (target.max_steps != 0 && verb->count("--max-steps") == 0) search.max_steps = target.max_steps;
       if (a->stress > 0) return run_stress(target, a->stress, search);
+      if (target.id.kind == "kernel") {
+        TRY_ASSIGN(const KernelDryRun dry, dry_run_kernel(target, interrupted));
+        print_warnings(dry);
+      }
       return run_search(target, search);
     };
   });

@@ -1,0 +1,71 @@
+#include "targets/kernel_dry_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "inputs/system_calls.h"
+#include "targets/kernel_content.h"
+#include "vm/control/kernel_machine.h"
+#include "vm/scenario/dry_run.h"
+#include "vm/scenario/kernel_test.h"
+
+namespace slalom {
+namespace {
+
+std::string end_in_words(const Outcome& outcome) {
+  return std::visit(
+      Overloaded{
+          [](const Exited&) { return std::string(); },
+          [](const Deadlocked&) { return std::string("no flow can go on: each that has not ended waits"); },
+          [](const Faulted& fault) { return fault.what; },
+          [](const LimitReached&) { return std::string("the limit of instructions is reached"); },
+          [](const Abandoned&) { return std::string("interrupted"); },
+          [](const ToolError& trouble) { return trouble.message; },
+      },
+      outcome);
+}
+
+KernelDryRun::Flow flow_in_words(const vm::KernelTest::Flow& flow, size_t number, const Names& names,
+                                 const vm::DryRun::Flow& ran) {
+  KernelDryRun::Flow shown{flow.name, ran.instructions, ran.choice_points, {}};
+  for (size_t i = 0; i < ran.calls.size(); ++i) {
+    const vm::DryRun::Call& call = ran.calls[i];
+    shown.calls.push_back({.line = i < flow.calls.sources.size() ? flow.calls.sources[i].line : 0,
+                           .text = names.system_call(
+                               vm::KernelMachine::cpu_agent(static_cast<unsigned>(number)), i, call.number),
+                           .result = call.result ? describe_result(*call.result) : "",
+                           .waited = call.waited});
+  }
+  return shown;
+}
+
+}  // namespace
+
+Result<KernelDryRun> dry_run_kernel(const Target& target, const std::function<bool()>& stop) {
+  TRY_ASSIGN(const KernelContent content, parse_kernel_content(target.id.content));
+  TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(content.text, content.origin));
+  std::vector<std::optional<CallProgram>> lists;
+  for (const vm::KernelTest::Flow& flow : test.flows)
+    lists.push_back(flow.kind == vm::KernelTest::Flow::Kind::Calls ? std::optional(flow.calls)
+                                                                   : std::nullopt);
+  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({.locks = false, .memory = false}));
+  const ChoicePolicy policy{.where = target.scope.empty() ? ChoicePolicy::Where::Nowhere
+                                                          : ChoicePolicy::Where::Everywhere};
+  TRY_ASSIGN(const vm::DryRun ran,
+             vm::dry_run(*machine, lists, {.policy = policy, .max_steps = target.max_steps, .stop = stop}));
+  KernelDryRun shown{.ended = end_in_words(ran.outcome)};
+  uint64_t choice_points = 0;
+  for (size_t i = 0; i < test.flows.size(); ++i) {
+    shown.flows.push_back(flow_in_words(test.flows[i], i, machine->names(), ran.flows[i]));
+    choice_points += ran.flows[i].choice_points;
+  }
+  if (choice_points == 0 && std::holds_alternative<Exited>(ran.outcome) && test.flows.size() > 1)
+    shown.warnings.push_back(
+        "the flows do not communicate: no flow uses memory of the kernel that another one writes, so there "
+        "is "
+        "nothing to explore; slalom explore --dry shows what their calls return");
+  return shown;
+}
+
+}  // namespace slalom

@@ -1,0 +1,149 @@
+#include "vm/scenario/dry_run.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "vm/control/kernel_machine.h"
+#include "vm/guests/linux/linux_traits.h"
+
+namespace slalom::vm {
+namespace {
+
+AgentId cpu_of(AgentId agent) {
+  while (agent.parent()) agent = agent.parent();
+  return agent;
+}
+
+// Collects the system calls of each flow from their events.
+class CallLog final : public EventSink {
+ public:
+  explicit CallLog(const std::vector<std::optional<CallProgram>>& flows) : flows_(flows.size()) {
+    for (size_t flow = 0; flow < flows.size(); ++flow) {
+      if (!flows[flow]) continue;
+      flows_[flow].is_list = true;
+      for (const CallStep& step : flows[flow]->steps)
+        if (step.kind == CallStep::Kind::Call) flows_[flow].calls.push_back({.number = step.number});
+    }
+  }
+
+  void on_accesses(std::span<const Access>, const BatchHeader&) override {}
+  void on_event(const Event& event) override {
+    Log* log = log_of(event.agent);
+    if (log == nullptr) return;
+    if (event.op == OpKind::SyscallEnter) {
+      if (!log->is_list) log->calls.push_back({.number = event.value});
+      // A child process on the same CPU makes other calls than the list.
+      if (log->next < log->calls.size() && log->calls[log->next].number == event.value) log->inside = true;
+    } else if (event.op == OpKind::SyscallExit && log->inside) {
+      log->calls[log->next++].result = event.value;
+      log->inside = false;
+    }
+  }
+  void on_end(const Outcome&) override {}
+
+  void on_blocked(AgentId agent) {
+    if (Log* log = log_of(agent); log != nullptr && log->inside) log->calls[log->next].waited = true;
+  }
+  std::vector<DryRun::Call>& calls(size_t flow) { return flows_[flow].calls; }
+
+ private:
+  struct Log {
+    bool is_list = false;
+    bool inside = false;  // a call has begun and not returned
+    size_t next = 0;
+    std::vector<DryRun::Call> calls;
+  };
+  Log* log_of(AgentId agent) {
+    for (unsigned cpu = 0; cpu < flows_.size(); ++cpu)
+      if (cpu_of(agent) == KernelMachine::cpu_agent(cpu)) return &flows_[cpu];
+    return nullptr;
+  }
+
+  std::vector<Log> flows_;
+};
+
+// Picks the agent that goes on in a dry run.
+AgentId next_agent(const ChoicePoint& point, size_t flows, uint8_t timer_vector) {
+  if (point.kind == ChoiceKind::Data) return point.current;
+  AgentId timer, flow, other;  // the first of each
+  for (const Option& option : point.options()) {
+    if (option.op.kind == OpKind::IrqEnter) {
+      const auto cpu = static_cast<unsigned>(option.op.object.raw);
+      if (option.agent != KernelMachine::interrupt_agent(cpu, timer_vector)) return option.agent;
+      if (!timer) timer = option.agent;
+    } else {
+      const bool is_flow = std::ranges::any_of(std::views::iota(size_t{0}, flows), [&](size_t cpu) {
+        return cpu_of(option.agent) == KernelMachine::cpu_agent(static_cast<unsigned>(cpu));
+      });
+      const bool interrupted = point.kind == ChoiceKind::Ended && point.current.parent() == option.agent;
+      if (interrupted || (option.agent == point.current && point.kind == ChoiceKind::Running))
+        return option.agent;
+      if (option.agent == point.current) continue;
+      AgentId& first = is_flow ? flow : other;
+      if (!first) first = option.agent;
+    }
+  }
+  // Kernel threads finish what the flows have left to them.
+  return other ? other : flow ? flow : timer ? timer : point.current;
+}
+
+struct Pass {
+  DryRun& run;
+  CallLog& log;
+  bool everywhere;             // the policy has choice points besides its places
+  std::vector<Place> counted;  // sorted
+};
+
+bool is_counted(const ChoicePoint& point, const Pass& pass) {
+  if (point.kind != ChoiceKind::Running) return false;
+  if (pass.everywhere) return true;
+  return std::ranges::any_of(point.options(), [&](const Option& option) {
+    return option.agent == point.current && std::ranges::binary_search(pass.counted, option.op.pc);
+  });
+}
+
+Result<Outcome> execute(Machine& machine, const Inputs& inputs, Pass pass) {
+  TRY(machine.reset(inputs));
+  DryRun& run = pass.run;
+  const uint8_t timer_vector = linux_traits().timer_vector;
+  Stop stop = machine.start(pass.log);
+  while (const auto* point = std::get_if<ChoicePoint>(&stop)) {
+    const auto flow_of = [&](AgentId agent) -> DryRun::Flow* {
+      for (unsigned cpu = 0; cpu < run.flows.size(); ++cpu)
+        if (cpu_of(agent) == KernelMachine::cpu_agent(cpu)) return &run.flows[cpu];
+      return nullptr;
+    };
+    if (DryRun::Flow* flow = flow_of(point->current); flow != nullptr && is_counted(*point, pass))
+      ++flow->choice_points;
+    if (point->kind == ChoiceKind::Blocked || point->kind == ChoiceKind::Yielded)
+      pass.log.on_blocked(point->current);
+    const AgentId next = next_agent(*point, run.flows.size(), timer_vector);
+    const uint64_t before = machine.ending().steps.raw;
+    stop = machine.resume({.next = next});
+    if (DryRun::Flow* flow = flow_of(next)) flow->instructions += machine.ending().steps.raw - before;
+  }
+  return std::get<Outcome>(stop);
+}
+
+}  // namespace
+
+Result<DryRun> dry_run(Machine& machine, const std::vector<std::optional<CallProgram>>& flows,
+                       const Inputs& inputs) {
+  DryRun run;
+  run.flows.resize(flows.size());
+  CallLog log(flows);
+  const bool everywhere = inputs.policy.where != ChoicePolicy::Where::Nowhere;
+  TRY_ASSIGN(run.outcome, execute(machine, inputs, {run, log, everywhere, {}}));
+  for (size_t flow = 0; flow < flows.size(); ++flow) run.flows[flow].calls = std::move(log.calls(flow));
+  const Feedback* feedback = machine.ending().feedback;
+  const bool is_long = std::holds_alternative<LimitReached>(run.outcome);
+  if (everywhere || is_long || feedback == nullptr || feedback->places.empty()) return run;
+  Inputs again = inputs;
+  again.policy.places = feedback->places;
+  for (DryRun::Flow& flow : run.flows) flow.instructions = 0;
+  CallLog unused(flows);
+  TRY(execute(machine, again, {run, unused, false, feedback->places}));
+  return run;
+}
+
+}  // namespace slalom::vm
