@@ -52,7 +52,17 @@ std::string reason(const ChildOutput& done) {
   return fmt::format("apt ended with status {}", done.status);
 }
 
-std::string keyring() {
+Error download_trouble(const std::string& package, const std::string& version, const std::string& why) {
+  const auto says = [&](std::string_view text) { return why.find(text) != std::string::npos; };
+  if (says("Hash Sum mismatch") || says("unexpected size"))
+    return error("{} {} is not the file that the mirror's list describes, so it was thrown away: {}", package,
+                 version, why);
+  if (says("404") || says("File not found") || says("No such file"))
+    return error("{} {} is in the mirror's list, but no longer on the mirror: {}", package, version, why);
+  return error("the download of {} {} broke off: {}; try again", package, version, why);
+}
+
+std::string debian_keyring() {
   for (const char* path :
        {"/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"}) {
     std::error_code ignored;
@@ -105,9 +115,14 @@ Result<AptRoot> AptRoot::make(const std::filesystem::path& directory) {
 Result<void> AptRoot::update(const AptSource& source) const {
   std::string option = "trusted=yes";
   if (!source.trusted) {
-    const std::string keys = keyring();
+    std::error_code trouble;
+    const std::string keys = source.keyring.empty()
+                                 ? debian_keyring()
+                                 : std::filesystem::absolute(source.keyring, trouble).string();
     if (keys.empty())
       return error("Debian's signatures cannot be checked: install the package debian-archive-keyring");
+    if (keys.find_first_of(" \t\n[]#") != std::string::npos)
+      return error("apt cannot read the keyring {}: give one with a plainer name", keys);
     option = "signed-by=" + keys;
   }
   if (source.uri.find_first_of(" \t\n[]#") != std::string::npos)
@@ -120,18 +135,33 @@ Result<void> AptRoot::update(const AptSource& source) const {
 }
 
 Result<std::vector<Stanza>> AptRoot::show(const std::string& package) const {
-  TRY_ASSIGN(const ChildOutput done, run_apt(directory_, "apt-cache", {"show", package}));
+  return show(std::vector<std::string>{package});
+}
+
+Result<std::vector<Stanza>> AptRoot::show(const std::vector<std::string>& packages) const {
+  if (packages.empty()) return std::vector<Stanza>();
+  std::vector<std::string> arguments = {"show"};
+  arguments.insert(arguments.end(), packages.begin(), packages.end());
+  TRY_ASSIGN(const ChildOutput done, run_apt(directory_, "apt-cache", std::move(arguments)));
   if (done.status != 0) return std::vector<Stanza>();
   std::vector<Stanza> stanzas = parse_control(done.output);
-  std::erase_if(stanzas, [&](const Stanza& stanza) { return stanza.field("Package") != package; });
+  std::erase_if(stanzas, [&](const Stanza& stanza) {
+    return std::find(packages.begin(), packages.end(), stanza.field("Package")) == packages.end();
+  });
   return stanzas;
+}
+
+Result<std::vector<std::string>> AptRoot::packages(const std::string& prefix) const {
+  TRY_ASSIGN(const ChildOutput done, run_apt(directory_, "apt-cache", {"pkgnames", prefix}));
+  if (done.status != 0) return Error{reason(done)};
+  return split_words(done.output);
 }
 
 Result<std::filesystem::path> AptRoot::download(const std::string& package,
                                                 const std::string& version) const {
   TRY_ASSIGN(const ChildOutput done,
              run_apt(directory_, "apt-get", {"-q", "download", package + "=" + version}));
-  if (done.status != 0) return error("{} {}: {}", package, version, reason(done));
+  if (done.status != 0) return download_trouble(package, version, reason(done));
   for (const auto& entry : std::filesystem::directory_iterator(directory_ / "debs")) {
     if (entry.path().filename().string().starts_with(package + "_")) return entry.path();
   }

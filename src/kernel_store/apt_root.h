@@ -16,7 +16,8 @@ namespace slalom::vm {
 struct AptSource {
   std::string uri;
   std::string suite;
-  bool trusted = false;  // packages need no signature
+  bool trusted = false;           // packages need no signature
+  std::filesystem::path keyring;  // the keys that must have signed; empty: Debian's
 };
 
 class AptRoot {
@@ -28,6 +29,9 @@ class AptRoot {
   Result<void> update(const AptSource& source) const;
   // All versions of a package in the list, newest first; empty if there are none.
   Result<std::vector<Stanza>> show(const std::string& package) const;
+  Result<std::vector<Stanza>> show(const std::vector<std::string>& packages) const;
+  // The names in the list that begin with `prefix`, in no order.
+  Result<std::vector<std::string>> packages(const std::string& prefix) const;
   // Downloads one version and returns the path of the .deb. apt has verified its checksum.
   Result<std::filesystem::path> download(const std::string& package, const std::string& version) const;
 

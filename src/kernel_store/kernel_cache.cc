@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -19,14 +20,18 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string name_list() {
+std::string joined(const std::vector<std::string>& names) {
   std::string list;
-  for (const std::string& name : known_kernels()) list += (list.empty() ? "" : ", ") + name;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   return list;
 }
 
-Error unknown_name(std::string_view name) {
-  return error("there is no kernel called \"{}\"; slalom knows {}", name, name_list());
+// The place of a name in a list for people.
+auto rank_of(const KernelName& name) {
+  const auto version = std::ranges::find(known_kernels(), KernelName{.version = name.version}.text());
+  const auto flavour = std::ranges::find(kernel_flavours(), name.flavour);
+  return std::tuple(version - known_kernels().begin(), flavour - kernel_flavours().begin(),
+                    !name.build.empty());
 }
 
 std::filesystem::path if_present(const std::filesystem::path& path) {
@@ -46,13 +51,11 @@ Result<std::filesystem::path> cache_directory() {
   return error("there is no place for slalom's cache: set HOME, or SLALOM_CACHE to a directory");
 }
 
-const std::vector<std::string>& known_kernels() {
-  static const std::vector<std::string> names = {"debian:5.10", "debian:6.1", "debian:6.12", "debian:sid"};
-  return names;
-}
-
-bool is_known_kernel(std::string_view name) {
-  return std::find(known_kernels().begin(), known_kernels().end(), name) != known_kernels().end();
+std::string Kernel::exact_name() const {
+  if (packages.empty()) return name;
+  const Result<KernelName> known = parse_kernel_name(name);
+  if (!known.ok()) return name;
+  return KernelName{known->version, known->flavour, packages.front().version}.text();
 }
 
 std::string kernel_note(const Kernel& kernel) {
@@ -76,12 +79,30 @@ Result<KernelCache> KernelCache::open() {
 
 bool KernelCache::has(std::string_view name) const {
   std::error_code ignored;
-  return is_known_kernel(name) && std::filesystem::exists(path_of(name) / kNote, ignored);
+  const Result<KernelName> known = parse_kernel_name(name);
+  return known.ok() && std::filesystem::exists(path_of(known->text()) / kNote, ignored);
 }
 
-Result<Kernel> KernelCache::load(std::string_view name) const {
-  if (!is_known_kernel(name)) return unknown_name(name);
-  if (!has(name)) return error("the kernel {} is not here yet; run: slalom kernel get {}", name, name);
+Result<Kernel> KernelCache::load(std::string_view text) const {
+  TRY_ASSIGN(const KernelName name, parse_kernel_name(text));
+  if (has(name.text())) return read(name);
+  const std::string base = name.without_build().text();
+  if (!name.build.empty() && has(base)) {
+    const Result<Kernel> newest = read(name.without_build());
+    if (newest.ok() && newest->packages.front().version == name.build) return newest;
+  }
+  std::vector<std::string> similar;
+  for (const std::string& here : names()) {
+    if (parse_kernel_name(here)->without_build() != name.without_build()) continue;
+    const Result<Kernel> kernel = load(here);
+    similar.push_back(kernel.ok() ? kernel->exact_name() : here);
+  }
+  return error("the kernel {} is not here{}; run: slalom kernel get {}", name.text(),
+               similar.empty() ? "" : fmt::format(" (but {})", joined(similar)), name.text());
+}
+
+Result<Kernel> KernelCache::read(const KernelName& known) const {
+  const std::string name = known.text();
   const std::filesystem::path directory = path_of(name);
   TRY_ASSIGN(const std::vector<uint8_t> bytes, read_file(directory / kNote));
   const std::vector<Stanza> stanzas = parse_control(std::string(bytes.begin(), bytes.end()));
@@ -89,7 +110,7 @@ Result<Kernel> KernelCache::load(std::string_view name) const {
     return error("{} is damaged; run: slalom kernel get {}, which fetches it anew", directory.string(), name);
   };
   if (stanzas.size() != 1 || stanzas[0].field("Name") != name) return damaged();
-  Kernel kernel{.name = std::string(name), .release = stanzas[0].field("Release")};
+  Kernel kernel{.name = name, .release = stanzas[0].field("Release")};
   const std::vector<std::string> words = split_words(stanzas[0].field("Packages"));
   if (kernel.release.empty() || words.empty() || words.size() % 3 != 0) return damaged();
   for (size_t i = 0; i < words.size(); i += 3)
@@ -107,14 +128,25 @@ Result<Kernel> KernelCache::load(std::string_view name) const {
 }
 
 std::vector<std::string> KernelCache::names() const {
-  std::vector<std::string> present;
-  for (const std::string& name : known_kernels())
-    if (has(name)) present.push_back(name);
-  return present;
+  std::vector<KernelName> present;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
+    const std::string file = entry.path().filename().string();
+    if (Result<KernelName> name = parse_kernel_name(file); name.ok() && name->text() == file && has(file))
+      present.push_back(*std::move(name));
+  }
+  std::ranges::sort(present, [](const KernelName& a, const KernelName& b) {
+    if (rank_of(a) != rank_of(b)) return rank_of(a) < rank_of(b);
+    return is_older_build(b.build, a.build);
+  });
+  std::vector<std::string> names;
+  for (const KernelName& name : present) names.push_back(name.text());
+  return names;
 }
 
-Result<void> KernelCache::remove(std::string_view name) const {
-  if (!is_known_kernel(name)) return unknown_name(name);
+Result<void> KernelCache::remove(std::string_view text) const {
+  TRY_ASSIGN(const KernelName known, parse_kernel_name(text));
+  const std::string name = known.text();
   std::error_code trouble;
   if (!std::filesystem::exists(path_of(name), trouble))
     return error("the kernel {} is not here; slalom kernel list shows what is", name);
@@ -129,19 +161,17 @@ Result<void> KernelCache::remove(std::string_view name) const {
 }
 
 Result<Kernel> find_kernel(const KernelCache& cache, const std::string& name_or_path) {
-  // Names of fetched kernels contain a colon. A file whose name contains one must be given with a path.
-  std::error_code ignored;
-  const bool names_file = name_or_path.find('/') != std::string::npos;
-  if (!names_file && (is_known_kernel(name_or_path) || name_or_path.starts_with("debian:"))) {
+  if (looks_like_kernel_name(name_or_path)) {
     Result<Kernel> kernel = cache.load(name_or_path);
     DEBUG_LOG(KernelStore, "{}: {}", name_or_path,
               kernel.ok() ? fmt::format("release {}, {}", kernel->release, kernel->vmlinuz.string())
                           : kernel.error().message);
     return kernel;
   }
+  std::error_code ignored;
   if (!std::filesystem::exists(name_or_path, ignored))
     return error("there is no file {}, and no kernel of that name: slalom knows {}", name_or_path,
-                 name_list());
+                 joined(known_kernels()));
   return Kernel{.name = name_or_path, .vmlinuz = name_or_path};
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernel_store/kernel_name.h"
 
 namespace slalom::vm {
 
@@ -18,25 +19,25 @@ inline constexpr std::string_view kDefaultKernel = "debian:6.1";
 // $SLALOM_CACHE, or slalom/ in the user's cache directory.
 Result<std::filesystem::path> cache_directory();
 
-// The names that `slalom kernel get` accepts.
-const std::vector<std::string>& known_kernels();
-bool is_known_kernel(std::string_view name);
-
 struct KernelPackage {
   std::string package;
   std::string version;
   std::string sha256;
+  uint64_t size = 0;  // bytes to download; 0: unknown
   bool operator==(const KernelPackage&) const = default;
 };
 
 struct Kernel {
-  std::string name;     // "debian:6.1"; for a user's own file, its path
+  std::string name;     // "debian:6.1", as it lies in the cache; for a user's own file, its path
   std::string release;  // as uname -r prints it; empty for a user's own file
   std::vector<KernelPackage> packages;
   std::filesystem::path vmlinuz;
   std::filesystem::path config;   // empty if there is none
   std::filesystem::path symbols;  // System.map; empty if there is none
   std::filesystem::path modules;  // the directory with kernel/...; empty if there is none
+
+  // A name that stands for this build for ever: "debian:6.1=6.1.192-2"; for a user's own file, its path.
+  std::string exact_name() const;
 };
 
 class KernelCache {
@@ -47,11 +48,14 @@ class KernelCache {
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path path_of(std::string_view name) const { return directory_ / name; }
   bool has(std::string_view name) const;
+  // A name with a build also finds the kernel that was fetched without one, if it is of that build.
   Result<Kernel> load(std::string_view name) const;
-  std::vector<std::string> names() const;  // in the order of known_kernels()
+  std::vector<std::string> names() const;  // by version and flavour; builds follow, newest first
   Result<void> remove(std::string_view name) const;
 
  private:
+  Result<Kernel> read(const KernelName& name) const;
+
   std::filesystem::path directory_;
 };
 

@@ -12,64 +12,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "kernel_store/apt_root.h"
-#include "kernel_store/debian_mirror.h"
+#include "kernel_store/kernel_builds.h"
+#include "kernel_store/kernel_places.h"
 
 namespace slalom::vm {
 namespace {
 
-constexpr const char* kMain = "linux-image-cloud-amd64";
-
-// The suites and packages that may contain a kernel, best first. Security suites have the newest build and
-// the shortest list.
-struct PackagePlace {
-  std::string suite;
-  std::string package;
-};
-
-struct Recipe {
-  std::string name;
-  std::string version;  // a prefix of the version
-  std::vector<PackagePlace> places;
-};
-
-const std::vector<Recipe>& recipes() {
-  static const std::vector<Recipe> all = {
-      {"debian:5.10", "5.10.", {{"bullseye-security", kMain}, {"bullseye", kMain}}},
-      {"debian:6.1", "6.1.", {{"bookworm-security", kMain}, {"bookworm", kMain}}},
-      {"debian:6.12",
-       "6.12.",
-       {{"bookworm-security", "linux-image-6.12-cloud-amd64"},
-        {"bookworm-backports", kMain},
-        {"trixie-security", kMain},
-        {"trixie", kMain}}},
-      {"debian:sid", "", {{"sid", kMain}}},
-  };
-  return all;
-}
-
-// Packages that mirrors no longer have are moved here.
-constexpr const char* kArchive = "http://archive.debian.org/debian";
-constexpr const char* kSecurityArchive = "http://archive.debian.org/debian-security";
-
-std::vector<std::pair<PackagePlace, AptSource>> places_to_look(const Recipe& recipe,
-                                                               const FetchOptions& options) {
-  std::vector<std::pair<PackagePlace, AptSource>> all;
-  if (!options.mirror.empty()) {
-    for (const PackagePlace& place : recipe.places)
-      all.push_back({place, {options.mirror, place.suite, options.trust == FetchOptions::Trust::Anyone}});
-    return all;
-  }
-  const DebianMirrors mirrors = configured_mirrors(options.apt_configuration);
-  for (const PackagePlace& place : recipe.places) {
-    const bool security = place.suite.ends_with("-security");
-    for (const std::string& uri : security ? mirrors.security : mirrors.main)
-      all.push_back({place, {uri, place.suite}});
-  }
-  if (recipe.name == "debian:sid") return all;  // sid is never moved to the archive
-  for (const PackagePlace& place : recipe.places)
-    all.push_back({place, {place.suite.ends_with("-security") ? kSecurityArchive : kArchive, place.suite}});
-  return all;
-}
+constexpr uint64_t kMegabyte = 1'000'000;
 
 // A temporary directory. The destructor removes it.
 class FetchFolder {
@@ -124,7 +73,8 @@ std::vector<std::vector<std::string>> dependencies(const Stanza& stanza) {
 }
 
 KernelPackage package_of(const Stanza& stanza) {
-  return {stanza.field("Package"), stanza.field("Version"), stanza.field("SHA256")};
+  return {stanza.field("Package"), stanza.field("Version"), stanza.field("SHA256"),
+          std::strtoull(stanza.field("Size").c_str(), nullptr, 10)};
 }
 
 // Returns the packages of a kernel: the image itself, or those that a meta-package depends on. Only packages
@@ -219,7 +169,9 @@ Result<void> unpack(const AptRoot& apt, const std::vector<KernelPackage>& packag
                     const std::filesystem::path& tree, const FetchOptions& options) {
   std::filesystem::remove_all(tree);
   for (const KernelPackage& package : packages) {
-    options.progress(fmt::format("fetching {} {}", package.package, package.version));
+    options.progress(fmt::format(
+        "fetching {} {}{}", package.package, package.version,
+        package.size < kMegabyte ? "" : fmt::format(" ({} MB)", (package.size + kMegabyte / 2) / kMegabyte)));
     TRY_ASSIGN(const std::filesystem::path file, apt.download(package.package, package.version));
     TRY_ASSIGN(const ChildOutput done, run_child({.program = "dpkg-deb",
                                                   .arguments = {"-x", file.string(), tree.string()},
@@ -251,15 +203,32 @@ Result<void> fetch_from(const KernelCache& cache, const Workshop& at, const std:
   return {};
 }
 
-Result<void> try_place(const KernelCache& cache, const Workshop& at, const Recipe& recipe,
-                       const PackagePlace& place) {
-  TRY_ASSIGN(const std::vector<Stanza> versions, at.apt.show(place.package));
+// Returns the packages to try, best first: the newest kernel, or the image of the build that is asked for.
+Result<std::vector<Stanza>> candidates(const AptRoot& apt, const KernelName& name, const KernelPlace& place) {
+  if (name.build.empty()) {
+    TRY_ASSIGN(std::vector<Stanza> versions, apt.show(place.newest));
+    std::erase_if(versions, [&](const Stanza& each) {
+      return !each.field("Version").starts_with(version_prefix(name));
+    });
+    if (versions.empty()) return error("it has no {} {}*", place.newest, version_prefix(name));
+    return versions;
+  }
+  TRY_ASSIGN(std::vector<Stanza> images, images_in(apt, name));
+  std::string others;
+  for (const Stanza& image : images) others += (others.empty() ? "it has " : ", ") + image.field("Version");
+  std::erase_if(images, [&](const Stanza& image) { return image.field("Version") != name.build; });
+  if (images.empty()) return Error{others.empty() ? "it has no build of it" : others};
+  return images;
+}
+
+Result<void> try_place(const KernelCache& cache, const Workshop& at, const KernelName& name,
+                       const KernelPlace& place) {
+  TRY_ASSIGN(const std::vector<Stanza> versions, candidates(at.apt, name, place));
   // A list may contain packages that were already removed, as for old releases. Then an older version may
   // still exist, or the next place may have the package.
-  Error last = error("it has no {} {}*", place.package, recipe.version);
+  Error last = error("it has none");
   for (const Stanza& version : versions) {
-    if (!version.field("Version").starts_with(recipe.version)) continue;
-    const Result<void> done = fetch_from(cache, at, recipe.name, version);
+    const Result<void> done = fetch_from(cache, at, name.text(), version);
     if (done.ok()) return {};
     last = done.error();
   }
@@ -311,28 +280,33 @@ Result<void> fetch_headers_from(const std::filesystem::path& into, const Worksho
   return {};
 }
 
-Result<void> search(const KernelCache& cache, const Recipe& recipe, const std::string& what,
-                    const FetchOptions& options,
-                    const std::function<Result<void>(const Workshop&, const PackagePlace&)>& try_it) {
+using TryPlace = std::function<Result<void>(const Workshop&, const KernelPlace&)>;
+
+Result<void> search(const KernelCache& cache, const KernelName& name, const std::string& what,
+                    const FetchOptions& options, const TryPlace& try_it) {
   const FetchFolder scratch(cache.directory() / fmt::format(".fetch-{}", ::getpid()));
   TRY_ASSIGN(const AptRoot apt, AptRoot::make(scratch.path() / "apt"));
   std::string failures;
-  for (const auto& [place, source] : places_to_look(recipe, options)) {
+  bool unreachable = false;
+  for (const KernelPlace& place : places_of(name, options)) {
+    const AptSource& source = place.source;
     options.progress(fmt::format("looking for {} in {} of {}", what, source.suite, source.uri));
     Result<void> done = apt.update(source);
+    unreachable |= !done.ok();
     if (done.ok()) done = try_it({apt, scratch.path(), options}, place);
     DEBUG_LOG(KernelStore, "{} in {} of {}: {}", what, source.suite, source.uri,
               done.ok() ? "fetched" : done.error().message);
     if (done.ok()) return {};
     failures += fmt::format("\n  {} at {}: {}", source.suite, source.uri, done.error().message);
   }
-  return error("{} cannot be fetched:{}\nCheck the network (and http_proxy)", what, failures);
+  return error("{} cannot be fetched:{}{}", what, failures,
+               unreachable ? "\nCheck the network (and http_proxy)" : "");
 }
 
 // Fetches unless there() is true. Takes a lock, because another process may be fetching the same.
-Result<void> fetch_once(const KernelCache& cache, const Recipe& recipe, const std::string& what,
+Result<void> fetch_once(const KernelCache& cache, const KernelName& name, const std::string& what,
                         const FetchOptions& options, const std::function<bool()>& there,
-                        const std::function<Result<void>(const Workshop&, const PackagePlace&)>& try_it) {
+                        const TryPlace& try_it) {
   std::error_code trouble;
   std::filesystem::create_directories(cache.directory(), trouble);
   if (trouble)
@@ -344,38 +318,36 @@ Result<void> fetch_once(const KernelCache& cache, const Recipe& recipe, const st
   for (const std::filesystem::path& leftover : entries(cache.directory(), ".fetch-"))
     std::filesystem::remove_all(leftover, trouble);
   try {
-    return search(cache, recipe, what, options, try_it);
+    return search(cache, name, what, options, try_it);
   } catch (const std::filesystem::filesystem_error& failure) {
     return error("{} cannot be put into the cache: {}; check the space and the permissions there", what,
                  failure.what());
   }
 }
 
-const Recipe* find_recipe(const std::string& name) {
-  const auto recipe =
-      std::find_if(recipes().begin(), recipes().end(), [&](const Recipe& each) { return each.name == name; });
-  return recipe == recipes().end() ? nullptr : &*recipe;
-}
-
 }  // namespace
 
-Result<Kernel> fetch_kernel(const KernelCache& cache, const std::string& name, const FetchOptions& options) {
-  const Recipe* recipe = find_recipe(name);
-  const auto there = [&] { return cache.load(name).ok(); };  // a damaged kernel is fetched again
-  if (recipe == nullptr || there()) return cache.load(name);
+Result<Kernel> fetch_kernel(const KernelCache& cache, const std::string& text, const FetchOptions& options) {
+  TRY_ASSIGN(const KernelName name, parse_kernel_name(text));
+  const auto there = [&] { return cache.load(text).ok(); };  // a damaged kernel is fetched again
+  if (there()) return cache.load(text);
   const Result<void> done = fetch_once(
-      cache, *recipe, name, options, there,
-      [&](const Workshop& at, const PackagePlace& place) { return try_place(cache, at, *recipe, place); });
+      cache, name, name.text(), options, there,
+      [&](const Workshop& at, const KernelPlace& place) { return try_place(cache, at, name, place); });
   if (!done.ok())
-    return error("{}; or give a mirror that has it: slalom kernel get {} --mirror URL", done.error().message,
-                 name);
-  return cache.load(name);
+    return error("{}\nAnother mirror may have it: slalom kernel get {} --mirror URL{}", done.error().message,
+                 name.text(),
+                 name.build.empty()
+                     ? ""
+                     : fmt::format("\nAll builds that the mirrors have: slalom kernel list {} --available",
+                                   name.without_build().text()));
+  return cache.load(text);
 }
 
 Result<std::filesystem::path> fetch_headers(const KernelCache& cache, const Kernel& kernel,
                                             const FetchOptions& options) {
-  const Recipe* recipe = find_recipe(kernel.name);
-  if (recipe == nullptr || kernel.packages.empty())
+  const Result<KernelName> name = parse_kernel_name(kernel.exact_name());
+  if (!name.ok() || kernel.packages.empty())
     return error("{} is not one of Debian's kernels: its headers are where it was built", kernel.name);
   const std::filesystem::path into = cache.directory().parent_path() / "headers" / kernel.release;
   // make does not support such paths, and its message is unclear.
@@ -385,8 +357,8 @@ Result<std::filesystem::path> fetch_headers(const KernelCache& cache, const Kern
   const auto there = [&] { return std::filesystem::exists(into); };
   if (!there()) {
     const Result<void> done = fetch_once(
-        cache, *recipe, "linux-headers-" + kernel.release, options, there,
-        [&](const Workshop& at, const PackagePlace&) { return fetch_headers_from(into, at, kernel); });
+        cache, *name, "linux-headers-" + kernel.release, options, there,
+        [&](const Workshop& at, const KernelPlace&) { return fetch_headers_from(into, at, kernel); });
     if (!done.ok())
       return error(
           "{}; or, if Debian has a newer {} by now, take that: slalom kernel remove {}, and get it again",

@@ -1,16 +1,24 @@
 """slalom kernel: fetches from a local mirror of tiny packages, so that the test needs no network."""
 
+import functools
 import hashlib
+import http.server
 import json
 import os
 import shutil
 import subprocess
+import threading
 import unittest
 from pathlib import Path
 
 from support import Case
 
 CLOUD = "linux-image-cloud-amd64"
+
+
+def gpg(home, *arguments):
+    return subprocess.run(["gpg", "--homedir", home, "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", "",
+                           *arguments], check=True, capture_output=True).stdout
 
 
 class Mirror:
@@ -20,6 +28,7 @@ class Mirror:
         self.directory = directory
         self.url = f"file://{directory}"
         self.suites = {}
+        self.signer = None
 
     def package(self, suite, name, version, files=(), depends=""):
         tree = self.directory / "tree"
@@ -41,6 +50,11 @@ class Mirror:
         self.write()
         return file
 
+    def sign(self, home, key):
+        """Signs the lists with a key of this GnuPG directory."""
+        self.signer = (home, key)
+        self.write()
+
     def write(self):
         for suite, packages in self.suites.items():
             lists = self.directory / "dists" / suite / "main/binary-amd64"
@@ -52,6 +66,9 @@ class Mirror:
                 f"Suite: {suite}\nCodename: {suite}\nComponents: main\nArchitectures: amd64\n"
                 "Date: Thu, 01 Jan 2015 00:00:00 UTC\nValid-Until: Fri, 02 Jan 2015 00:00:00 UTC\n"
                 f"SHA256:\n {digest} {len(text.encode())} main/binary-amd64/Packages\n", encoding="utf-8")
+            if self.signer is not None:
+                gpg(self.signer[0], "--yes", "--local-user", self.signer[1], "--clearsign", "--output",
+                    lists.parents[1] / "InRelease", lists.parents[1] / "Release")
 
     def kernel(self, suite, release, version, meta=CLOUD):
         """A meta-package and an image with modules, as Debian's releases up to 13 have them."""
@@ -166,6 +183,144 @@ class Get(KernelCase):
         self.assertEqual(state(), before)
 
 
+class BuildsAndFlavours(KernelCase):
+    def setUp(self):
+        super().setUp()
+        self.mirror.kernel("bookworm", "6.1.0-8-cloud-amd64", "6.1.98-1")
+        self.mirror.kernel("bookworm-security", "6.1.0-8-cloud-amd64", "6.1.98-1")
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        self.mirror.kernel("bookworm-security", "6.1.0-10-cloud-amd64", "6.1.100-1")
+        self.mirror.kernel("bookworm-security", "6.1.0-10-rt-amd64", "6.1.100-1", "linux-image-rt-amd64")
+        self.mirror.kernel("bookworm-security", "6.1.0-10-amd64", "6.1.100-1", "linux-image-amd64")
+        self.mirror.package("bookworm-security", "linux-image-6.1.0-10-cloud-amd64-dbg", "6.1.101-1")
+
+    def image(self, name):
+        return (self.kernels / name / "vmlinuz").read_text()
+
+    def test_one_build_by_name(self):
+        done = self.get(0, "debian:6.1=6.1.99-1")
+        self.assertIn("debian:6.1=6.1.99-1: Linux 6.1.0-9-cloud-amd64 in ", done.stdout)
+        self.assertEqual(self.image("debian:6.1=6.1.99-1"), "kernel 6.1.99-1")
+        self.get(0, "debian:6.1")
+        self.assertEqual(self.image("debian:6.1"), "kernel 6.1.100-1")
+        shutil.rmtree(self.mirror.directory)
+        self.get(0, "debian:6.1=6.1.100-1")  # the newest one, which is here under the shorter name
+        shown = self.run_kernel(0, "list").stdout
+        self.assertIn("debian:6.1           Linux 6.1.0-10-cloud-amd64 (6.1.100-1)\n"
+                      "debian:6.1=6.1.99-1  Linux 6.1.0-9-cloud-amd64 (6.1.99-1)\n", shown)
+        self.run_kernel(0, "remove", "debian:6.1=6.1.99-1")
+        self.assertTrue((self.kernels / "debian:6.1").exists())
+        self.assertFalse((self.kernels / "debian:6.1=6.1.99-1").exists())
+
+    def test_flavours(self):
+        for name, release in (("debian:6.1:rt", "6.1.0-10-rt-amd64"), ("debian:6.1:amd64", "6.1.0-10-amd64"),
+                              ("debian:6.1:rt=6.1.100-1", "6.1.0-10-rt-amd64"), ("debian:6.1:cloud", "6.1.0-10-cloud-amd64")):
+            self.assertEqual(json.loads(self.get(0, name, "--json").stdout)["release"], release, name)
+        self.assertEqual(sorted(p.name for p in self.kernels.iterdir()), [".lock", "debian:6.1", "debian:6.1:amd64", "debian:6.1:rt"])
+        self.assertIn('Debian has no flavour "arm64"', self.get(2, "debian:6.1:arm64").stderr)
+
+    def test_a_build_that_is_gone_names_those_that_there_are(self):
+        done = self.get(2, "debian:6.1=6.1.97-1")
+        self.assertIn("it has 6.1.100-1, 6.1.99-1, 6.1.98-1\n", done.stderr)
+        self.assertIn("slalom kernel list debian:6.1 --available", done.stderr)
+        self.assertIn('"6.12.1-1" is no build of debian:6.1', self.get(2, "debian:6.1=6.12.1-1").stderr)
+
+    def test_available(self):
+        self.get(0, "debian:6.1=6.1.99-1")
+        options = ["--available", "--mirror", self.mirror.url, "--unsigned"]
+        done = self.run_kernel(0, "list", "debian:6.1", *options)
+        self.assertEqual(done.stdout, "debian:6.1=6.1.100-1  Linux 6.1.0-10-cloud-amd64, bookworm-security\n"
+                                      "debian:6.1=6.1.99-1   Linux 6.1.0-9-cloud-amd64, bookworm-security, here\n"
+                                      "debian:6.1=6.1.98-1   Linux 6.1.0-8-cloud-amd64, bookworm-security\n")
+        self.assertIn(f"bullseye-security at {self.mirror.url}: ", done.stderr)
+        [rt] = json.loads(self.run_kernel(0, "list", "debian:6.1:rt", *options, "--json").stdout)
+        self.assertEqual((rt["name"], rt["release"], rt["fetched"]), ("debian:6.1:rt=6.1.100-1", "6.1.0-10-rt-amd64", False))
+        every = self.run_kernel(0, "list", *options)
+        self.assertEqual(every.stdout, done.stdout + "debian:6.12: the mirrors have none\n")
+        self.assertIn("debian:sid: the mirrors' lists cannot be read", every.stderr)
+        self.assertIn("lists cannot be read", self.run_kernel(2, "list", "debian:sid", *options).stderr)
+        self.assertIn("write debian:6.1", self.run_kernel(2, "list", "debian:6.1=6.1.99-1", *options).stderr)
+
+
+@unittest.skipUnless(shutil.which("gpg"), "needs gpg")
+class Signatures(KernelCase):
+    def setUp(self):
+        super().setUp()
+        self.home = self.directory / "gnupg"
+        self.home.mkdir(mode=0o700)
+        self.addCleanup(subprocess.run, ["gpgconf", "--homedir", self.home, "--kill", "all"], capture_output=True, check=False)
+        self.image = self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        self.mirror.sign(self.home, self.key("mirror"))
+
+    def key(self, name):
+        address = f"{name}@example.org"
+        gpg(self.home, "--quick-generate-key", address, "ed25519", "sign", "never")
+        (self.directory / f"{name}.gpg").write_bytes(gpg(self.home, "--export", address))
+        return address
+
+    def signed(self, code, *more):
+        return self.run_kernel(code, "get", "debian:6.1", "--mirror", self.mirror.url, *more)
+
+    def test_a_mirror_signed_with_a_key_of_the_keyring(self):
+        self.signed(0, "--keyring", "mirror.gpg")
+        self.assertTrue((self.kernels / "debian:6.1/vmlinuz").exists())
+
+    def test_keys_that_are_not_debians_need_a_keyring(self):
+        self.assertRegex(self.signed(2).stderr, "not signed|NO_PUBKEY|public key is not available|Missing key")
+
+    def test_another_key_will_not_do(self):
+        self.key("other")
+        self.assertRegex(self.signed(2, "--keyring", "other.gpg").stderr, "not signed|NO_PUBKEY|public key is not available|Missing key")
+
+    def test_a_list_that_was_changed_is_refused(self):
+        packages = self.mirror.directory / "dists/bookworm-security/main/binary-amd64/Packages"
+        packages.write_text(packages.read_text().replace("6.1.99-1", "6.1.98-1"))
+        self.assertIn("debian:6.1 cannot be fetched", self.signed(2, "--keyring", "mirror.gpg").stderr)
+
+    def test_a_package_that_was_changed_is_refused(self):
+        data = bytearray(self.image.read_bytes())
+        data[-10] ^= 1
+        self.image.write_bytes(data)
+        self.assertIn("debian:6.1 cannot be fetched", self.signed(2, "--keyring", "mirror.gpg").stderr)
+
+    def test_wrong_usage(self):
+        self.assertIn("there is no keyring none.gpg", self.signed(2, "--keyring", "none.gpg").stderr)
+        self.assertIn("leave out one", self.signed(2, "--keyring", "mirror.gpg", "--unsigned").stderr)
+        self.assertIn("with --mirror URL", self.run_kernel(2, "get", "debian:6.1", "--keyring", "mirror.gpg").stderr)
+
+
+class BreaksOff(http.server.SimpleHTTPRequestHandler):
+    """A server that ends the connection in the middle of a package."""
+
+    def do_GET(self):  # noqa: N802, the name is the library's
+        path = Path(self.translate_path(self.path))
+        if path.suffix != ".deb":
+            return super().do_GET()
+        data = path.read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data[:len(data) // 2])
+        self.close_connection = True
+        return None
+
+    def log_message(self, *_):
+        pass
+
+
+class Network(KernelCase):
+    def test_a_download_that_breaks_off(self):
+        self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(BreaksOff, directory=self.mirror.directory))
+        self.addCleanup(server.server_close)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.shutdown)
+        url = f"http://127.0.0.1:{server.server_port}"
+        done = self.run_kernel(2, "get", "debian:6.1", "--mirror", url, "--unsigned")
+        self.assertIn(f"bookworm-security at {url}: the download of linux-image-cloud-amd64 6.1.99-1 broke off", done.stderr)
+        self.assertEqual([p.name for p in self.kernels.iterdir()], [".lock"])
+
+
 class Headers(KernelCase):
     RELEASE, VERSION = "6.1.0-9-cloud-amd64", "6.1.99-1"
 
@@ -217,7 +372,7 @@ class Headers(KernelCase):
         self.assertIn("without spaces and colons", self.get(2, "debian:6.1", "--headers").stderr)
 
     def test_only_get_fetches_them(self):
-        self.assertIn("--headers are for slalom kernel get", self.run_kernel(2, "list", "--headers").stderr)
+        self.assertIn("--headers is for slalom kernel get", self.run_kernel(2, "list", "--headers").stderr)
 
 
 class Trouble(KernelCase):
@@ -271,7 +426,8 @@ class Trouble(KernelCase):
         self.assertIn("ACTION is required", self.run_kernel(2).stderr)
         self.assertIn('is get, list or remove, not "fetch"', self.run_kernel(2, "fetch").stderr)
         self.assertIn("with --mirror URL", self.run_kernel(2, "get", "--unsigned").stderr)
-        self.assertIn("are for slalom kernel get", self.run_kernel(2, "list", "--mirror", "x").stderr)
+        self.assertIn("are for slalom kernel get and list", self.run_kernel(2, "list", "--mirror", "x").stderr)
+        self.assertIn("--available is for slalom kernel list", self.run_kernel(2, "get", "--available").stderr)
         self.assertIn("takes no name", self.run_kernel(2, "list", "debian:6.1").stderr)
         self.assertIn("remove which kernel?", self.run_kernel(2, "remove").stderr)
 
@@ -279,11 +435,11 @@ class Trouble(KernelCase):
 class ListAndRemove(KernelCase):
     def test_list_shows_what_is_here_and_what_could_be(self):
         self.mirror.kernel("bookworm-security", "6.1.0-9-cloud-amd64", "6.1.99-1")
-        self.assertIn("debian:6.1    not here; run: slalom kernel get debian:6.1\n", self.run_kernel(0, "list").stdout)
+        self.assertIn("debian:6.1   not here; run: slalom kernel get debian:6.1\n", self.run_kernel(0, "list").stdout)
         self.get(0, "debian:6.1")
         shown = self.run_kernel(0, "list").stdout
-        self.assertIn("debian:6.1    Linux 6.1.0-9-cloud-amd64 (6.1.99-1)\n", shown)
-        self.assertIn("debian:sid    not here", shown)
+        self.assertIn("debian:6.1   Linux 6.1.0-9-cloud-amd64 (6.1.99-1)\n", shown)
+        self.assertIn("debian:sid   not here", shown)
         entries = json.loads(self.run_kernel(0, "list", "--json").stdout)
         self.assertEqual({e["name"]: e["fetched"] for e in entries},
                          {"debian:5.10": False, "debian:6.1": True, "debian:6.12": False, "debian:sid": False})

@@ -47,10 +47,11 @@ TEST(KernelCache, IsWhereTheUserWantsIt) {
   EXPECT_FALSE(cache_directory().ok());
 }
 
-void put_kernel(const ScratchDirectory& scratch, const std::string& name) {
+void put_kernel(const ScratchDirectory& scratch, const std::string& name,
+                const std::string& version = "6.1.5-1") {
   const Kernel kernel{.name = name,
                       .release = "6.1.0-1-test",
-                      .packages = {{"linux-image-test", "6.1.5-1", "0123abcd"}},
+                      .packages = {{"linux-image-test", version, "0123abcd"}},
                       .vmlinuz = scratch.write(name + "/vmlinuz", text_bytes("image"))};
   scratch.write(name + "/modules/kernel/a.ko", text_bytes("module"));
   scratch.write(name + "/kernel.txt", text_bytes(kernel_note(kernel)));
@@ -84,6 +85,39 @@ TEST(KernelCache, SaysWhatToDoAboutWhatIsNotThere) {
   EXPECT_FALSE(cache.load("..").ok());
   EXPECT_FALSE(cache.remove("..").ok());
   EXPECT_FALSE(cache.remove("debian:6.1").ok());
+}
+
+TEST(KernelCache, ABuildIsFoundUnderBothNames) {
+  const ScratchDirectory scratch;
+  put_kernel(scratch, "debian:6.1", "6.1.5-1");
+  put_kernel(scratch, "debian:6.1=6.1.4-1", "6.1.4-1");
+  put_kernel(scratch, "debian:6.1:rt=6.1.5-1", "6.1.5-1");
+  const KernelCache cache(scratch.path());
+  EXPECT_EQ(cache.load("debian:6.1=6.1.5-1")->name, "debian:6.1");
+  EXPECT_EQ(cache.load("debian:6.1=6.1.4-1")->name, "debian:6.1=6.1.4-1");
+  EXPECT_EQ(cache.load("debian:6.1")->exact_name(), "debian:6.1=6.1.5-1");
+  EXPECT_EQ(cache.load("debian:6.1=6.1.4-1")->exact_name(), "debian:6.1=6.1.4-1");
+  EXPECT_EQ(cache.load("debian:6.1:cloud")->name, "debian:6.1");
+  const auto other = cache.load("debian:6.1=6.1.3-1");
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(
+      other.error().message,
+      "the kernel debian:6.1=6.1.3-1 is not here (but debian:6.1=6.1.5-1, debian:6.1=6.1.4-1); run: slalom "
+      "kernel get debian:6.1=6.1.3-1");
+  EXPECT_NE(cache.load("debian:6.1:rt").error().message.find("(but debian:6.1:rt=6.1.5-1)"),
+            std::string::npos);
+}
+
+TEST(KernelCache, NamesAreInAnOrderForPeople) {
+  const ScratchDirectory scratch;
+  for (const char* name : {"debian:sid", "debian:6.1:rt", "debian:6.1=6.1.99-1", "debian:6.1=6.1.172-1",
+                           "debian:6.1", "debian:5.10"})
+    put_kernel(scratch, name);
+  put_kernel(scratch, "debian:6.1:cloud");  // no name that slalom gives to a directory
+  put_kernel(scratch, "debian:7.1");
+  EXPECT_EQ(KernelCache(scratch.path()).names(),
+            (std::vector<std::string>{"debian:5.10", "debian:6.1", "debian:6.1=6.1.172-1",
+                                      "debian:6.1=6.1.99-1", "debian:6.1:rt", "debian:sid"}));
 }
 
 TEST(KernelCache, AUsersOwnFileIsAKernelToo) {
