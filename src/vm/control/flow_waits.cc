@@ -26,7 +26,7 @@ bool FlowWaits::sleeps_for_a_time(unsigned cpu) const {
   const FlowStacks::Stack& flow = m_.events.stacks().cpus[cpu];
   if (flow.sleeps == 0) return false;
   const Cpu& here = m_.pc.cpu(cpu);
-  for (uint64_t at = flow.sleeps & ~uint64_t{7}; at < flow.base + kKernelStack; at += 8) {
+  for (uint64_t at = flow.sleeps & ~uint64_t{7}; at < m_.options.guest.stacks.end_of(flow.base); at += 8) {
     const std::optional<uint64_t> value = read_word(here, at);
     if (!value) break;
     if (!m_.options.guest.code.has(*value)) continue;
@@ -60,11 +60,12 @@ std::optional<FlowWaits::LockWait> FlowWaits::waits_for_lock(unsigned cpu) const
   const GuestModel* model = m_.guest.model();
   if (model == nullptr) return std::nullopt;
   const FlowStacks::Stack& flow = m_.events.stacks().cpus[cpu];
+  const KernelStacks& stacks = m_.options.guest.stacks;
   const uint64_t pointer = m_.pc.cpu(cpu).regs.gpr[kRsp];
-  const uint64_t stack = pointer & ~(kKernelStack - 1);
+  const uint64_t stack = stacks.base_of(pointer);
   const bool here = stack == flow.base || !m_.contexts.cpu(cpu).interrupts.empty();
   const uint64_t top = here ? pointer : flow.sleeps;
-  const uint64_t end = (here ? stack : flow.base) + kKernelStack;
+  const uint64_t end = stacks.end_of(here ? stack : flow.base);
   const FunctionWatch::Open& open = m_.tap.functions.open();
   for (auto at = open.lower_bound(top); at != open.end() && at->first < end; ++at)
     for (const FunctionWatch::Frame& frame : at->second) {
@@ -83,7 +84,7 @@ std::optional<unsigned> FlowWaits::releases_lock(uint64_t lock) const {
       const std::optional<GuestModel::LockCall> call = model->lock_call(frame);
       if (!call || call->acquires || call->lock != lock) continue;
       for (unsigned cpu = 0; cpu < m_.options.flows; ++cpu)
-        if ((stack & ~(kKernelStack - 1)) == m_.events.stacks().cpus[cpu].base) return cpu;
+        if (m_.options.guest.stacks.base_of(stack) == m_.events.stacks().cpus[cpu].base) return cpu;
     }
   return std::nullopt;
 }
@@ -103,12 +104,13 @@ Place FlowWaits::waits_at(unsigned cpu) const {
   const FlowStacks::Stack& flow = m_.events.stacks().cpus[cpu];
   const Cpu& here = m_.pc.cpu(cpu);
   Place found{here.regs.gpr[kRip]};
-  const uint64_t stack = here.regs.gpr[kRsp] & ~(kKernelStack - 1);
+  const KernelStacks& stacks = m_.options.guest.stacks;
+  const uint64_t stack = stacks.base_of(here.regs.gpr[kRsp]);
   const bool spins = stack == flow.base || !m_.contexts.cpu(cpu).interrupts.empty();
   if (flow.base == 0 || (spins && !implements_waiting(found))) return found;
   if (!spins && flow.sleeps == 0) return found;
   const uint64_t top = spins ? here.regs.gpr[kRsp] : flow.sleeps;
-  const uint64_t end = (spins ? stack : flow.base) + kKernelStack;
+  const uint64_t end = stacks.end_of(spins ? stack : flow.base);
   for (uint64_t at = top & ~uint64_t{7}; at < end; at += 8) {
     const std::optional<uint64_t> value = read_word(here, at);
     if (!value) break;

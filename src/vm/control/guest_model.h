@@ -31,8 +31,9 @@ struct GuestTraits {
   uint64_t first_kernel_address = 0xffff'8000'0000'0000;  // programs have their memory below it
   Range code{~uint64_t{0}, 0};                            // of the kernel and its modules; empty if unknown
   Range entry_stacks{~uint64_t{0}, 0};  // used on the way into the kernel by all threads of a CPU
-  uint8_t timer_vector = 0;             // of a CPU's own timer; 0 if unknown
-  unsigned first_ipi = 0x100;           // vectors from here on are sent by CPUs; 0x100: none
+  KernelStacks stacks{};
+  uint8_t timer_vector = 0;    // of a CPU's own timer; 0 if unknown
+  unsigned first_ipi = 0x100;  // vectors from here on are sent by CPUs; 0x100: none
   // Lines on the console: the kernel has failed; it prints where; it has printed everything.
   std::span<const std::string_view> failed{}, traced{}, reported{};
   std::span<const std::string_view> reported_by_check{};  // likewise, of the check after the flows

@@ -191,7 +191,7 @@ void KernelContexts::update_scope(unsigned cpu) {
   state.inside = false;
   if (!scoped()) return;
   const uint64_t pointer = here.gpr(kRsp);
-  uint64_t end = (pointer & ~(kKernelStack - 1)) + kKernelStack;
+  uint64_t end = options_.guest.stacks.end_of(pointer);
   if (!state.interrupts.empty() && state.interrupts.back().return_rsp >= pointer)
     end = std::min(end, state.interrupts.back().return_rsp);
   state.inside = options_.scope.is_inside(tap_.functions.open(), pointer, end);

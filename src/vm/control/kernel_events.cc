@@ -16,7 +16,7 @@ bool is_other_thread(const Cpu& cpu, const GuestTraits& guest, uint64_t from, ui
   if (guest.entry_stacks.has(from) || guest.entry_stacks.has(to)) return false;
   const auto leads_to = [&](uint64_t top, uint64_t stack) {
     const std::optional<uint64_t> back = read_word(cpu, top);
-    return back && (*back ^ stack) < kKernelStack;
+    return back && guest.stacks.are_one(*back, stack);
   };
   return !leads_to(to + 8, from) && !leads_to(from, to);
 }
@@ -87,7 +87,7 @@ void KernelEvents::on_batch(const Cpu& cpu, std::span<const Access> accesses, ui
       access.unordered = !state.inside || access.address().raw < options_.guest.first_kernel_address;
     accesses = memory;
   }
-  const uint64_t stack = cpu.last_stack & ~(kKernelStack - 1);
+  const uint64_t stack = options_.guest.stacks.base_of(cpu.last_stack);
   FlowStacks::Stack& flow = state_.stacks.cpus[cpu.id];
   if (flow.entered && stack != 0 && state.interrupts.empty()) {
     flow.base = stack;
@@ -131,16 +131,17 @@ void KernelEvents::on_event(const Cpu& cpu, const CpuEvent& event, uint64_t step
       emit(step, cpu.id, OpKind::SyscallExit, event.pc, {}, static_cast<int64_t>(event.value));
       break;
     case CpuEvent::Kind::Stack: {
+      const KernelStacks& stacks = options_.guest.stacks;
       FlowStacks::Stack& flow = state_.stacks.cpus[cpu.id];
-      if ((event.number & ~(kKernelStack - 1)) == flow.base) flow.sleeps = event.number;
-      if ((event.value & ~(kKernelStack - 1)) == flow.base) flow.sleeps = 0;
+      if (stacks.base_of(event.number) == flow.base) flow.sleeps = event.number;
+      if (stacks.base_of(event.value) == flow.base) flow.sleeps = 0;
       // The remaining handlers belong to a thread that no longer runs. Their return will end no context here.
       if (!contexts_.cpu(cpu.id).interrupts.empty() &&
           is_other_thread(cpu, options_.guest, event.number, event.value)) {
         emit_deferred(cpu.id);
         contexts_.leave_interrupts(cpu.id, true);
       }
-      emit(step, cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{event.value & ~(kKernelStack - 1)});
+      emit(step, cpu.id, OpKind::ThreadSwitch, event.pc, ObjectId{stacks.base_of(event.value)});
       contexts_.update_scope(cpu.id);
       break;
     }

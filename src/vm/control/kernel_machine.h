@@ -126,7 +126,9 @@ class KernelMachine final : public Machine {
   static constexpr uint64_t kLastWords = 3'000'000;
   // Record accesses of ring 0 except those to its own stacks: only these can be shared by flows. Record
   // calls, so that every access has its callers.
-  static constexpr TapFilter kFilter{.rings = 1, .own_stack = false, .calls = true};
+  static TapFilter filter(const GuestTraits& guest) {
+    return {.rings = 1, .own_stack = false, .calls = true, .stacks = guest.stacks};
+  }
 
   void begin_anew(EventSink& sink);
   Stop run(uint32_t lease);
@@ -159,7 +161,7 @@ class KernelMachine final : public Machine {
   KernelMachineOptions options_;
   std::shared_ptr<const Names> names_;
   CourseRecorder course_;
-  Tap tap_{events_, kFilter};
+  Tap tap_{events_, filter(options_.guest)};
   KernelContexts contexts_{*machine_.pc, tap_, options_, course_};
   KernelEvents events_{*machine_.pc, contexts_, options_};
   GuestEvents guest_{tap_, events_, options_};

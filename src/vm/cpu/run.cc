@@ -56,18 +56,18 @@ void Cpu::choose_tlb() {
     const uint64_t space = tap->filter.address_space;
     recording = (tap->filter.accesses || !tap->watches.empty()) &&
                 (space == 0 || space == (regs.cr3 & ~uint64_t{0xfff}));
-    if (cpl == 0 && !tap->filter.own_stack) quiet = kKernelStack;
+    if (cpl == 0 && !tap->filter.own_stack) quiet = tap->filter.stacks.size;
   }
   tlb = (aligned_only || recording ? empty_tlb : tlbs[cpl == 3]).entries.data();
   // The next block checks the stack pointer.
   const bool has_quiet = quiet != 0 && recording && tap->watches.empty();
   quiet_first = kNoStack;
-  quiet_room = has_quiet ? kKernelStack - 2 * kStackMargin : ~uint64_t{0};
+  quiet_room = has_quiet ? quiet - 2 * kStackMargin : ~uint64_t{0};
 }
 
 void Cpu::change_stack() {
   if (quiet == 0) return;
-  const uint64_t stack = gpr(kRsp) & ~(kKernelStack - 1);
+  const uint64_t stack = gpr(kRsp) & ~(quiet - 1);
   if (stack != quiet_stack) tlbs[kQuietTlb].flush_low();
   quiet_stack = stack;
   const bool is_inside = gpr(kRsp) - stack - kStackMargin < quiet_room;

@@ -55,7 +55,7 @@ class Listener : public TapSink {
   }
   std::vector<ToldCalls> told;
   std::vector<size_t> depths;
-  ShadowStacks stacks;
+  ShadowStacks stacks{KernelStacks()};
 };
 
 void listen(Listener& listener, uint64_t slice, std::vector<uint64_t> functions) {
@@ -101,7 +101,7 @@ Access transfer(OpKind op, uint64_t pc, uint64_t target, uint64_t stack) {
 }
 
 TEST(ShadowStacks, FramesEndWhereTheStackRisesAboveThem) {
-  ShadowStacks stacks;
+  ShadowStacks stacks{KernelStacks()};
   stacks.on_transfer(transfer(OpKind::Call, 0x100, 0x200, 0x7ff0));
   stacks.on_transfer(transfer(OpKind::Call, 0x210, 0x300, 0x7fd0));
   stacks.on_transfer(transfer(OpKind::Call, 0x900, 0xa00, 0xfff0));  // another stack
@@ -118,6 +118,16 @@ TEST(ShadowStacks, FramesEndWhereTheStackRisesAboveThem) {
   stacks.on_transfer(transfer(OpKind::Call, 0x120, 0x400, 0x7ff0));
   ASSERT_EQ(stacks.frames(0x7ff0).size(), 1u);
   EXPECT_EQ(stacks.frames(0x7ff0)[0].function, 0x400u);
+}
+
+TEST(ShadowStacks, HaveTheSizeOfTheGuest) {
+  ShadowStacks small{{.size = 8192}}, large{{.size = 32768}};
+  for (ShadowStacks* stacks : {&small, &large}) {
+    stacks->on_transfer(transfer(OpKind::Call, 0x100, 0x200, 0x7ff0));
+    stacks->on_transfer(transfer(OpKind::Call, 0x210, 0x300, 0x5ff0));
+  }
+  EXPECT_EQ(small.depth(0x5f00), 1u);  // 0x7ff0 is on another stack
+  EXPECT_EQ(large.depth(0x5f00), 2u);
 }
 
 bool has(const std::vector<std::string>& list, std::string_view name) {

@@ -9,7 +9,7 @@
 namespace slalom::vm {
 namespace {
 
-constexpr uint32_t kStacks[] = {0x40000, 0x44000, 0x4c000};  // of 16 KiB
+constexpr uint32_t kStacks[] = {0x40000, 0x44000, 0x4c000};  // of 16 KiB, or regions of several stacks
 constexpr uint32_t kElsewhere = 0x100000;
 
 // Straight-line code that changes the stack pointer in all possible ways.
@@ -111,28 +111,47 @@ Recorded run(const std::vector<uint8_t>& code, unsigned instructions, const TapF
   return {told.lines, pc->state_hash()};
 }
 
-TEST(OwnStack, IsTheSameWhereverItIsFast) {
+// Returns how many accesses were recorded.
+size_t compare(const KernelStacks& stacks) {
   size_t recorded = 0, all = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Rng rng(seed);
     constexpr unsigned kInstructions = 150;
     const std::vector<uint8_t> code = random_code(rng, kInstructions);
-    const TapFilter own{.rings = 1, .own_stack = false, .calls = true};
+    const TapFilter own{.rings = 1, .own_stack = false, .calls = true, .stacks = stacks};
     const Recorded expected = run(code, kInstructions, own, true, 1'000);
     for (const uint64_t piece : {1'000, 7, 1}) {
       const Recorded actual = run(code, kInstructions, own, false, piece);
-      ASSERT_EQ(actual.told, expected.told) << "seed " << seed << ", " << piece << " at once";
-      ASSERT_EQ(actual.state_hash, expected.state_hash) << "seed " << seed;
+      EXPECT_EQ(actual.told, expected.told) << "seed " << seed << ", " << piece << " at once";
+      EXPECT_EQ(actual.state_hash, expected.state_hash) << "seed " << seed;
     }
     // Without any other reason for hooks.
-    const TapFilter alone{.rings = 1, .own_stack = false, .events = false};
-    ASSERT_EQ(run(code, kInstructions, alone, false, 1'000).told, expected.told) << "seed " << seed;
+    const TapFilter alone{.rings = 1, .own_stack = false, .events = false, .stacks = stacks};
+    EXPECT_EQ(run(code, kInstructions, alone, false, 1'000).told, expected.told) << "seed " << seed;
     recorded += expected.told.size();
     all += run(code, kInstructions, {.rings = 1}, false, 1'000).told.size();
   }
   // Both kinds must be common.
   EXPECT_GT(recorded, all / 5);
   EXPECT_LT(recorded, all * 4 / 5);
+  return recorded;
+}
+
+TEST(OwnStack, IsTheSameWhereverItIsFast) {
+  compare({});
+}
+
+TEST(OwnStack, HasTheSizeOfTheGuest) {
+  const size_t pages = compare({.size = 4096}), small = compare({.size = 8192}),
+               large = compare({.size = 32768});
+  EXPECT_GT(pages, small);  // what is not on the current stack is recorded
+  EXPECT_GT(small, large);
+}
+
+TEST(OwnStack, IsARegionOfPages) {
+  Lines told;
+  EXPECT_THROW(Tap(told, {.stacks = {.size = 12288}}), InternalError);
+  EXPECT_THROW(Tap(told, {.stacks = {.size = 2048}}), InternalError);
 }
 
 TEST(OwnStack, IsWatchedAllTheSame) {

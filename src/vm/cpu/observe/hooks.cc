@@ -14,7 +14,7 @@ void arrive(Cpu& cpu, const Op* op) {
   const uint64_t stack = cpu.gpr(kRsp);
   const uint8_t transfer = std::exchange(cpu.transfer, uint8_t{0});
   if (cpu.cpl == 0) {
-    if (cpu.last_stack != 0 && (stack ^ cpu.last_stack) >= kKernelStack)
+    if (cpu.last_stack != 0 && !tap.filter.stacks.are_one(stack, cpu.last_stack))
       tap.event(
           cpu, {.kind = CpuEvent::Kind::Stack, .pc = cpu.gpr(kRip), .number = cpu.last_stack, .value = stack},
           cpu.executed_before(op));

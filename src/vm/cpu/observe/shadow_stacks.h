@@ -1,6 +1,6 @@
 // ShadowStacks: the call chains on every kernel stack, from the calls and returns that a tap records.
 //
-// A stack is the aligned region that contains the stack pointer; interrupts have stacks of their own. A frame
+// A stack is the region that contains the stack pointer; interrupts have stacks of their own. A frame
 // ends when the stack pointer has risen above it, for whatever reason. So jumps out of several functions and
 // switches of stacks need no special handling. Frames from before the recording are unknown.
 #pragma once
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trace/access.h"
+#include "vm/cpu/observe/tap.h"
 
 namespace slalom::vm {
 
@@ -20,6 +21,8 @@ class ShadowStacks {
     uint64_t call = 0;      // address of the call instruction
     uint64_t function = 0;  // the called function
   };
+  explicit ShadowStacks(const KernelStacks& regions) : regions_(regions) {}
+
   // `transfer` must be a Call or Return of ring 0.
   void on_transfer(const Access& transfer);
   // Returns the calls that lead to a stack pointer, innermost first.
@@ -27,6 +30,7 @@ class ShadowStacks {
   size_t depth(uint64_t stack_pointer) const;
 
  private:
+  KernelStacks regions_;
   std::unordered_map<uint64_t, std::vector<Frame>> stacks_;  // by region; never iterated
 };
 

@@ -1,7 +1,9 @@
 #include "vm/cpu/observe/tap.h"
 
+#include <bit>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "vm/cpu/cpu.h"
 
@@ -40,6 +42,8 @@ void EdgeCoverage::reset() {
 
 Tap::Tap(TapSink& receiver, const TapFilter& what)
     : sink(receiver), filter(what), batch_(new Access[kBatch]) {
+  CHECK(std::has_single_bit(filter.stacks.size) && filter.stacks.size >= kPageSize,
+        "stacks of {} bytes: not a power of two, or less than a page", filter.stacks.size);
   next = batch_.get();
   end = next + kBatch;
 }

@@ -23,8 +23,14 @@ namespace slalom::vm {
 
 struct Cpu;
 
-// Size and alignment of ring 0's stacks, on every kernel that slalom knows.
-inline constexpr uint64_t kKernelStack = 16384;
+// Ring 0's stacks: regions of one size, which is a power of two and not less than a page, aligned to it.
+struct KernelStacks {
+  uint64_t size = 16384;
+
+  uint64_t base_of(uint64_t pointer) const { return pointer & ~(size - 1); }
+  uint64_t end_of(uint64_t pointer) const { return base_of(pointer) + size; }
+  bool are_one(uint64_t a, uint64_t b) const { return (a ^ b) < size; }
+};
 // Addresses of a stack that are nearer than this to its ends are treated as uncertain, since a block may move
 // the stack pointer by as much.
 inline constexpr uint64_t kStackMargin = 256;
@@ -75,6 +81,7 @@ struct TapFilter {
   uint64_t first = 0;  // addresses from first to last, inclusive
   uint64_t last = ~uint64_t{0};
   uint64_t address_space = 0;  // the page in CR3; 0: any
+  KernelStacks stacks{};
 
   bool observes(unsigned ring) const { return (rings >> ring) & 1; }
 };

@@ -40,7 +40,8 @@ LinuxModel::LinuxModel(const GuestKernel& kernel, const GuestModelOptions& optio
 }
 
 TapFilter LinuxModel::filter() const {
-  TapFilter filter{.accesses = !options_.accesses.empty(), .calls = options_.backtraces};
+  TapFilter filter{
+      .accesses = !options_.accesses.empty(), .calls = options_.backtraces, .stacks = linux_traits().stacks};
   if (!options_.accesses.empty()) {
     filter.first = ~uint64_t{0};
     filter.last = 0;

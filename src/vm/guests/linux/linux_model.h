@@ -26,6 +26,7 @@
 #include "vm/guests/linux/linux_kernel.h"
 #include "vm/guests/linux/linux_slabs.h"
 #include "vm/guests/linux/linux_tasks.h"
+#include "vm/guests/linux/linux_traits.h"
 
 namespace slalom::vm {
 
@@ -62,7 +63,7 @@ class LinuxModel final : public GuestModel {
     bool live = false;
   };
   struct State {
-    ShadowStacks stacks;
+    ShadowStacks stacks{linux_traits().stacks};
     std::vector<GuestTask> current;    // by CPU
     std::map<uint64_t, Open> open;     // by task
     FlatMap<uint64_t> stack_pointers;  // at the last call or return, by CPU

@@ -42,6 +42,7 @@ constexpr std::string_view kWaitingFunctions[] = {"schedule",
                                                   "__pv_queued"};
 constexpr GuestTraits kLinux{.code = {0xffff'ffff'8000'0000, ~uint64_t{0}},
                              .entry_stacks = {0xffff'fe00'0000'0000, 0xffff'fe7f'ffff'ffff},
+                             .stacks = {.size = 16384},
                              .timer_vector = 0xec,
                              .first_ipi = kFirstIpiVector,
                              .failed = kFailed,
