@@ -25,6 +25,69 @@ void decode_options(ByteReader& in, std::vector<Option>& options) {
   }
 }
 
+void encode_hint(ByteWriter&, const std::monostate&) {}
+void decode_hint(ByteReader&, std::monostate&) {}
+
+void encode_hint(ByteWriter& out, const DfsHint& hint) {
+  out.u64(hint.cost);
+}
+void decode_hint(ByteReader& in, DfsHint& hint) {
+  hint.cost = in.u64();
+}
+
+void encode_hint(ByteWriter& out, const DporHint& hint) {
+  encode(out, hint.next);
+  out.u64(hint.values.size());
+  for (const uint32_t value : hint.values) out.u64(value);
+  encode(out, hint.sleepers);
+  out.u8(hint.foreseen);
+}
+void decode_hint(ByteReader& in, DporHint& hint) {
+  decode(in, hint.next);
+  for (uint64_t n = in.count(); n > 0 && in.ok(); --n) hint.values.push_back(static_cast<uint32_t>(in.u64()));
+  decode(in, hint.sleepers);
+  hint.foreseen = in.u8() != 0;
+}
+
+void encode_hint(ByteWriter& out, const PctHint& hint) {
+  out.u64(hint.k);
+  out.u8(hint.leases);
+}
+void decode_hint(ByteReader& in, PctHint& hint) {
+  hint.k = in.u64();
+  hint.leases = in.u8() != 0;
+}
+
+void encode_hint(ByteWriter& out, const SurwHint& hint) {
+  out.u64(hint.object.raw);
+  out.u64(hint.patience);
+  out.u64(hint.operations.size());
+  for (const auto& [agent, operations] : hint.operations) {
+    encode(out, agent);
+    out.u64(operations);
+  }
+}
+void decode_hint(ByteReader& in, SurwHint& hint) {
+  hint.object.raw = in.u64();
+  hint.patience = in.u64();
+  for (uint64_t n = in.count(); n > 0 && in.ok(); --n) {
+    auto& [agent, operations] = hint.operations.emplace_back();
+    decode(in, agent);
+    operations = in.u64();
+  }
+}
+
+// Reads the hint whose kind has this number.
+template <size_t kKind = 0>
+void decode_hint(ByteReader& in, uint8_t kind, Hint& hint) {
+  if constexpr (kKind == std::variant_size_v<Hint>) {
+    in.fail();
+  } else {
+    if (kind != kKind) return decode_hint<kKind + 1>(in, kind, hint);
+    decode_hint(in, hint.emplace<kKind>());
+  }
+}
+
 }  // namespace
 
 void encode(ByteWriter& out, const Pick& pick) {
@@ -113,20 +176,27 @@ void decode(ByteReader& in, Execution& execution) {
 
 void encode(ByteWriter& out, const Task& task) {
   out.u64(task.index);
-  out.u64(task.number);
   encode(out, task.prefix);
   out.fixed64(task.digest);
-  encode(out, task.sleepers);
-  encode(out, task.parameters);
+  out.u8(static_cast<uint8_t>(task.hint.index()));
+  std::visit([&](const auto& hint) { encode_hint(out, hint); }, task.hint);
+  out.u8(task.arm.has_value());
+  if (task.arm) {
+    out.u64(task.arm->number);
+    out.u64(task.arm->index);
+  }
 }
 
 void decode(ByteReader& in, Task& task) {
   task.index = in.u64();
-  task.number = in.u64();
   decode(in, task.prefix);
   task.digest = in.fixed64();
-  decode(in, task.sleepers);
-  decode(in, task.parameters);
+  decode_hint(in, in.u8(), task.hint);
+  task.arm.reset();
+  if (in.u8() == 0) return;
+  task.arm.emplace();
+  task.arm->number = in.u64();
+  task.arm->index = in.u64();
 }
 
 void encode(ByteWriter& out, const Found& found) {

@@ -23,27 +23,10 @@
 
 #include "base/bytes.h"
 #include "explore/execution.h"
+#include "explore/task.h"
 #include "trace/forecast.h"
 
 namespace slalom {
-
-// An agent whose next transition need not be explored here, because an earlier branch explores it (sleep
-// sets).
-struct Sleeper {
-  AgentId agent;
-  std::vector<Touch> touches;
-  bool fatal = false;  // its transition ends the execution
-};
-
-struct Task {
-  uint64_t index = 0;
-  uint64_t number = 0;            // the strategy's own number: an arm, a depth, a node
-  std::vector<Pick> prefix;       // decisions to repeat before asking the walker
-  uint64_t digest = 0;            // of the choice point after the prefix; 0 if unknown
-  std::vector<Sleeper> sleepers;  // at the end of the prefix
-  // Learned values that the walker needs (k, weights). Fixed when the task is made.
-  std::vector<uint64_t> parameters;
-};
 
 // How much an Execution must record for this strategy.
 enum class Recording : uint8_t { Schedule, Choices, Footprints };

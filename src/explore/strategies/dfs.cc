@@ -55,7 +55,7 @@ std::optional<Task> Dfs::begin() {
   outstanding_.push_back(next);
   Task task;
   task.index = tasks_++;
-  task.number = next.cost;
+  task.hint = DfsHint{next.cost};
   for (uint32_t link = next.link; link != 0; link = links_[link].parent)
     task.prefix.push_back(links_[link].pick);
   std::reverse(task.prefix.begin(), task.prefix.end());
@@ -75,7 +75,7 @@ void Dfs::choose_next() {
 }
 
 std::unique_ptr<Walker> Dfs::walker(const Task& task) const {
-  return std::make_unique<Walk>(*this, task.number);
+  return std::make_unique<Walk>(*this, hint_of<DfsHint>(task).cost);
 }
 
 void Dfs::end(const Task& task, const Execution& execution) {

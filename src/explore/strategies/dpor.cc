@@ -62,6 +62,7 @@ std::optional<Task> Dpor::make_task(TreeNode& leaf) {
   for (TreeNode* node = &leaf; node->parent != nullptr; node = node->parent) path.push_back(node);
   std::reverse(path.begin(), path.end());
   Task task;
+  DporHint hint;
   Sleep sleep;
   for (TreeNode* node : path) {
     if (mode_ != DporOptions::Mode::Bounded) {
@@ -76,20 +77,21 @@ std::optional<Task> Dpor::make_task(TreeNode& leaf) {
   }
   if (!path.empty()) {
     task.digest = digest_below(*leaf.parent);
-    task.parameters.push_back(leaf.agent.raw);
-    task.parameters.insert(task.parameters.end(), leaf.values.begin(), leaf.values.end());
+    hint.next = leaf.agent;
+    hint.values = leaf.values;
   }
   for (const TreeNode* sleeper : sleep)
-    task.sleepers.push_back({sleeper->agent, sleeper->touches, sleeper->fatal});
+    hint.sleepers.push_back({sleeper->agent, sleeper->touches, sleeper->fatal});
   if (options_.defect == DporOptions::Defect::WrongSleepSet)
-    for (Sleeper& sleeper : task.sleepers) sleeper.touches.clear();  // no transition ever wakes them
-  task.number = leaf.footprint == Footprint::Foreseen ? 1 : 0;
+    for (Sleeper& sleeper : hint.sleepers) sleeper.touches.clear();  // no transition ever wakes them
+  hint.foreseen = leaf.footprint == Footprint::Foreseen;
+  task.hint = std::move(hint);
   task.index = tasks_++;
   return task;
 }
 
 std::unique_ptr<Walker> Dpor::walker(const Task& task) const {
-  return std::make_unique<DporWalk>(task);
+  return std::make_unique<DporWalk>(hint_of<DporHint>(task));
 }
 
 void Dpor::end(const Task&, const Execution& execution) {

@@ -10,20 +10,19 @@ std::variant<Decision, Abandoned> DporWalk::choose(const ChoicePoint& point, std
                                                    const Execution& so_far) {
   using Reason = Abandoned::Reason;
   if (point.kind == ChoiceKind::Data) {
-    const bool fixed = transitions_ == 1 && values_ + 1 < leaf_.size();
-    const uint32_t value = fixed ? static_cast<uint32_t>(leaf_[++values_]) : 0;
+    const bool fixed = transitions_ == 1 && values_ < hint_.values.size();
+    const uint32_t value = fixed ? hint_.values[values_++] : 0;
     if (value >= point.arity) return Abandoned{"not possible", Reason::NotPossible};
     return Decision{point.current, value, 0};
   }
   if (transitions_++ > 0) wake(so_far);
-  if (foreseen_ && transitions_ == 2 &&
-      std::any_of(sleepers_.begin(), sleepers_.end(), [](const Sleeper& s) { return !s.fatal; }))
+  if (hint_.foreseen && transitions_ == 2 &&
+      std::ranges::any_of(hint_.sleepers, [](const Sleeper& s) { return !s.fatal; }))
     return Abandoned{kElsewhere, Reason::Redundant};
   first_choice_ = so_far.choices.size() - 1;
-  if (transitions_ == 1 && !leaf_.empty()) {
-    const AgentId agent{leaf_[0]};
+  if (transitions_ == 1 && hint_.next) {
     for (const Option& option : options)
-      if (option.agent == agent) return Decision{agent, 0, 0};
+      if (option.agent == hint_.next) return Decision{hint_.next, 0, 0};
     return Abandoned{"not possible", Reason::NotPossible};
   }
   awake_.clear();
@@ -34,20 +33,21 @@ std::variant<Decision, Abandoned> DporWalk::choose(const ChoicePoint& point, std
 }
 
 bool DporWalk::sleeps(AgentId agent) const {
-  return std::any_of(sleepers_.begin(), sleepers_.end(), [&](const Sleeper& s) { return s.agent == agent; });
+  return std::ranges::any_of(hint_.sleepers, [&](const Sleeper& s) { return s.agent == agent; });
 }
 
 // Wakes the sleepers that depend on the transition that was just made.
 void DporWalk::wake(const Execution& so_far) {
-  if (sleepers_.empty()) return;
+  std::vector<Sleeper>& sleepers = hint_.sleepers;
+  if (sleepers.empty()) return;
   const size_t begin = so_far.choices[first_choice_].first_touch;
   const auto touches = std::span(so_far.touches).subspan(begin);
   const AgentId ran = so_far.choices[first_choice_].taken.agent;
   // An agent may sleep with several values of a data choice. If one of them wakes, the agent wakes.
-  for (size_t i = 0; i < sleepers_.size();) {
-    const AgentId agent = sleepers_[i].agent;
-    if (agent == ran || conflict(sleepers_[i].touches, touches)) {
-      std::erase_if(sleepers_, [&](const Sleeper& s) { return s.agent == agent; });
+  for (size_t i = 0; i < sleepers.size();) {
+    const AgentId agent = sleepers[i].agent;
+    if (agent == ran || conflict(sleepers[i].touches, touches)) {
+      std::erase_if(sleepers, [&](const Sleeper& s) { return s.agent == agent; });
       i = 0;
     } else {
       ++i;

@@ -14,8 +14,7 @@ class DporWalk : public Walker {
   // Reason of Abandoned if the execution is not needed.
   static constexpr const char* kElsewhere = "explored elsewhere";
 
-  explicit DporWalk(const Task& task)
-      : sleepers_(task.sleepers), leaf_(task.parameters), foreseen_(task.number != 0) {}
+  explicit DporWalk(DporHint hint) : hint_(std::move(hint)) {}
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution& so_far) override;
 
@@ -23,9 +22,7 @@ class DporWalk : public Walker {
   bool sleeps(AgentId agent) const;
   void wake(const Execution& so_far);
 
-  std::vector<Sleeper> sleepers_;
-  std::vector<uint64_t> leaf_;  // the leaf's agent and data values; empty for the root
-  bool foreseen_;               // the leaf is not needed if it does not wake all the sleepers that it should
+  DporHint hint_;  // its sleepers are those that have not been woken
   size_t transitions_ = 0;
   size_t values_ = 0;
   size_t first_choice_ = 0;

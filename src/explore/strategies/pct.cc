@@ -9,11 +9,11 @@ namespace {
 
 class PctWalker : public Walker {
  public:
-  PctWalker(Rng rng, uint32_t depth, uint64_t k, bool leases, bool insists)
-      : picks_{rng}, leases_(leases), insists_(insists) {
-    if (k == 0) return;
+  PctWalker(Rng rng, uint32_t depth, const PctHint& hint, bool insists)
+      : picks_{rng}, leases_(hint.leases), insists_(insists) {
+    if (hint.k == 0) return;
     for (uint32_t value = 1; value < depth; ++value)
-      picks_.changes[picks_.count++] = {1 + picks_.rng.below(k), value};
+      picks_.changes[picks_.count++] = {1 + picks_.rng.below(hint.k), value};
     std::sort(picks_.changes, picks_.changes + picks_.count);
   }
 
@@ -78,23 +78,22 @@ void Pct::start_epoch() {
 }
 
 void Pct::prepare(Task& task) const {
-  task.parameters = {k_, leases_};
+  task.hint = PctHint{k_, leases_};
 }
 
 std::unique_ptr<Walker> Pct::walker(const Task& task) const {
-  CHECK(task.parameters.size() == 2, "a task of another strategy");
   // A separate draw, so that the choices before the first yield do not depend on it.
   const bool insists =
       options_.insists && Rng(combine(options_.seed, hash_text("insists")), task.index).below(2) != 0;
-  return std::make_unique<PctWalker>(Rng(options_.seed, task.index), options_.depth, task.parameters[0],
-                                     task.parameters[1] != 0, insists);
+  return std::make_unique<PctWalker>(Rng(options_.seed, task.index), options_.depth, hint_of<PctHint>(task),
+                                     insists);
 }
 
 void Pct::learn(const Task& task, const Execution& execution) {
   if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome)) return;
   max_steps_ = std::max(max_steps_, execution.positions);
   max_agents_ = std::max<uint64_t>(max_agents_, execution.agent_ops.size());
-  if (task.parameters[1] == 0) {
+  if (!hint_of<PctHint>(task).leases) {
     ++measured_;
     every_step_ =
         every_step_ && execution.choice_points - execution.schedule.data.size() >= execution.positions;

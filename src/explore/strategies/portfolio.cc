@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "explore/strategies/pct.h"
@@ -14,21 +15,15 @@ namespace {
 
 constexpr uint64_t kRewardUnit = 1024;  // scaled, so that halving keeps a trace of small rewards
 
-// Turns an arm's task into one of the portfolio. The arm's own index and number follow its parameters.
+// Turns an arm's task into one of the portfolio.
 Task wrap(Task task, uint64_t index, size_t arm) {
-  task.parameters.push_back(task.index);
-  task.parameters.push_back(task.number);
-  task.index = index;
-  task.number = arm;
+  task.arm = {.number = arm, .index = std::exchange(task.index, index)};
   return task;
 }
 
 Task unwrap(Task task) {
-  CHECK(task.parameters.size() >= 2, "a task of another strategy");
-  task.number = task.parameters.back();
-  task.parameters.pop_back();
-  task.index = task.parameters.back();
-  task.parameters.pop_back();
+  task.index = task.arm->index;
+  task.arm.reset();
   return task;
 }
 
@@ -156,11 +151,12 @@ bool Portfolio::start_epoch() {
 }
 
 std::unique_ptr<Walker> Portfolio::walker(const Task& task) const {
-  return std::make_unique<ArmWalker>(*arms_[task.number].strategy, unwrap(task));
+  CHECK(task.arm && task.arm->number < arms_.size(), "task {} is one of another strategy", task.index);
+  return std::make_unique<ArmWalker>(*arms_[task.arm->number].strategy, unwrap(task));
 }
 
 void Portfolio::end(const Task& task, const Execution& execution) {
-  Arm& arm = arms_[task.number];
+  Arm& arm = arms_[task.arm->number];
   --arm.outstanding;
   ++arm.executions;
   arm.new_steps += execution.positions;

@@ -7,13 +7,10 @@ constexpr ObjectId kEverything{0};
 // Limit of the counts, because a target may make new objects for ever.
 constexpr size_t kMaxObjects = 1 << 14;
 
-// Parameters of a task: the interesting object, the patience, then agents and their counts.
 class SurwWalker : public Walker {
  public:
-  SurwWalker(Rng rng, const std::vector<uint64_t>& parameters)
-      : rng_(rng), object_{parameters[0]}, patience_(parameters[1]) {
-    for (size_t i = 2; i + 1 < parameters.size(); i += 2)
-      agents_.at(AgentId{parameters[i]}).left = parameters[i + 1];
+  SurwWalker(Rng rng, const SurwHint& hint) : rng_(rng), object_(hint.object), patience_(hint.patience) {
+    for (const auto& [agent, operations] : hint.operations) agents_.at(agent).left = operations;
     // Children come after their parents. From the end, each count grows to that of the whole tree below the
     // agent.
     auto& entries = agents_.entries();
@@ -151,18 +148,15 @@ void Surw::prepare(Task& task) const {
                    (options_.interesting == SurwOptions::Interesting::Alternate && task.index % 2 == 1);
   if (one && !shared_.empty())
     object = shared_[Rng(combine(options_.seed, hash_text("object")), task.index).below(shared_.size())];
-  task.parameters = {object.raw, mean(learned_.steps, learned_.executions)};
-  const auto uses = learned_.objects.find(object);
-  if (uses == learned_.objects.end()) return;
-  for (const auto& [agent, operations] : uses->second.by_agent) {
-    task.parameters.push_back(agent.raw);
-    task.parameters.push_back(mean(operations, learned_.executions));
-  }
+  SurwHint hint{.object = object, .patience = mean(learned_.steps, learned_.executions), .operations = {}};
+  if (const auto uses = learned_.objects.find(object); uses != learned_.objects.end())
+    for (const auto& [agent, operations] : uses->second.by_agent)
+      hint.operations.emplace_back(agent, mean(operations, learned_.executions));
+  task.hint = std::move(hint);
 }
 
 std::unique_ptr<Walker> Surw::walker(const Task& task) const {
-  CHECK(task.parameters.size() >= 2, "a task of another strategy");
-  return std::make_unique<SurwWalker>(Rng(options_.seed, task.index), task.parameters);
+  return std::make_unique<SurwWalker>(Rng(options_.seed, task.index), hint_of<SurwHint>(task));
 }
 
 void Surw::learn(const Task&, const Execution& execution) {

@@ -162,6 +162,7 @@ TEST(Divergence, ACheckpointOfAnotherWayIsNotUsed) {
     second = other.run(root, *dfs.walker(root));
     ASSERT_NE(first.class_hash, second.class_hash);
     Task task;
+    task.hint = root.hint;
     for (size_t i = 0; i < 5; ++i) task.prefix.push_back(first.choices[i].taken);
     const Execution third = other.run(task, *dfs.walker(task));
     EXPECT_EQ(third.attempts, 3u);

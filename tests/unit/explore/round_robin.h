@@ -20,11 +20,10 @@ class RoundRobin : public Strategy {
     if (begun_ == executions_) return std::nullopt;
     Task task;
     task.index = begun_++;
-    task.parameters = {task.index + 1};  // the task carries everything that the walker needs
     return task;
   }
   std::unique_ptr<Walker> walker(const Task& task) const override {
-    return std::make_unique<Walk>(task.parameters[0]);
+    return std::make_unique<Walk>(task.index + 1);  // the task carries everything that the walker needs
   }
   void end(const Task&, const Execution&) override { ++ended_; }
 

@@ -1,5 +1,6 @@
 // Properties of every sampling strategy: the same results for any number of workers, after saving and
 // loading, and for any division into rounds.
+#include "explore/save.h"
 #include "explore/strategies/pct.h"
 #include "explore/strategies/portfolio.h"
 #include "explore/strategies/pos.h"
@@ -71,7 +72,7 @@ Program program() {
 
 struct Line {
   uint64_t index = 0;
-  std::vector<uint64_t> parameters;
+  Hint hint;
   Schedule schedule;
   bool operator==(const Line&) const = default;
 };
@@ -79,7 +80,7 @@ using Log = std::vector<Line>;
 
 OnExecution into(Log& log) {
   return [&log](const Task& task, const Execution& execution) {
-    log.push_back({task.index, task.parameters, execution.schedule});
+    log.push_back({task.index, task.hint, execution.schedule});
   };
 }
 
@@ -193,7 +194,12 @@ TEST_P(SamplingCommon, ATaskIsAllAnExecutionNeeds) {
   Runner runner(machine, nullptr, options);
   uint64_t compared = 0;
   explore(*strategy, program(), 200, [&](const Task& task, const Execution& execution) {
-    EXPECT_EQ(runner.run(task, *elsewhere->walker(task)).schedule, execution.schedule);
+    ByteWriter bytes;
+    encode(bytes, task);
+    ByteReader reader(bytes.bytes());
+    Task sent;
+    decode(reader, sent);
+    EXPECT_EQ(runner.run(sent, *elsewhere->walker(sent)).schedule, execution.schedule);
     ++compared;
   });
   EXPECT_EQ(compared, 200u);

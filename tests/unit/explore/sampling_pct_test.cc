@@ -170,7 +170,9 @@ TEST(SamplingPct, NoLeasesWhereStepsAreNotChoicePoints) {
     Pct pct;
     Explorer explorer(pct, factory(program), options);
     uint64_t leased = 0;
-    explorer.on_execution = [&](const Task& task, const Execution&) { leased += task.parameters[1]; };
+    explorer.on_execution = [&](const Task& task, const Execution&) {
+      leased += hint_of<PctHint>(task).leases;
+    };
     ASSERT_TRUE(explorer.run().ok());
     EXPECT_EQ(leased, where == ChoicePolicy::Where::Everywhere ? 200 - Sampler::kEpoch : 0);
   }
@@ -231,7 +233,7 @@ TEST(SamplingPct, LearnsTheLargestKAndCountsFromThere) {
         grew |= in_effect != 0 && in_effect != largest;
         in_effect = largest;
       }
-      EXPECT_EQ(task.parameters[0], in_effect) << task.index;
+      EXPECT_EQ(hint_of<PctHint>(task).k, in_effect) << task.index;
       largest = std::max(largest, execution.steps);
       ++counted;
     });

@@ -76,7 +76,7 @@ TEST(SamplingSurw, UniformOverTheOperationsOnOneObject) {
     std::map<std::string, uint64_t> observed;
     Surw surw({.seed = 8, .interesting = interesting});
     explore(surw, program, 6000, [&](const Task& task, const Execution& execution) {
-      const ObjectId object{task.parameters[0]};
+      const ObjectId object = hint_of<SurwHint>(task).object;
       EXPECT_EQ(object.raw != 0,
                 task.index > 0 && (interesting == Interesting::OneObject || task.index % 2 == 1));
       if (object.raw != 0) ++observed[order_on(object, execution)];
@@ -98,7 +98,7 @@ TEST(SamplingSurw, UniformOnOneObjectWithSpawnedAgents) {
   std::map<std::string, uint64_t> observed;
   Surw surw({.seed = 8, .interesting = Interesting::OneObject});
   explore(surw, program, 9000, [&](const Task& task, const Execution& execution) {
-    if (task.index > 0) ++observed[order_on(ObjectId{task.parameters[0]}, execution)];
+    if (task.index > 0) ++observed[order_on(hint_of<SurwHint>(task).object, execution)];
   });
   std::map<std::string, double> expected;
   std::vector<std::string> order = {"1 ", "1 ", "1.1 ", "1.1 ", "2 "};
