@@ -33,9 +33,9 @@ OrderPoint order_point(const OperationPlace& place, const Names& names) {
 }  // namespace
 
 Result<MachineUse> machine_use(const Job& job, const CampaignOptions& options) {
-  TRY_ASSIGN(const Needs needs, needs_of(job.detectors));
+  TRY_ASSIGN(const Facilities needs, needs_of(job.detectors));
   const bool compares = options.verify != ExploreOptions::Verify::No;
-  return MachineUse{options.checkpoints, needs.locks, needs.memory, compares};
+  return MachineUse{options.checkpoints, needs, compares};
 }
 
 Result<Finisher> Finisher::make(const Target& target, const Job& job, const CampaignOptions& options) {

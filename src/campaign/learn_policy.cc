@@ -29,7 +29,7 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
       strategy,
       [&]() -> Result<Worker> {
         Worker worker;
-        TRY_ASSIGN(worker.machine, target.make_machine({.locks = false, .memory = false}));
+        TRY_ASSIGN(worker.machine, target.make_machine({.recognise = {}}));
         return worker;
       },
       explore);

@@ -14,15 +14,14 @@
 #include "campaign/expectation.h"
 #include "finding/finding.h"
 #include "machine/machine.h"
+#include "trace/facilities.h"
 
 namespace slalom {
 
 // What a machine is made for.
 struct MachineUse {
-  bool checkpoints = false;  // false: no snapshots, every execution runs from the beginning
-  // Whether to recognise a kernel's locks and memory, for detectors that need them. Executions do not depend
-  // on it.
-  bool locks = true, memory = true;
+  bool checkpoints = false;                  // false: no snapshots, every execution runs from the beginning
+  Facilities recognise = Facilities::all();  // for detectors; executions do not depend on it
   // Make each execution from the very start of the target, because it will be compared with others.
   bool from_start = false;
   bool orders_set_up = false;  // accesses in set-up make executions differ, as in older capsules

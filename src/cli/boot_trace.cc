@@ -133,9 +133,7 @@ Result<void> BootTrace::begin(vm::Pc& pc) {
   if (!options_.save.empty()) {
     const TraceInfo info{.kind = "boot",
                          .target = kernel_name_,
-                         .accesses = false,
-                         .locks = model_options_.locks,
-                         .memory = model_options_.memory,
+                         .recorded = {.locks = model_options_.locks, .memory = model_options_.memory},
                          .races_count = false};
     TRY_ASSIGN(writer_, TraceWriter::create(options_.save, info, names_));
   }

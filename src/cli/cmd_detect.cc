@@ -56,9 +56,10 @@ Result<std::vector<std::string>> not_recorded(const TraceInfo& info, const std::
   for (const DetectorInfo& detector : detector_catalogue()) {
     TRY_ASSIGN(const bool chosen, selects(list, detector.name));
     if (!chosen) continue;
-    if (detector.needs.locks && !info.locks) add(detector.name, "locks");
-    if (detector.needs.memory && !info.memory) add(detector.name, "allocations");
-    if (detector.needs.accesses && !info.accesses) add(detector.name, "all memory accesses");
+    const Facilities missing = detector.needs.without(info.recorded);
+    if (missing.locks) add(detector.name, "locks");
+    if (missing.memory) add(detector.name, "allocations");
+    if (missing.accesses) add(detector.name, "all memory accesses");
   }
   return clauses;
 }

@@ -68,29 +68,26 @@ constexpr Row kTable[] = {
     {{"kernel-livelock", "flows of a kernel test, or its check, that go on to the limit", kByDefault,
       For::Kernels},
      make<KernelLivelockDetector>},
-    {{"kernel-heap",
-      "a kernel's memory: use after free, double free, invalid free",
-      kByDefault,
-      For::Kernels,
-      {.locks = true, .memory = true, .accesses = true}},
+    {{"kernel-heap", "a kernel's memory: use after free, double free, invalid free", kByDefault, For::Kernels,
+      Facilities::all()},
      make<KernelHeapDetector>},
     {{"kernel-race",
       "data races of a kernel, by happens-before",
       kByDefault,
       For::Kernels,
-      {.locks = true, .accesses = true}},
+      {.accesses = true, .locks = true}},
      make<KernelRaceDetector>},
     {{"kernel-race-simultaneous",
       "of these, only the ones that a CPU made while another stood before its own access",
       kOnRequest,
       For::Kernels,
-      {.locks = true, .accesses = true}},
+      {.accesses = true, .locks = true}},
      make_simultaneous},
     {{"kernel-interrupted",
       "what an interrupt wrote and the code that it interrupted stored over, having read it before",
       kOnRequest,
       For::Kernels,
-      {.locks = true, .accesses = true}},
+      {.accesses = true, .locks = true}},
      make<KernelInterruptedDetector>},
     {{"kernel-leak",
       "a kernel's memory that stays allocated, but in no serial order of the calls",
@@ -229,9 +226,9 @@ Result<bool> selects(std::string_view list, std::string_view name) {
   return selection.has(name);
 }
 
-Result<Needs> needs_of(std::string_view list) {
+Result<Facilities> needs_of(std::string_view list) {
   TRY_ASSIGN(const Selection selection, select(list));
-  Needs all;
+  Facilities all;
   for (const auto& [info, make] : kTable)
     if (selection.has(info.name)) {
       all.locks = all.locks || info.needs.locks;

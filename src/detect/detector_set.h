@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "detect/core/detector.h"
+#include "trace/facilities.h"
 
 namespace slalom {
 
@@ -31,22 +32,13 @@ class DetectorSet : public Observer {
   Step last_;
 };
 
-// The kernel facilities that a machine must recognise, besides the acts of its CPUs, so that a detector finds
-// all that it can. Other machines report their locks and memory anyway. Every machine reports accesses, but a
-// trace of a running kernel has only chosen ones.
-struct Needs {
-  bool locks = false;
-  bool memory = false;
-  bool accesses = false;
-};
-
 struct DetectorInfo {
   enum class For : uint8_t { Everything, Programs, Kernels };
   std::string_view name;
   std::string_view about;
   bool by_default;
-  For what;  // Programs includes toys
-  Needs needs = {};
+  For what;               // Programs includes toys
+  Facilities needs = {};  // without them, it does not find all that it can
 };
 std::vector<DetectorInfo> detector_catalogue();
 
@@ -55,7 +47,7 @@ std::unique_ptr<DetectorSet> all_detectors(const Names& names);
 // `list` is a comma-separated list of names. "default" and "all" stand for groups of program detectors.
 // "kernel" stands for the kernel detectors that are on by default.
 Result<std::unique_ptr<DetectorSet>> select_detectors(const Names& names, std::string_view list);
-Result<Needs> needs_of(std::string_view list);  // the union of the detectors' needs
+Result<Facilities> needs_of(std::string_view list);  // of all these detectors
 Result<bool> selects(std::string_view list, std::string_view name);
 
 }  // namespace slalom

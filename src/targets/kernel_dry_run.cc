@@ -49,7 +49,7 @@ Result<KernelDryRun> dry_run_kernel(const Target& target, const std::function<bo
   for (const vm::KernelTest::Flow& flow : test.flows)
     lists.push_back(flow.kind == vm::KernelTest::Flow::Kind::Calls ? std::optional(flow.calls)
                                                                    : std::nullopt);
-  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({.locks = false, .memory = false}));
+  TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({.recognise = {}}));
   const ChoicePolicy policy{.where = target.scope.empty() ? ChoicePolicy::Where::Nowhere
                                                           : ChoicePolicy::Where::Everywhere};
   TRY_ASSIGN(const vm::DryRun ran,

@@ -104,16 +104,16 @@ std::unique_ptr<Machine> borrow(std::unique_ptr<vm::KernelMachine> machine,
 
 Result<std::unique_ptr<Machine>> borrow(const std::shared_ptr<MachinePool>& pool, const MachineUse& use) {
   TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, pool->take());
-  one->recognise({.locks = use.locks, .memory = use.memory});
+  one->recognise(use.recognise);
   auto give_back = [pool](std::unique_ptr<vm::KernelMachine> done) { pool->give_back(std::move(done)); };
   return borrow(std::move(one), std::move(give_back), &pool->figures, use.checkpoints);
 }
 
 Result<Target::Stress> stress(MachinePool& pool, unsigned flows, uint64_t most, uint64_t runs, uint64_t seed,
                               const std::string& list) {
-  TRY_ASSIGN(const Needs needs, needs_of(list));
+  TRY_ASSIGN(const Facilities needs, needs_of(list));
   TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> machine, pool.take());
-  machine->recognise({.locks = needs.locks, .memory = needs.memory});
+  machine->recognise(needs);
   TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors, select_detectors(machine->names(), list));
   Target::Stress all;
   for (; all.runs < runs; ++all.runs) {

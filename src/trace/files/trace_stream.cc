@@ -22,8 +22,9 @@ void encode_info(ByteWriter& out, const TraceInfo& info) {
   out.text(info.kind);
   out.text(info.target);
   out.text(info.detectors);
-  out.u8(static_cast<uint8_t>((info.accesses ? kHasAccesses : 0) | (info.locks ? kHasLocks : 0) |
-                              (info.memory ? kHasMemory : 0) | (info.races_count ? kRacesCount : 0)));
+  const Facilities& has = info.recorded;
+  out.u8(static_cast<uint8_t>((has.accesses ? kHasAccesses : 0) | (has.locks ? kHasLocks : 0) |
+                              (has.memory ? kHasMemory : 0) | (info.races_count ? kRacesCount : 0)));
 }
 
 void decode_info(ByteReader& in, TraceInfo& info) {
@@ -32,9 +33,9 @@ void decode_info(ByteReader& in, TraceInfo& info) {
   info.detectors = in.text();
   const uint8_t facts = in.u8();
   if (facts > kAllFacts) in.fail();
-  info.accesses = (facts & kHasAccesses) != 0;
-  info.locks = (facts & kHasLocks) != 0;
-  info.memory = (facts & kHasMemory) != 0;
+  info.recorded = {.accesses = (facts & kHasAccesses) != 0,
+                   .locks = (facts & kHasLocks) != 0,
+                   .memory = (facts & kHasMemory) != 0};
   info.races_count = (facts & kRacesCount) != 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/block_file.h"
+#include "trace/facilities.h"
 #include "trace/files/trace_codec.h"
 #include "trace/files/trace_names.h"
 #include "trace/sink.h"
@@ -22,9 +23,8 @@ struct TraceInfo {
   std::string kind;       // "toy", "program", "kernel"; "boot": a running kernel; "" if the file does not say
   std::string target;     // its name
   std::string detectors;  // a search's default detectors for this target; empty means the usual default
-  bool accesses = true;   // false: at most those of chosen memory
-  bool locks = true, memory = true;  // false: the locks, or the allocations, were not recorded
-  bool races_count = true;           // races count as findings in this target
+  Facilities recorded = Facilities::all();
+  bool races_count = true;  // races count as findings in this target
 
   bool is_of_kernel() const { return kind == "kernel" || kind == "boot"; }
 };

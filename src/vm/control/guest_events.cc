@@ -4,7 +4,8 @@
 
 namespace slalom::vm {
 
-void GuestEvents::recognise(Recognised what) {
+void GuestEvents::recognise(Facilities what) {
+  what.accesses = true;
   if (recognised_ == what) return;
   recognised_ = what;
   tap_.functions = FunctionWatch();

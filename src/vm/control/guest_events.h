@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "trace/facilities.h"
 #include "vm/control/kernel_events.h"
 
 namespace slalom::vm {
@@ -18,12 +19,9 @@ class GuestEvents final : public GuestSink {
   GuestEvents(Tap& tap, KernelEvents& events, const KernelMachineOptions& options)
       : tap_(tap), events_(events), options_(options) {}
 
-  // Which events the model makes. To be chosen between executions; it does not change them.
-  struct Recognised {
-    bool locks = false, memory = false;
-    bool operator==(const Recognised&) const = default;
-  };
-  void recognise(Recognised what);
+  // Chooses the events that the model makes; accesses do not depend on it. Call it between executions. It
+  // does not change them.
+  void recognise(Facilities what);
   const GuestModel* model() const { return model_.get(); }  // nullptr if the guest is unknown
 
   void begin();  // a new execution
@@ -51,7 +49,7 @@ class GuestEvents final : public GuestSink {
   Tap& tap_;
   KernelEvents& events_;
   const KernelMachineOptions& options_;
-  std::optional<Recognised> recognised_;
+  std::optional<Facilities> recognised_;
   std::unique_ptr<GuestModel> model_;
   std::vector<HeldLock> locks_;  // in the order in which they were taken
 };

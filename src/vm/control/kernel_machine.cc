@@ -12,7 +12,7 @@ KernelMachine::KernelMachine(Booted machine, KernelMachineOptions options, std::
   Pc& pc = *machine_.pc;
   CHECK(options_.flows >= 1 && options_.flows <= pc.cpu_count(), "{} flows on {} CPUs", options_.flows,
         pc.cpu_count());
-  recognise({.locks = true, .memory = true});
+  recognise(Facilities::all());
   pc.set_hypercalls(&protocol_);
   pc.attach(&tap_);
   pc.ram().make_base();

@@ -76,10 +76,9 @@ class KernelMachine final : public Machine {
   }
   Pc::Checkpoint begin() const { return begin_; }
   uint64_t begin_executed() const { return begin_executed_; }
-  // Selects the guest events that the machine emits, if it knows the guest. Call it between executions. It
-  // does not change the executions themselves.
-  using Recognised = GuestEvents::Recognised;
-  void recognise(Recognised what) { guest_.recognise(what); }
+  // Selects the guest events that the machine emits, if it knows the guest. It always emits accesses. Call it
+  // between executions. It does not change the executions themselves.
+  void recognise(Facilities what) { guest_.recognise(what); }
   // false: run without early timers, contexts, scope and check, as SerialOrders does.
   void set_explores(bool explores) { contexts_.set_explores(explores); }
 

@@ -17,8 +17,11 @@
 namespace slalom {
 namespace {
 
-const TraceInfo kInfo{
-    .kind = "toy", .target = "a bank", .detectors = "race,heap", .locks = false, .races_count = false};
+const TraceInfo kInfo{.kind = "toy",
+                      .target = "a bank",
+                      .detectors = "race,heap",
+                      .recorded = {.accesses = true, .memory = true},
+                      .races_count = false};
 
 std::string written(const TraceLog& log, const Names& names = MadeUpNames(), const TraceInfo& info = kInfo) {
   const TemporaryDirectory directory;
@@ -42,7 +45,7 @@ TEST(TraceStream, EverythingComesBack) {
     EXPECT_EQ(reader.info().kind, "toy");
     EXPECT_EQ(reader.info().target, "a bank");
     EXPECT_EQ(reader.info().detectors, "race,heap");
-    EXPECT_TRUE(reader.info().accesses && !reader.info().locks && reader.info().memory);
+    EXPECT_EQ(reader.info().recorded, (Facilities{.accesses = true, .memory = true}));
     EXPECT_FALSE(reader.info().races_count);
     for (int pass = 0; pass < 2; ++pass) {
       Transcript back;
