@@ -11,6 +11,7 @@
 #include "preload/runtime/runtime.h"
 #include "preload/sync/locks.h"
 #include "process/uses.h"
+#include "trace/lock_change.h"
 #include "trace/memory_order.h"
 
 namespace slalom::checking {
@@ -264,14 +265,10 @@ void CheckMachine::emit_use_of(const void* freed, Step step, AgentId agent, Plac
 }
 
 void CheckMachine::note_lock(const Record& record) {
-  if (record.op < OpKind::Lock || record.op > OpKind::WriteUnlock) return;
-  const bool takes = record.op == OpKind::Lock || record.op == OpKind::WriteLock ||
-                     record.op == OpKind::ReadLock || (record.op == OpKind::TryLock && record.value != 0);
-  const bool gives =
-      record.op == OpKind::Unlock || record.op == OpKind::WriteUnlock || record.op == OpKind::ReadUnlock;
-  if (takes) {
+  const LockChange change = lock_change(record.op, record.value);
+  if (change == LockChange::Take) {
     held_.push_back(record.object);
-  } else if (gives) {
+  } else if (change == LockChange::Release) {
     const auto at = std::find(held_.rbegin(), held_.rend(), record.object);
     if (at != held_.rend()) held_.erase(std::next(at).base());
   }

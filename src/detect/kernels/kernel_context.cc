@@ -5,17 +5,14 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "trace/call_stacks.h"
+#include "trace/lock_change.h"
 
 namespace slalom {
 namespace {
 
-constexpr uint64_t kStackSize = 16384;  // alignment of stacks on x86-64
-constexpr ObjectId kRcu{1};             // stands for RCU read sections, which have no lock object
-constexpr size_t kMostFrames = 12;      // shown
-
-uint64_t region(uint64_t stack) {
-  return stack & ~(kStackSize - 1);
-}
+constexpr ObjectId kRcu{1};         // stands for RCU read sections, which have no lock object
+constexpr size_t kMostFrames = 12;  // shown
 
 }  // namespace
 
@@ -43,7 +40,7 @@ KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& tra
   const bool is_call = transfer.op() == OpKind::Call;
   const uint64_t pointer = transfer.value;
   // A return leaves the pointer above the slot of the return address.
-  const uint64_t place = region(is_call ? pointer : pointer - 8);
+  const uint64_t place = kernel_stack_of(is_call ? pointer : pointer - 8);
   if (agent != agent_ || place != now_.region) [[unlikely]]
     return transfer_elsewhere(agent, place, transfer);
   uint32_t path = now_.path;
@@ -76,18 +73,16 @@ KernelContext::Where KernelContext::on_transfer(AgentId agent, const Access& tra
 }
 
 void KernelContext::on_event(const Event& event) {
-  const bool takes = event.op == OpKind::Lock || event.op == OpKind::ReadLock ||
-                     event.op == OpKind::WriteLock || (event.op == OpKind::TryLock && event.value != 0);
-  const bool gives =
-      event.op == OpKind::Unlock || event.op == OpKind::ReadUnlock || event.op == OpKind::WriteUnlock;
-  if (!takes && !gives) return;
+  const LockChange change = lock_change(event.op, event.value);
+  if (change == LockChange::None) return;
   if (event.agent != agent_) {
     const Running* running = running_.find(event.agent.raw);
     if (running == nullptr) return;
     look_at(event.agent, running->region);
   }
   const ObjectId lock = event.text.starts_with("rcu_read") ? kRcu : event.object;
-  stack_.locks = takes ? locks_.with(stack_.locks, lock) : locks_.without(stack_.locks, lock);
+  stack_.locks =
+      change == LockChange::Take ? locks_.with(stack_.locks, lock) : locks_.without(stack_.locks, lock);
 }
 
 void KernelContext::clear() {

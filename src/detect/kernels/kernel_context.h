@@ -1,9 +1,9 @@
 // KernelContext: the circumstances of a kernel's accesses: the chain of calls, and the locks held. It uses
 // the calls and returns among the accesses, and the events of locks.
 //
-// A stack is the aligned region that contains the stack pointer, so threads and interrupts have their own
-// stacks. A call lives until the stack pointer has risen above it. Calls from before the recording are
-// unknown. Only explanations and titles use the context. A value: part of a detector's state.
+// Stacks and the ends of calls are those of trace/call_stacks.h. This class numbers chains of calls, since
+// every access that a detector keeps refers to one. Only explanations and titles use the context. A value:
+// part of a detector's state.
 #pragma once
 
 #include <array>

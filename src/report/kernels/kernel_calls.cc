@@ -7,15 +7,15 @@
 #include <map>
 
 #include "report/kernels/kernel_relevance.h"
+#include "trace/call_stacks.h"
 
 namespace slalom {
 namespace {
 
-constexpr uint64_t kStack = 16 * 1024;  // the aligned region that contains one or several kernel stacks
-constexpr size_t kNamed = 3;            // number of omitted calls that are named
-constexpr size_t kMostLines = 36;       // a longer tree is no help
-constexpr size_t kChain = 5;            // calls in one line
-constexpr size_t kMostSwitches = 8;     // with more switches, only calls that lead to evidence are shown
+constexpr size_t kNamed = 3;         // number of omitted calls that are named
+constexpr size_t kMostLines = 36;    // a longer tree is no help
+constexpr size_t kChain = 5;         // calls in one line
+constexpr size_t kMostSwitches = 8;  // with more switches, only calls that lead to evidence are shown
 
 class Calls {
  public:
@@ -69,8 +69,8 @@ class Calls {
   };
   struct Flow {
     std::vector<size_t> roots;
-    std::map<uint64_t, std::vector<Frame>> stacks;  // by region
-    uint64_t region = 0;                            // region of the current stack
+    CallStacks<Frame> stacks;
+    uint64_t region = 0;  // of the current stack
     uint64_t system_calls = 0;
   };
 
@@ -90,7 +90,7 @@ class Calls {
 
   size_t current(Flow& flow) {
     if (flow.roots.empty()) new_root(flow, "");
-    const std::vector<Frame>& frames = flow.stacks[flow.region];
+    const std::vector<Frame>& frames = flow.stacks.at(flow.region);
     return frames.empty() ? flow.roots.back() : frames.back().node;
   }
 
@@ -109,17 +109,17 @@ class Calls {
 
   void transfer(Flow& flow, const Access& access) {
     const uint64_t stack = access.value;
-    const uint64_t region = stack / kStack;
-    const size_t caller = current(flow);
-    const bool known = flow.stacks.contains(region);
-    std::vector<Frame>& frames = flow.stacks[region];
     const bool calls = access.op() == OpKind::Call;
-    while (!frames.empty() && (calls ? frames.back().stack <= stack : frames.back().stack < stack))
-      frames.pop_back();
+    // A return leaves the pointer above the slot of the return address.
+    const uint64_t region = kernel_stack_of(calls ? stack : stack - 8);
+    const size_t caller = current(flow);
+    const bool known = flow.stacks.find(region) != nullptr;
+    std::vector<Frame>& frames = flow.stacks.at(region);
     flow.region = region;
-    if (!calls) return;
+    if (!calls) return flow.stacks.end_after_return(frames, stack);
+    flow.stacks.end_before_call(frames, stack);
     // A separate stack, such as an interrupt's, is one call deeper.
-    const size_t parent = known || frames.empty() == false ? current(flow) : caller;
+    const size_t parent = known ? current(flow) : caller;
     some_calls_ = true;
     nodes_.push_back({.function = Place{access.address().raw}, .parent = parent});
     nodes_[parent].items.push_back({.call = nodes_.size() - 1});

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trace/lock_change.h"
+
 namespace slalom::vm {
 
 void GuestEvents::recognise(Facilities what) {
@@ -46,20 +48,11 @@ void GuestEvents::on_guest_event(const Cpu& cpu, const GuestEvent& guest) {
 
 void GuestEvents::note_lock(unsigned cpu, const Event& event) {
   const HeldLock mine{event.object.raw, KernelContexts::cpu_agent(cpu)};
-  switch (event.op) {
-    case OpKind::Lock:
-    case OpKind::TryLock:
-    case OpKind::ReadLock:
-    case OpKind::WriteLock:
-      locks_.push_back(mine);
-      break;
-    case OpKind::Unlock:
-    case OpKind::ReadUnlock:
-    case OpKind::WriteUnlock:
-      if (const auto held = std::ranges::find(locks_, mine); held != locks_.end()) locks_.erase(held);
-      break;
-    default:
-      break;
+  const LockChange change = lock_change(event.op, event.value);
+  if (change == LockChange::Take) {
+    locks_.push_back(mine);
+  } else if (change == LockChange::Release) {
+    if (const auto held = std::ranges::find(locks_, mine); held != locks_.end()) locks_.erase(held);
   }
 }
 

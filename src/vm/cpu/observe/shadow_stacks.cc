@@ -10,23 +10,22 @@ constexpr size_t kMostFrames = 512;  // deeper frames are dropped
 void ShadowStacks::on_transfer(const Access& transfer) {
   const uint64_t stack = transfer.value;
   if (transfer.op() == OpKind::Call) {
-    std::vector<Frame>& frames = stacks_[regions_.base_of(stack)];
-    while (!frames.empty() && frames.back().stack <= stack) frames.pop_back();
+    std::vector<Frame>& frames = stacks_.at(regions_.base_of(stack));
+    stacks_.end_before_call(frames, stack);
     if (frames.size() < kMostFrames)
       frames.push_back({.stack = stack, .call = transfer.pc().raw, .function = transfer.address().raw});
     return;
   }
-  const auto found = stacks_.find(regions_.base_of(stack - 8));  // the address of the return address
-  if (found == stacks_.end()) return;
-  std::vector<Frame>& frames = found->second;
-  while (!frames.empty() && frames.back().stack < stack) frames.pop_back();
+  // The return address was below the pointer.
+  if (std::vector<Frame>* frames = stacks_.find(regions_.base_of(stack - 8)))
+    stacks_.end_after_return(*frames, stack);
 }
 
 std::vector<ShadowStacks::Frame> ShadowStacks::frames(uint64_t stack_pointer) const {
-  const auto found = stacks_.find(regions_.base_of(stack_pointer));
-  if (found == stacks_.end()) return {};
+  const std::vector<Frame>* all = stacks_.find(regions_.base_of(stack_pointer));
+  if (all == nullptr) return {};
   std::vector<Frame> alive;
-  for (auto frame = found->second.rbegin(); frame != found->second.rend(); ++frame)
+  for (auto frame = all->rbegin(); frame != all->rend(); ++frame)
     if (frame->stack >= stack_pointer) alive.push_back(*frame);
   return alive;
 }

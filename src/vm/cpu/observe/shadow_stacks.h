@@ -1,15 +1,13 @@
 // ShadowStacks: the call chains on every kernel stack, from the calls and returns that a tap records.
 //
-// A stack is the region that contains the stack pointer; interrupts have stacks of their own. A frame
-// ends when the stack pointer has risen above it, for whatever reason. So jumps out of several functions and
-// switches of stacks need no special handling. Frames from before the recording are unknown.
+// trace/call_stacks.h says when a call ends.
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "trace/access.h"
+#include "trace/call_stacks.h"
 #include "vm/cpu/observe/tap.h"
 
 namespace slalom::vm {
@@ -31,7 +29,7 @@ class ShadowStacks {
 
  private:
   KernelStacks regions_;
-  std::unordered_map<uint64_t, std::vector<Frame>> stacks_;  // by region; never iterated
+  CallStacks<Frame> stacks_;
 };
 
 }  // namespace slalom::vm
