@@ -12,4 +12,12 @@ constexpr bool is_hex(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
+// Of identifiers, as in C.
+constexpr bool is_name_start(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+constexpr bool is_name_character(char c) {
+  return is_name_start(c) || is_digit(c);
+}
+
 }  // namespace slalom

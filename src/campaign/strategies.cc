@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/split.h"
 #include "explore/strategies/dfs.h"
 #include "explore/strategies/dpor.h"
 #include "explore/strategies/pct.h"
@@ -206,16 +207,12 @@ Result<StrategySpec> parse_strategy(const std::string& text, uint64_t seed) {
     return error("there is no strategy \"{}\"; choose one of: {}", spec.name, names);
   }
   if (colon == std::string::npos) return spec;
-  size_t at = colon + 1;
-  while (at <= text.size()) {
-    const size_t comma = std::min(text.find(',', at), text.size());
-    const std::string item = text.substr(at, comma - at);
+  for (const std::string_view item : split(std::string_view(text).substr(colon + 1), ',')) {
     const size_t equals = item.find('=');
     if (item.empty())
       return error("strategy \"{}\": an empty setting; write {}:key=value,key=value", text, spec.name);
     spec.settings.emplace_back(item.substr(0, equals),
-                               equals == std::string::npos ? "" : item.substr(equals + 1));
-    at = comma + 1;
+                               equals == std::string_view::npos ? "" : item.substr(equals + 1));
   }
   return spec;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/split.h"
 #include "detect/core/failure.h"
 #include "detect/kernels/console.h"
 #include "detect/kernels/kernel_heap.h"
@@ -133,10 +134,7 @@ std::string known_names() {
 
 Result<Selection> select(std::string_view list) {
   Selection selection;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string_view word = list.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string_view word : split(list, ',')) {
     bool known = word == "default" || word == "all" || word == "kernel";
     for (const auto& [info, make] : kTable) {
       const bool for_programs = info.what != For::Kernels;

@@ -7,13 +7,6 @@
 namespace slalom {
 namespace {
 
-bool is_name_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_name(char c) {
-  return is_name_start(c) || is_digit(c);
-}
-
 class Lexer {
  public:
   Lexer(std::string_view text, const std::string& origin, int line)
@@ -33,7 +26,7 @@ class Lexer {
       } else if (c == '#') {
         while (at_ < text_.size() && text_[at_] != '\n') ++at_;
       } else if (is_name_start(c)) {
-        while (at_ < text_.size() && is_name(text_[at_])) ++at_;
+        while (at_ < text_.size() && is_name_character(text_[at_])) ++at_;
         add(CallToken::Kind::Name, std::string(text_.substr(begin_, at_ - begin_)));
       } else if (is_digit(c)) {
         TRY(number());
@@ -65,7 +58,7 @@ class Lexer {
   }
 
   Result<void> number() {
-    while (at_ < text_.size() && is_name(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_name_character(text_[at_])) ++at_;
     const std::string_view word = text_.substr(begin_, at_ - begin_);
     std::string_view digits = word;
     int base = 10;

@@ -1,6 +1,7 @@
 // The tokens of a list of calls: names, numbers, texts and signs, each with its place.
 //
-// A line ends a statement, except within brackets. '#' begins a comment.
+// A line ends a statement, except within brackets. '#' begins a comment. Numbers and texts are written as in
+// C, which toy programs do not have (toy/toy_lexer.h).
 #pragma once
 
 #include <cstdint>

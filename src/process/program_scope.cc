@@ -17,18 +17,11 @@ namespace {
 using preload::ScopedCode;
 using Kind = ScopedCode::Kind;
 
-constexpr std::string_view kModule = "module:", kFunction = "function:";
-
 // The functions with which a program and its libraries use an allocator.
 constexpr std::string_view kAllocator[] = {"malloc", "calloc",         "realloc",  "free",
                                            "cfree",  "posix_memalign", "memalign", "aligned_alloc",
                                            "valloc", "pvalloc"};
 constexpr std::string_view kOperators[] = {"_Znw", "_Zna", "_Zdl", "_Zda"};
-
-bool matches(std::string_view pattern, std::string_view name) {
-  if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
-  return name == pattern;
-}
 
 // "Stack<int>::push" -> "Stack::push"
 std::string without_template_arguments(const std::string& name) {
@@ -42,11 +35,11 @@ std::string without_template_arguments(const std::string& name) {
   return result;
 }
 
-bool is_function(std::string_view pattern, const std::string& symbol) {
+bool has_function(const CodePart& part, const std::string& symbol) {
   // The compiler splits functions into parts such as "push.cold" and "push.part.0".
-  if (matches(pattern, symbol) || matches(pattern, symbol.substr(0, symbol.find('.')))) return true;
+  if (part.matches_function(symbol) || part.matches_function(symbol.substr(0, symbol.find('.')))) return true;
   const std::string name = short_name(symbol);
-  return matches(pattern, name) || matches(pattern, without_template_arguments(name));
+  return part.matches_function(name) || part.matches_function(without_template_arguments(name));
 }
 
 bool is_module(std::string_view wanted, const std::string& path) {
@@ -63,14 +56,7 @@ bool is_of_allocator(const std::string& symbol) {
 }  // namespace
 
 Result<void> check_scope(std::string_view text) {
-  for (const std::string_view kind : {kModule, kFunction}) {
-    if (!text.starts_with(kind)) continue;
-    const std::string_view name = text.substr(kind.size());
-    const size_t star = name.find('*');
-    if (!name.empty() && name != "*" &&
-        (star == std::string_view::npos || (kind == kFunction && star == name.size() - 1)))
-      return {};
-  }
+  if (CodePart::parse(text)) return {};
   return error("\"{}\" names no part of a program: write module:FILE, function:NAME or function:BEGINNING*",
                text);
 }
@@ -117,8 +103,7 @@ Result<ProgramScope> ProgramScope::make(const Program& program, const ProgramNam
   for (const Kind kind : {Kind::Scope, Kind::Atomic})
     for (const std::string& text : kind == Kind::Scope ? program.scope : program.atomic) {
       TRY(check_scope(text));
-      const bool module = text.starts_with(kModule);
-      scope.parts_.push_back({kind, text, text.substr((module ? kModule : kFunction).size()), module});
+      scope.parts_.push_back({kind, text, *CodePart::parse(text)});
     }
   return scope;
 }
@@ -126,7 +111,7 @@ Result<ProgramScope> ProgramScope::make(const Program& program, const ProgramNam
 Kind ProgramScope::kind_of(const Zygote::Module& module) {
   Kind kind = Kind::Unnamed;
   for (Part& part : parts_)
-    if (part.is_module && is_module(part.name, module.path)) {
+    if (part.code.is_module && is_module(part.code.name, module.path)) {
       part.found = true;
       kind = std::max(kind, part.kind);
     }
@@ -137,7 +122,7 @@ Kind ProgramScope::kind_of(const Zygote::Module& module) {
 Kind ProgramScope::kind_of(const std::string& symbol, const Zygote::Module& module) {
   Kind kind = Kind::Unnamed;
   for (Part& part : parts_)
-    if (!part.is_module && is_function(part.name, symbol)) {
+    if (has_function(part.code, symbol)) {
       part.found = true;
       kind = std::max(kind, part.kind);
     }
@@ -170,7 +155,7 @@ std::vector<ScopedCode> ProgramScope::find_in(std::span<const Zygote::Module> mo
 Result<void> ProgramScope::check_found(const char* when) const {
   for (const Part& part : parts_) {
     if (part.found) continue;
-    if (!part.is_module)
+    if (!part.code.is_module)
       return error(
           "\"{}\" is no function of the program or of a library that it has loaded {}; is it "
           "spelled as in a debugger, without arguments? Functions that exist only inlined are found if the "

@@ -20,6 +20,7 @@
 #include "process/launch/program.h"
 #include "process/launch/zygote.h"
 #include "process/names/program_names.h"
+#include "symbols/code_part.h"
 
 namespace slalom {
 
@@ -41,8 +42,8 @@ class ProgramScope {
   // A part as the user wrote it, and whether it was found.
   struct Part {
     preload::ScopedCode::Kind kind;
-    std::string text, name;
-    bool is_module = false;
+    std::string text;
+    CodePart code;
     bool found = false;
   };
 

@@ -22,13 +22,6 @@ constexpr std::array<std::string_view, 41> kKeywords = {
 constexpr std::array<std::string_view, 9> kLongSymbols = {"==", "!=", "<=", ">=", "&&",
                                                           "||", "<<", ">>", ".."};
 
-constexpr bool starts_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-constexpr bool continues_name(char c) {
-  return starts_name(c) || is_digit(c);
-}
-
 class Lexer {
  public:
   explicit Lexer(std::string_view code) : code_(code) {}
@@ -62,7 +55,7 @@ class Lexer {
       ++at_;
     } else if (c == '#') {
       while (at_ < code_.size() && peek() != '\n') ++at_;
-    } else if (starts_name(c)) {
+    } else if (is_name_start(c)) {
       name();
     } else if (is_digit(c)) {
       number();
@@ -75,7 +68,7 @@ class Lexer {
 
   void name() {
     size_t length = 1;
-    while (continues_name(peek(length))) ++length;
+    while (is_name_character(peek(length))) ++length;
     // `join worker#1` names one copy. Elsewhere, `#` starts a comment.
     const bool after_join = !result_.tokens.empty() && result_.tokens.back().text == "join";
     if (after_join && peek(length) == '#' && is_digit(peek(length + 1))) {
@@ -88,7 +81,7 @@ class Lexer {
   void number() {
     const bool hex = peek() == '0' && (peek(1) == 'x' || peek(1) == 'X');
     size_t length = hex ? 2 : 1;
-    while (continues_name(peek(length))) ++length;
+    while (is_name_character(peek(length))) ++length;
     const std::string_view word = code_.substr(at_, length);
     int64_t value = 0;
     const char* first = word.data() + (hex ? 2 : 0);
@@ -139,8 +132,8 @@ bool is_toy_keyword(std::string_view word) {
 }
 
 bool is_toy_identifier(std::string_view word) {
-  return !word.empty() && starts_name(word[0]) && std::all_of(word.begin(), word.end(), continues_name) &&
-         !is_toy_keyword(word);
+  return !word.empty() && is_name_start(word[0]) &&
+         std::all_of(word.begin(), word.end(), is_name_character) && !is_toy_keyword(word);
 }
 
 }  // namespace slalom

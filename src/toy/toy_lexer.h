@@ -1,5 +1,8 @@
 // The tokens of the toy language. Statements end at a newline or `;`. Inside parentheses and brackets, a
 // newline is only a blank, so that long expressions can be broken. Not for reading files: see toy_file.h.
+//
+// inputs/call_lexer.h is another lexer, since its language is C's: escapes, octal numbers, characters,
+// unsigned values. The classes of characters are shared (base/characters.h).
 #pragma once
 
 #include <cstdint>

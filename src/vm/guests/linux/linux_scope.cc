@@ -3,14 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cstring>
+#include <optional>
 #include <set>
+
+#include "base/characters.h"
+#include "symbols/code_part.h"
 
 namespace slalom::vm {
 namespace {
-
-constexpr std::string_view kModule = "module:", kFunction = "function:";
 
 // Prefixes of function names.
 constexpr std::string_view kIgnored[] = {
@@ -50,11 +50,6 @@ constexpr std::string_view kScheduling[] = {
     "do_timer", "ktime_", "tick_", "timekeeping_", "update_process_times", "update_vsyscall",
     "update_wall_time"};
 
-bool matches(std::string_view pattern, std::string_view name) {
-  if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
-  return name == pattern;
-}
-
 bool is_ignored(const Symbol& symbol) {
   return symbol.module.empty() && std::ranges::any_of(kIgnored, [&](std::string_view beginning) {
            return symbol.name.starts_with(beginning);
@@ -64,39 +59,38 @@ bool is_ignored(const Symbol& symbol) {
 }  // namespace
 
 bool is_scope(std::string_view text) {
-  for (const std::string_view kind : {kModule, kFunction})
-    if (text.starts_with(kind)) {
-      const std::string_view name = text.substr(kind.size());
-      const size_t star = name.find('*');
-      const auto is_part = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) || strchr("_.:*", c);
-      };
-      return !name.empty() && name != "*" && std::ranges::all_of(name, is_part) &&
-             (star == std::string_view::npos || (kind == kFunction && star == name.size() - 1));
-    }
-  return false;
+  const std::optional<CodePart> part = CodePart::parse(text);
+  constexpr std::string_view kOthers = ".:*";
+  return part && std::ranges::all_of(part->name, [&](char c) {
+           return is_name_character(c) || kOthers.find(c) != std::string_view::npos;
+         });
 }
 
 Result<Scope> find_scope(const SymbolTable& symbols, std::span<const std::string> wanted) {
   Scope scope;
   if (wanted.empty()) return scope;
   std::set<std::string> modules;
+  std::vector<CodePart> parts;
+  for (const std::string& text : wanted) {
+    std::optional<CodePart> part = CodePart::parse(text);
+    if (!part) return error("\"{}\": {}", text, kScopeAdvice);
+    parts.push_back(*std::move(part));
+  }
   std::vector<bool> found(wanted.size());
   for (const Symbol& symbol : symbols.symbols()) {
     if (!symbol.is_code() || symbol.is_offset) continue;
     if (!symbol.module.empty()) modules.insert(symbol.module);
     bool in_scope = false;
     for (size_t i = 0; i < wanted.size(); ++i) {
-      const std::string_view text = wanted[i];
-      const bool is_module = text.starts_with(kModule);
-      const std::string_view name = text.substr((is_module ? kModule : kFunction).size());
-      if (is_module ? symbol.module == name : matches(name, symbol.name) || matches(name, symbol.full_name()))
+      const CodePart& part = parts[i];
+      if (part.is_module ? symbol.module == part.name
+                         : part.matches_function(symbol.name) || part.matches_function(symbol.full_name()))
         found[i] = in_scope = true;
     }
     if (in_scope || is_ignored(symbol)) scope.add(symbol.address, !in_scope);
   }
   for (size_t i = 0; i < wanted.size(); ++i)
-    if (!found[i] && wanted[i].starts_with(kModule))
+    if (!found[i] && parts[i].is_module)
       return error("the scope \"{}\" is no module that is loaded; these are: {}", wanted[i],
                    modules.empty() ? "none" : fmt::format("{}", fmt::join(modules, ", ")));
     else if (!found[i])
