@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace slalom {
 namespace {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/split.h"
+#include "base/text/split.h"
 #include "explore/strategies/dfs.h"
 #include "explore/strategies/dpor.h"
 #include "explore/strategies/pct.h"

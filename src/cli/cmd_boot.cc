@@ -3,9 +3,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/boot_trace.h"
-#include "cli/command.h"
-#include "cli/console.h"
+#include "cli/core/command.h"
+#include "cli/core/console.h"
+#include "cli/kernel/boot_trace.h"
 #include "finding/finding_json.h"
 #include "vm/boot/boot.h"
 #include "vm/cpu/observe/backtrace.h"

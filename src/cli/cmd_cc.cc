@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 namespace slalom {
 namespace {

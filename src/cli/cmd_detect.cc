@@ -5,9 +5,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "campaign/expectation.h"
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "detect/detector_set.h"
 #include "finding/finding_json.h"
 #include "trace/files/trace_stream.h"

@@ -11,7 +11,7 @@
 
 #include "base/container.h"
 #include "base/file.h"
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "finding/finding_json.h"
 #include "finding/signing_key.h"
 #include "kernel_store/kernel_cache.h"

@@ -2,8 +2,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/dry_run_output.h"
-#include "cli/search.h"
+#include "cli/kernel/dry_run_output.h"
+#include "cli/search/search.h"
 #include "finding/finding_json.h"
 
 namespace slalom {

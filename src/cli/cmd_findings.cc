@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "finding/finding_json.h"
 #include "finding/store.h"
 

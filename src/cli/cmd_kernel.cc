@@ -2,7 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "finding/finding_json.h"
 #include "kernel_store/kernel_builds.h"
 #include "kernel_store/kernel_cache.h"

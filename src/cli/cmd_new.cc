@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "base/file.h"
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "report/core/summary.h"
 #include "vm/scenario/file_system_test.h"
 #include "vm/scenario/kernel_test.h"

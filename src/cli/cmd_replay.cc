@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "campaign/campaign.h"
-#include "cli/command.h"
-#include "cli/consent.h"
-#include "cli/kernel_debug.h"
+#include "cli/core/command.h"
+#include "cli/core/consent.h"
+#include "cli/kernel/kernel_debug.h"
 #include "finding/capsule.h"
 #include "finding/finding_json.h"
 #include "process/launch/surroundings.h"

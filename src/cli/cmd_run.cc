@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/search.h"
+#include "cli/search/search.h"
 #include "process/judge.h"
 #include "process/program_scope.h"
 #include "process/uncontrolled.h"

@@ -2,8 +2,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
-#include "cli/consent.h"
+#include "cli/core/command.h"
+#include "cli/core/consent.h"
 #include "finding/capsule.h"
 #include "report/trace_text.h"
 #include "trace/files/trace_stream.h"

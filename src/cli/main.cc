@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "base/printable.h"
-#include "cli/command.h"
+#include "base/text/printable.h"
+#include "cli/core/command.h"
 
 namespace {
 

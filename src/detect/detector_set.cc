@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "base/split.h"
+#include "base/text/split.h"
 #include "detect/core/failure.h"
 #include "detect/kernels/console.h"
 #include "detect/kernels/kernel_heap.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 
-#include "base/characters.h"
+#include "base/text/characters.h"
 
 namespace slalom {
 namespace {

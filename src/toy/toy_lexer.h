@@ -2,7 +2,7 @@
 // newline is only a blank, so that long expressions can be broken. Not for reading files: see toy_file.h.
 //
 // inputs/call_lexer.h is another lexer, since its language is C's: escapes, octal numbers, characters,
-// unsigned values. The classes of characters are shared (base/characters.h).
+// unsigned values. The classes of characters are shared (base/text/characters.h).
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "base/printable.h"
 #include "base/rng.h"
+#include "base/text/printable.h"
 #include "fuzz/harness.h"
 #include "trace/files/serialise.h"
 

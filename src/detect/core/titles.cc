@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-#include "base/characters.h"
+#include "base/text/characters.h"
 
 namespace slalom {
 namespace {

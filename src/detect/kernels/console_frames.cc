@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/characters.h"
+#include "base/text/characters.h"
 
 namespace slalom {
 namespace {

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <optional>
 
-#include "base/characters.h"
+#include "base/text/characters.h"
 #include "detect/kernels/console_frames.h"
 
 namespace slalom {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/characters.h"
+#include "base/text/characters.h"
 #include "process/names/allocation_text.h"
 #include "process/names/program_names.h"
 #include "symbols/demangle.h"

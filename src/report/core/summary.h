@@ -1,8 +1,8 @@
 // Pieces of text for all terminal output: numbers for people, aligned tables, wrapped paragraphs, colours.
 //
 // Text is UTF-8. Its width is counted in code points, one column each; terminal escapes have no width. Text
-// from a target must pass printable() (base/printable.h) before layout. fit() expects text without escapes:
-// lay out first, paint last. Not for findings: nothing here depends on them.
+// from a target must pass printable() (base/text/printable.h) before layout. fit() expects text without
+// escapes: lay out first, paint last. Not for findings: nothing here depends on them.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "trace/names.h"
 
 namespace slalom {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "vm/cpu/memory/guest_memory.h"
 #include "vm/guests/linux/vectors.h"
 

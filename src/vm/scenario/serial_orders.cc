@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "vm/guests/linux/call_facts.h"
+#include "vm/guests/linux/calls/call_facts.h"
 
 namespace slalom::vm {
 namespace {

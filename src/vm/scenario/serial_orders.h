@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "vm/control/kernel_machine.h"
-#include "vm/guests/linux/serial_results.h"
+#include "vm/guests/linux/calls/serial_results.h"
 
 namespace slalom::vm {
 

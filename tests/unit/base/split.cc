@@ -1,4 +1,4 @@
-#include "base/split.h"
+#include "base/text/split.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/little_endian.h"
 #include "inputs/image.h"
-#include "vm/guests/linux/call_facts.h"
+#include "vm/guests/linux/calls/call_facts.h"
 
 namespace slalom::vm {
 namespace {

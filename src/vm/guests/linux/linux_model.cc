@@ -7,7 +7,7 @@
 
 #include "base/little_endian.h"
 #include "vm/cpu/memory/guest_memory.h"
-#include "vm/guests/linux/system_call_text.h"
+#include "vm/guests/linux/calls/system_call_text.h"
 
 namespace slalom::vm {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "base/characters.h"
+#include "base/text/characters.h"
 #include "symbols/code_part.h"
 
 namespace slalom::vm {

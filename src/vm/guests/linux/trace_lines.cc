@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "inputs/system_calls.h"
-#include "vm/guests/linux/system_call_text.h"
+#include "vm/guests/linux/calls/system_call_text.h"
 #include "vm/guests/linux/vectors.h"
 
 namespace slalom::vm {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "campaign/campaign.h"
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 namespace slalom {
 

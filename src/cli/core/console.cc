@@ -1,4 +1,4 @@
-#include "cli/console.h"
+#include "cli/core/console.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <iostream>
 #include <utility>
 
-#include "base/printable.h"
-#include "cli/command.h"
+#include "base/text/printable.h"
+#include "cli/core/command.h"
 
 namespace slalom {
 

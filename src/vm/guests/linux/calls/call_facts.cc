@@ -1,4 +1,4 @@
-#include "vm/guests/linux/call_facts.h"
+#include "vm/guests/linux/calls/call_facts.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>

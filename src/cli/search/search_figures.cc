@@ -1,4 +1,4 @@
-#include "cli/search_figures.h"
+#include "cli/search/search_figures.h"
 
 #include <algorithm>
 #include <utility>

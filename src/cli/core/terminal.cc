@@ -9,7 +9,7 @@
 #include <cstring>
 #include <iostream>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 namespace slalom {
 namespace {

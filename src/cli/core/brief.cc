@@ -1,5 +1,5 @@
 // Summarises a finding in two or three lines, where the whole report would be too long.
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "report/text.h"
 
 namespace slalom {

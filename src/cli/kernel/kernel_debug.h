@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 namespace slalom {
 

@@ -1,10 +1,10 @@
-#include "cli/search_output.h"
+#include "cli/search/search_output.h"
 
 #include <algorithm>
 #include <iostream>
 
-#include "cli/command.h"
-#include "cli/search_figures.h"
+#include "cli/core/command.h"
+#include "cli/search/search_figures.h"
 #include "finding/finding_json.h"
 #include "report/core/junit.h"
 

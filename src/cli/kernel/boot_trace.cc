@@ -1,4 +1,4 @@
-#include "cli/boot_trace.h"
+#include "cli/kernel/boot_trace.h"
 
 #include <fnmatch.h>
 
@@ -7,7 +7,7 @@
 #include <iostream>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace slalom {
 namespace {

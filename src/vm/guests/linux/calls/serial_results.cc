@@ -1,4 +1,4 @@
-#include "vm/guests/linux/serial_results.h"
+#include "vm/guests/linux/calls/serial_results.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "inputs/image.h"
-#include "vm/guests/linux/call_facts.h"
+#include "vm/guests/linux/calls/call_facts.h"
 
 namespace slalom::vm {
 namespace {

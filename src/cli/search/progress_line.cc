@@ -1,4 +1,4 @@
-#include "cli/progress_line.h"
+#include "cli/search/progress_line.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <chrono>
 #include <iostream>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 namespace slalom {
 namespace {

@@ -1,4 +1,4 @@
-#include "vm/guests/linux/system_call_text.h"
+#include "vm/guests/linux/calls/system_call_text.h"
 
 #include <fmt/format.h>
 

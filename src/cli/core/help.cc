@@ -1,5 +1,5 @@
 // The layout of a verb's --help: usage, purpose, options and the sections after them, in 80 columns.
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 namespace slalom {
 namespace {

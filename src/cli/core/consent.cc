@@ -1,4 +1,4 @@
-#include "cli/consent.h"
+#include "cli/core/consent.h"
 
 #include <fmt/ranges.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "cli/dry_run_output.h"
+#include "cli/kernel/dry_run_output.h"
 
 #include <algorithm>
 #include <iostream>

@@ -1,4 +1,4 @@
-#include "cli/kernel_debug.h"
+#include "cli/kernel/kernel_debug.h"
 
 #include <fcntl.h>
 #include <signal.h>

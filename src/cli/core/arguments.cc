@@ -2,7 +2,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 namespace slalom {
 

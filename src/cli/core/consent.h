@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "finding/capsule.h"
 
 namespace slalom {

@@ -1,4 +1,4 @@
-#include "cli/search.h"
+#include "cli/search/search.h"
 
 #include <unistd.h>
 
@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "base/file.h"
-#include "cli/progress_line.h"
-#include "cli/search_output.h"
+#include "cli/search/progress_line.h"
+#include "cli/search/search_output.h"
 #include "detect/detector_set.h"
 #include "finding/finding_json.h"
 
