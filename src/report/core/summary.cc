@@ -103,6 +103,10 @@ std::string place_and_line(const Names& names, Place pc) {
   return printable(line.empty() ? names.place(pc) : fmt::format("{} ({})", names.place(pc), line));
 }
 
+std::string agent_text(const Names& names, AgentId agent) {
+  return agent ? printable(names.agent(agent)) : "nobody";
+}
+
 std::string wrap(std::string_view text, size_t width, size_t first_indent, size_t next_indent) {
   std::string result;
   size_t indent = first_indent;

@@ -29,6 +29,7 @@ std::string pad(std::string_view text, size_t width);       // adds spaces after
 std::string pad_left(std::string_view text, size_t width);  // adds spaces before it
 // Returns a place with its source line if that is known: "card_write+0x68 (torn_read.c:45)". Printable.
 std::string place_and_line(const Names& names, Place pc);
+std::string agent_text(const Names& names, AgentId agent);  // printable; "nobody" for no agent
 // Returns lines of at most `width` columns, each with a newline at its end. A longer word gets a line of its
 // own. Keeps newlines of `text`.
 std::string wrap(std::string_view text, size_t width, size_t first_indent = 0, size_t next_indent = 0);
