@@ -1,45 +1,10 @@
 // Checks the claims of shrunk schedules by independent means: another walker, and plain depth-first search.
 #include "explore/shrink/shrink.h"
 
-#include "explore/replay.h"
-#include "unit/explore/under_test.h"
+#include "unit/explore/shrink/shrink_bench.h"
 
 namespace slalom {
 namespace {
-
-constexpr uint64_t kMaxSteps = 200;
-
-// A machine with detectors that runs one execution at a time from the start.
-struct Bench {
-  ToyMachine machine;
-  std::unique_ptr<DetectorSet> detectors;
-  Runner runner;
-
-  explicit Bench(const Program& program)
-      : machine(program),
-        detectors(all_detectors(machine.names())),
-        runner(machine, detectors.get(), options()) {}
-  static RunnerOptions options() {
-    RunnerOptions options;
-    options.inputs.max_steps = kMaxSteps;
-    options.recording = Recording::Choices;
-    options.fair = false;
-    options.checkpoint_every = 0;
-    return options;
-  }
-  Execution run(Walker& walker) { return runner.run(Task{}, walker); }
-  Execution run(const Schedule& schedule) {
-    ScheduleWalker walker(schedule);
-    Execution execution = run(walker);
-    EXPECT_EQ(walker.divergence(), std::nullopt);
-    return execution;
-  }
-};
-
-bool shows(const Execution& execution, const std::string& title) {
-  return std::any_of(execution.verdicts.begin(), execution.verdicts.end(),
-                     [&](const Verdict& verdict) { return verdict.title == title; });
-}
 
 // Returns the default choice: the running agent, else the next one in cyclic order of ids.
 AgentId undisturbed(ChoiceKind kind, AgentId current, std::span<const Option> options) {
@@ -52,6 +17,7 @@ AgentId undisturbed(ChoiceKind kind, AgentId current, std::span<const Option> op
 
 // The place of a decision: agents count their own operations.
 using DecisionPlace = std::tuple<AgentId, uint64_t, bool>;
+
 using Deviations = std::map<DecisionPlace, uint64_t>;  // the agent, or the value
 
 Deviations deviations_of(const Execution& execution) {
@@ -91,61 +57,6 @@ uint64_t preemptions_of(const Execution& execution) {
   for (const ChoiceRecord& record : execution.choices)
     preemptions += record.kind == ChoiceKind::Running && record.taken.agent != record.current;
   return preemptions;
-}
-
-// Programs whose ends depend on orders and values, with a condition on their ends.
-ToyBuilder puzzle(uint64_t seed, std::string& text) {
-  const char* operations[] = {"x = x + 1\n",
-                              "x = x + 1\n",
-                              "y = x\n",
-                              "x = y + 2\n",
-                              "r = choose(2)\ny = y + r\n",
-                              "lock m\nx = y\nunlock m\n"};
-  Rng rng(seed, 3);
-  std::string code[3];
-  for (int i = 0; i < 4; ++i) code[rng.below(3)] += operations[rng.below(std::size(operations))];
-  ToyBuilder b("puzzle");
-  b.shared("x").shared("y").sync("m", ToySyncKind::Mutex);
-  for (int t = 0; t < 3; ++t) {
-    b.thread("t" + std::to_string(t), code[t]);
-    text += "t" + std::to_string(t) + ":\n" + code[t];
-  }
-  const std::string check = "x * 5 + y != " + std::to_string(rng.below(16));
-  b.final_check(check, "solved");
-  text += check + "\n";
-  return b;
-}
-
-// Calls `check` for everything that a random walk finds in small random programs and puzzles, in turn.
-template <typename Check>
-void for_findings(uint64_t seeds, Check check) {
-  const uint64_t first = first_program();
-  for (uint64_t seed = first; seed < first + seeds && !testing::Test::HasFailure(); ++seed) {
-    std::string text;
-    const RandomProgram random = ProgramGenerator(seed).make(7);
-    const Program program = built(seed % 4 == 0 ? random.builder : puzzle(seed, text));
-    SCOPED_TRACE("program " + std::to_string(seed) + "\n" + (seed % 4 == 0 ? random.text : text));
-    Random strategy({seed + 1});
-    ExploreOptions options;
-    options.schedules = 60;
-    options.inputs.max_steps = kMaxSteps;
-    const Explored explored = explore(toy_workers(program), strategy, options);
-    for (const Found& found : explored.result.found) {
-      if (found.verdict.kind == BugKind::DataRace && seed % 4 != 0) continue;
-      SCOPED_TRACE(found.verdict.title);
-      check(program, found);
-    }
-  }
-}
-
-Shrunk shrink(const Program& program, const Schedule& schedule, const std::string& title,
-              ShrinkOptions options = {}) {
-  ToyMachine machine(program);
-  const auto detectors = all_detectors(machine.names());
-  Inputs inputs;
-  inputs.max_steps = kMaxSteps;
-  Shrinker shrinker(machine, *detectors, inputs, options);
-  return shrinker.shrink(schedule, title).value();
 }
 
 // `long_steps`: 1: every execution is a long one.
@@ -208,22 +119,6 @@ TEST(Shrink, OnePreemptionAloneIsTriedFirstInLongExecutions) {
     return;
   }
   FAIL() << "the lost update was not found";
-}
-
-TEST(Shrink, TheBudgetOfLongExecutionsEndsItAndIsSaid) {
-  size_t cut_short = 0, whole = 0;
-  for_findings(80, [&](const Program& program, const Found& found) {
-    for (const uint64_t cost : {0, 2000, 20'000'000}) {
-      const Shrunk shrunk =
-          shrink(program, found.schedule, found.verdict.title, {.long_steps = 1, .long_cost = cost});
-      EXPECT_TRUE(shows(Bench(program).run(shrunk.schedule), found.verdict.title));
-      EXPECT_EQ(shrunk.cut_short, shrunk.proof == Shrunk::Proof::None);
-      cut_short += shrunk.cut_short;
-      whole += !shrunk.cut_short;
-    }
-  });
-  EXPECT_GT(cut_short, 10u);
-  EXPECT_GT(whole, 20u);
 }
 
 // Depth-first search goes through the schedules by their preemptions: the first to show the bug has the
@@ -354,143 +249,6 @@ TEST(Shrink, ExecutionsThatWereCutOffProveNoMinimum) {
   EXPECT_EQ(shrunk.preemptions, 1u);
   EXPECT_EQ(shrunk.proof, Shrunk::Proof::Minimal);
   EXPECT_EQ(shrunk.excluded, 0u);
-}
-
-// Returns whether the first operation came first. The agents' own counts identify them; an operation that
-// never came is last.
-bool first_comes(const Execution& execution, const OperationPlace& a, const OperationPlace& b) {
-  std::map<AgentId, uint64_t> done;
-  for (const ChoiceRecord& record : execution.choices) {
-    if (record.kind == ChoiceKind::Data) continue;
-    const uint64_t ops = done[record.taken.agent]++;
-    if (record.taken.agent == a.agent && ops == a.ops) return true;
-    if (record.taken.agent == b.agent && ops == b.ops) return false;
-  }
-  return false;
-}
-
-TEST(Shrink, AConstraintTurnedRoundLosesTheBug) {
-  size_t constraints = 0;
-  for_findings(120, [&](const Program& program, const Found& found) {
-    const std::string& title = found.verdict.title;
-    const Shrunk shrunk = shrink(program, found.schedule, title);
-    if (shrunk.constraints.empty()) return;
-    const Execution own = Bench(program).run(shrunk.schedule);
-    std::vector<size_t> lost(shrunk.constraints.size());
-    Dfs dfs({.bound = DfsOptions::Bound::None, .schedules = DfsOptions::Schedules::All});
-    ExploreOptions options;
-    options.inputs.max_steps = kMaxSteps;
-    Explorer explorer(dfs, toy_workers(program), options);
-    explorer.on_execution = [&](const Task&, const Execution& execution) {
-      for (size_t i = 0; i < shrunk.constraints.size(); ++i)
-        lost[i] += !shows(execution, title) &&
-                   first_comes(execution, shrunk.constraints[i].after, shrunk.constraints[i].before);
-    };
-    ASSERT_TRUE(explorer.run().ok());
-    for (size_t i = 0; i < shrunk.constraints.size(); ++i) {
-      const auto& [before, after] = shrunk.constraints[i];
-      EXPECT_FALSE(first_comes(own, after, before)) << "it is not even true of the schedule itself";
-      EXPECT_NE(before.agent, after.agent);
-      EXPECT_GT(lost[i], 0u) << "no schedule with the pair turned round is without the bug";
-      ++constraints;
-    }
-  });
-  EXPECT_GT(constraints, 15u);
-}
-
-// The value of a data choice is part of the schedule, not of the order.
-TEST(Shrink, ConstraintsAreNotAboutValues) {
-  ToyBuilder b;
-  b.shared("x", {.atomic = true}).shared("y", {.atomic = true});
-  b.thread("a", "y = 2\nx = 1").thread("b", "r = choose(3)\ny = 1\nassert r != 2");
-  const Program program = built(b);
-  Dfs dfs;
-  const std::vector<Found> found = explore(toy_workers(program), dfs, {}).result.found;
-  ASSERT_EQ(found.size(), 1u);
-  const Shrunk shrunk = shrink(program, found[0].schedule, found[0].verdict.title);
-  EXPECT_EQ(shrunk.proof, Shrunk::Proof::Minimum);
-  EXPECT_EQ(shrunk.deviations, 1u) << "the value 2";
-  EXPECT_EQ(shrunk.preemptions, 0u);
-  EXPECT_TRUE(shrunk.constraints.empty()) << "no order matters to it";
-}
-
-// The second load can only come before the store if the first one does. The constraint must name the first.
-TEST(Shrink, AnOrderThatCannotBeTurnedRoundAloneIsNotNamed) {
-  ToyBuilder b;
-  b.shared("x").thread("writer", "x = 1").thread("reader", "r = x\ns = x\nassert r + s != 2");
-  const Program program = built(b);
-  Dfs dfs;
-  const std::vector<Found> found = explore(toy_workers(program), dfs, {}).result.found;
-  const auto failure = std::find_if(found.begin(), found.end(),
-                                    [](const Found& one) { return one.verdict.kind == BugKind::Assertion; });
-  ASSERT_NE(failure, found.end());
-  const Shrunk shrunk = shrink(program, failure->schedule, failure->verdict.title);
-  ASSERT_EQ(shrunk.constraints.size(), 1u);
-  EXPECT_EQ(shrunk.constraints[0].before.op.kind, OpKind::Store);
-  EXPECT_EQ(shrunk.constraints[0].after.ops, 0u) << "the first load";
-}
-
-TEST(Shrink, ALostUpdateNeedsTwoOrders) {
-  ToyBuilder b;
-  b.shared("x").thread("worker", "x = x + 1", {.copies = 2}).final_check("x == 2", "an update was lost");
-  const Program program = built(b);
-  Random random;
-  ExploreOptions options;
-  options.schedules = 50;
-  const Explored explored = explore(toy_workers(program), random, options);
-  for (const Found& found : explored.result.found) {
-    if (found.verdict.kind != BugKind::Assertion) continue;
-    const Shrunk shrunk = shrink(program, found.schedule, found.verdict.title);
-    EXPECT_EQ(shrunk.proof, Shrunk::Proof::Minimum);
-    EXPECT_EQ(shrunk.preemptions, 1u);
-    // Each load comes before the other thread's store.
-    ASSERT_EQ(shrunk.constraints.size(), 2u);
-    for (const Shrunk::Constraint& constraint : shrunk.constraints) {
-      EXPECT_EQ(constraint.before.op.kind, OpKind::Load);
-      EXPECT_EQ(constraint.after.op.kind, OpKind::Store);
-    }
-    return;
-  }
-  FAIL() << "the lost update was not found";
-}
-
-TEST(Shrink, WithoutABudgetNothingIsClaimed) {
-  size_t findings = 0;
-  for_findings(80, [&](const Program& program, const Found& found) {
-    for (const uint64_t executions : {1, 2, 5}) {
-      const Shrunk shrunk = shrink(program, found.schedule, found.verdict.title, {.executions = executions});
-      EXPECT_TRUE(shows(Bench(program).run(shrunk.schedule), found.verdict.title));
-      if (shrunk.proof == Shrunk::Proof::None) ++findings;
-      EXPECT_TRUE(executions > 1 || shrunk.proof == Shrunk::Proof::None);
-    }
-  });
-  EXPECT_GT(findings, 20u);
-}
-
-TEST(Shrink, ABudgetOfStepsEndsItToo) {
-  size_t given_up = 0;
-  for_findings(80, [&](const Program& program, const Found& found) {
-    const Shrunk free = shrink(program, found.schedule, found.verdict.title);
-    const Shrunk bound = shrink(program, found.schedule, found.verdict.title, {.steps = 10});
-    EXPECT_TRUE(shows(Bench(program).run(bound.schedule), found.verdict.title));
-    EXPECT_LE(bound.executions, free.executions);
-    given_up += bound.proof == Shrunk::Proof::None && free.proof != Shrunk::Proof::None;
-  });
-  EXPECT_GT(given_up, 20u);
-}
-
-TEST(Shrink, AProofThatWouldBeTooLargeIsNotClaimed) {
-  size_t proved = 0;
-  for_findings(300, [&](const Program& program, const Found& found) {
-    const auto with = [&](uint64_t footprints) {
-      return shrink(program, found.schedule, found.verdict.title, {.minimum_footprints = footprints});
-    };
-    const Shrunk unproved = with(0);
-    if (unproved.preemptions == 0) return;  // there is no smaller number
-    EXPECT_EQ(unproved.proof, Shrunk::Proof::Minimal);
-    proved += with(5'000'000).proof == Shrunk::Proof::Minimum;
-  });
-  EXPECT_GT(proved, 10u);
 }
 
 TEST(Shrink, AScheduleThatDoesNotShowTheBugIsRefused) {
