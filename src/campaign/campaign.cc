@@ -90,6 +90,11 @@ class Saving {
   Clock::time_point next_ = Clock::now() + std::chrono::seconds(1);
 };
 
+bool came_to_an_end(const Execution& execution) {
+  return !execution.divergence && !std::holds_alternative<Abandoned>(execution.outcome) &&
+         !std::holds_alternative<ToolError>(execution.outcome);
+}
+
 // Returns the time to reserve for findings: a fifth, and two minutes at most.
 double reserve_of(double seconds) {
   return std::min(seconds / 5, 120.0);
@@ -235,8 +240,10 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
                              .time = options.seconds});
   };
   FirstOutcomes first(target);
-  if (result.resumed_tasks == 0)
-    explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
+  explorer.on_execution = [&](const Task&, const Execution& execution) {
+    if (result.resumed_tasks == 0) first.add(execution);
+    if (!result.first && came_to_an_end(execution)) result.first = execution.schedule;
+  };
   explorer.stop = [&] { return first.are_hopeless() || has_enough(); };
   explorer.on_pause = [&] {
     if (!state.empty()) saving.save(job, explorer, uncontrolled());

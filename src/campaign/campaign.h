@@ -58,6 +58,7 @@ struct Progress {
 
 struct CampaignResult {
   ExploreResult explored;
+  std::optional<Schedule> first;  // of the first execution that came to an end; empty if none did in this run
   Claim claim;
   std::vector<UncontrolledAct> uncontrolled;  // acts of the target, also in earlier runs of the search
   struct Kept {

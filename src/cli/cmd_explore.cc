@@ -81,6 +81,7 @@ void add_explore(CLI::App& app, Run& run) {
                  "exit with 0 if what was found is what the file's [expect] lists: one of it at least, and "
                  "nothing else")
       ->excludes("--stress");
+  verb->get_option("--save-trace")->excludes("--stress")->excludes("--dry");
   verb->footer(search_catalogues);
   verb->callback([a, verb, &run] {
     run = [a, verb]() -> Result<Exit> {

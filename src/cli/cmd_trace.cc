@@ -80,7 +80,7 @@ Result<Exit> print(const TraceArguments& arguments) {
 
 void add_trace(CLI::App& app, Run& run) {
   auto a = std::make_shared<TraceArguments>();
-  CLI::App* verb = app.add_subcommand("trace", "Print a trace saved with replay or boot --save-trace.");
+  CLI::App* verb = app.add_subcommand("trace", "Print a trace that --save-trace has written.");
   verb->add_option("FILE", a->file, "the trace")->required()->type_name("");
   CLI::Option* capsule = verb->add_option("--capsule", a->capsule,
                                           "take the names of agents, places and objects from this capsule's "

@@ -22,7 +22,7 @@ constexpr const char* kTour =
   slalom explore FILE      the same for a kernel test or a toy program
   slalom replay CAPSULE    see a bug again, exactly as it was found
   slalom findings [DIR]    list the bugs that were found
-  slalom trace FILE        print a trace saved with replay --save-trace
+  slalom trace FILE        print a trace that --save-trace has written
   slalom detect FILE       look for bugs in such a trace, with any detectors
   slalom boot              run a kernel in slalom's virtual machine
   slalom kernel get NAME   fetch a Debian kernel for it

@@ -2,6 +2,9 @@
 // nothing.
 //
 // The result is a list of guesses, best first. Signatures decide whether a mirror really is Debian's.
+//
+// libapt-pkg could read the sources, but apt_root.h says why slalom does without it, and both formats take a
+// few lines.
 #pragma once
 
 #include <filesystem>

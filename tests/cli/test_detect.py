@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import LOST_UPDATE, ROOT, SLALOM, Case, environment
+from support import FIXED, LOST_UPDATE, ROOT, SLALOM, Case, environment
 
 FORGE = os.path.abspath(os.environ.get("FORGE", ROOT / "build/tests/cli/forge"))
 TOYS = sorted(path for path in (ROOT / "examples/toy").glob("*.toml")
@@ -78,6 +78,30 @@ class Detect(Case):
         for size in (0, 5, 39, 40, 50):
             (self.directory / "cut.slalom").write_bytes(whole[:size])
             self.assertRegex(self.expect(2, "detect", "cut.slalom").stderr, r"^slalom: cut.slalom: \S")
+
+    def test_the_first_execution_of_a_search_without_a_bug(self):
+        self.expect(0, "explore", FIXED, "--save-trace", "t.slalom")
+        result = self.json(0, "detect", "t.slalom", "--detectors", "all")
+        self.assertEqual((result["kind"], result["target"], result["complete"]), ("toy", "lost-update.fixed", True))
+        self.assertEqual((result["verdicts"], result["not_seen"]), ([], []))
+        self.assertIn("worker#1", self.expect(0, "trace", "t.slalom").stdout)
+
+    def test_the_first_execution_is_the_same_with_any_number_of_workers(self):
+        traces = set()
+        for workers in (1, 3):
+            self.expect(1, "explore", LOST_UPDATE, "--strategy", "random", "--schedules", 50, "--workers", workers,
+                        "--save-trace", "t.slalom")
+            traces.add((self.directory / "t.slalom").read_bytes())
+        self.expect(1, "explore", LOST_UPDATE, "--strategy", "random", "--schedules", 50, "--seed", 2, "--save-trace", "t.slalom")
+        traces.add((self.directory / "t.slalom").read_bytes())
+        self.assertEqual(len(traces), 2)
+
+    def test_a_search_that_made_no_execution_has_no_trace(self):
+        self.expect(0, "explore", FIXED, "--state", "s")
+        done = self.expect(2, "explore", FIXED, "--state", "s", "--save-trace", "t.slalom")
+        self.assertIn("there is no trace to save in t.slalom: no execution came to an end", done.stderr)
+        self.assertIn("exhausted", done.stdout)
+        self.assertFalse((self.directory / "t.slalom").exists())
 
     def test_only_what_is_asked_for(self):
         trace = self.trace_of(self.capsule())
@@ -165,6 +189,15 @@ class Program(Case):
         for left in (name, f"{name}.c"):
             (self.directory / left).unlink()  # names come from the trace
         return findings
+
+    def test_the_first_execution_of_a_program(self):
+        self.write("fixed.c", TWO_LOCKS.replace('assert(!"this is the end");', "return 0;"))
+        self.expect(0, "cc", "-g", "-O1", "-DSECOND=&first", "fixed.c", "-o", "fixed", "-lpthread")
+        self.expect(0, "run", "--schedules", 20, "--save-trace", "t.slalom", "--", "./fixed")
+        result = self.json(0, "detect", "t.slalom", "--detectors", "all")
+        self.assertEqual((result["kind"], result["complete"], result["verdicts"]), ("program", True, []))
+        (self.directory / "fixed").unlink()
+        self.assertIn("fixed.c:8 (worker)", self.expect(0, "trace", "t.slalom").stdout)
 
     def test_a_program_and_its_fixed_twin(self):
         found = self.trace_of("broken", "second")

@@ -15,6 +15,7 @@ class Outputs(Case):
         """The commands that write a file, as functions of its path."""
         capsule = self.capsule()
         return (lambda path: self.expect(0, "explore", FIXED, "--junit", path),
+                lambda path: self.expect(0, "explore", FIXED, "--save-trace", path),
                 lambda path: self.expect(1, "replay", capsule, "--save-trace", path))
 
     def test_links_stay(self):

@@ -55,6 +55,18 @@ class Detect(Guest):
         self.assertEqual([v["title"] for v in self.detect(finding, 1)["verdicts"]], [finding["title"]])
         self.assertEqual(self.detect(finding, 0, "--detectors", "kernel-heap,deadlock,kernel-livelock")["verdicts"], [])
 
+    def test_the_first_execution_of_a_search_without_a_bug(self):
+        test = self.directory / "harmless.toml"
+        test.write_text(HARMLESS.replace("exit 7", "exit 0"))
+        trace = self.directory / "t.slalom"
+        done = slalom("explore", test, "--schedules", 3, "--workers", 1, "--save-trace", trace)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        result = json.loads(slalom("detect", trace, "--json").stdout)
+        self.assertEqual((result["kind"], result["complete"], result["not_seen"]), ("kernel", True, []))
+        self.assertEqual([v for v in result["verdicts"] if v["severity"] == "failure"], [])
+        self.assertGreater(result["accesses"], 1000)
+        self.assertIn("getppid", slalom("trace", trace).stdout)
+
     def test_what_a_trace_of_a_running_kernel_lacks(self):
         trace = self.directory / "b.slalom"
         done = slalom("boot", "--kernel", KERNEL, "--run", "true", "--trace", "syscalls", "--save-trace", trace)

@@ -11,6 +11,7 @@
 #include "cli/search/search_output.h"
 #include "detect/detector_set.h"
 #include "finding/finding_json.h"
+#include "trace/files/trace_stream.h"
 
 namespace slalom {
 namespace {
@@ -24,6 +25,32 @@ std::optional<Comparison> comparison_of(const Target& target, const CampaignResu
   std::vector<Verdict> verdicts;
   for (const auto& kept : result.findings) verdicts.push_back(kept.finding.verdict);
   return compare(*target.expected, verdicts, races_count);
+}
+
+// Repeats the first execution of the search, and saves its trace.
+Result<void> save_first(const Target& target, const Job& job, const CampaignResult& result,
+                        const std::string& path) {
+  if (!result.first) return error("there is no trace to save in {}: no execution came to an end", path);
+  Finding first;
+  first.target = target.id;
+  first.schedule = *result.first;
+  first.policy = job.policy;
+  first.max_steps = result.max_steps;
+  const TraceInfo info{.kind = target.id.kind,
+                       .target = target.id.name,
+                       .detectors = target.detectors,
+                       .races_count = target.races_count};
+  std::unique_ptr<TraceWriter> writer;
+  const MakeSink save = [&](const Names& names) -> Result<EventSink*> {
+    TRY_ASSIGN(writer, TraceWriter::create(path, info, names));
+    return writer.get();
+  };
+  TRY_ASSIGN(const Replay replay, replay_finding(target, first, job.policy, save));
+  TRY(writer->close());
+  if (replay.divergence)
+    std::cerr << fmt::format("slalom: the trace in {} is not of the search's first execution: {}\n", path,
+                             printable(*replay.divergence));
+  return {};
 }
 
 }  // namespace
@@ -104,6 +131,9 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
         search_junit(target, result, campaign.races_count, arguments.expect ? comparison : std::nullopt);
     TRY(write_output(arguments.junit, xml));
   }
+  if (!arguments.save_trace.empty())
+    if (const Result<void> saved = save_first(target, job, result, arguments.save_trace); !saved.ok())
+      return saved.error();
   if (result.unkept) return *result.unkept;
   const bool found = (arguments.expect && !comparison->found.empty()) ||
                      std::ranges::any_of(result.findings, [&](const auto& kept) {
@@ -183,6 +213,9 @@ void add_search_options(CLI::App& verb, SearchArguments& a) {
   verb.add_flag("--run-twice", a.run_twice, "run every execution twice and compare");
   verb.add_flag("--full", a.full, "all reports, and all operations in them");
   verb.add_option("--junit", a.junit, "also write the results as JUnit XML, for build servers")
+      ->type_name("FILE");
+  verb.add_option("--save-trace", a.save_trace,
+                  "write the trace of the first execution to a file, for slalom trace and slalom detect")
       ->type_name("FILE");
   verb.add_flag("--json", a.json, "results as JSON on standard output (docs/formats.md)");
 }

@@ -16,7 +16,7 @@ struct SearchArguments {
   uint64_t max_steps = 20'000;
   std::string detectors = "default";
   std::string time;
-  std::string junit;    // file to write; empty for none
+  std::string junit, save_trace;  // files to write; empty for none
   std::string fail_on;  // "race": races fail the search even for targets where they usually do not
   // "failures" or "all": the findings to shrink and replay. Empty means the default of the target.
   std::string prove;
