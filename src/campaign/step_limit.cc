@@ -28,7 +28,7 @@ class FewChoices : public Walker {
     if (++made_ > kMostChoices) return Abandoned{"too many choices"};
     return inner_->choose(point, options, so_far);
   }
-  void forecast(Forecast& to) const override { inner_->forecast(to); }
+  void rule(ChoiceRule& to) const override { inner_->rule(to); }
 
  private:
   std::unique_ptr<Walker> inner_;
@@ -39,10 +39,10 @@ class InOrder : public Walker {
  public:
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution&) override {
-    if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
-    return Decision{next_in_order(point, options).agent, 0, 0};
+    if (point.kind == ChoiceKind::Data) return Decision{point.current};
+    return Decision{next_in_order(point, options).agent};
   }
-  void forecast(Forecast& to) const override { to.how = Forecast::How::InOrder; }
+  void rule(ChoiceRule& to) const override { to.kind = ChoiceRule::Kind::InOrder; }
 };
 
 // Returns the length of one execution; empty if it spins or exceeds the budget. Deducts its cost from `left`.

@@ -55,7 +55,8 @@ Result<void> CheckMachine::reset(const Inputs& inputs) {
   preload::Channel& c = channel();
   const bool everywhere = inputs.policy.where == ChoicePolicy::Where::Everywhere;
   c.timeouts = preload::Timeouts::Any;
-  c.skip = everywhere ? preload::Channel::Skip::Nothing : preload::Channel::Skip::Only;
+  c.choice_points =
+      everywhere ? preload::Channel::ChoicePoints::All : preload::Channel::ChoicePoints::SeveralEnabled;
   c.stop_at_accesses = everywhere;
   c.place_count = 0;
   if (!everywhere)
@@ -71,7 +72,7 @@ Result<void> CheckMachine::reset(const Inputs& inputs) {
   conflicts_.clear();
   held_.clear();
   order_.clear();
-  c.lease = 0;
+  c.forecast.keep = keep_ = 0;
   return {};
 }
 
@@ -109,8 +110,8 @@ Stop CheckMachine::resume(Decision decision) {
                                  : c.slots[agent].state != State::Enabled))
     return finish(ToolError{"the decision does not answer the question that was asked"}, false);
   c.value = decision.value;
-  c.lease = decision.lease;
-  c.lease_enabled = static_cast<uint32_t>(enabled_.size());
+  c.forecast.keep = keep_ = decision.forecast.keep;
+  c.forecast.keep_enabled = static_cast<uint32_t>(enabled_.size());
   let_run(agent);
   return run();
 }
@@ -282,6 +283,7 @@ inline Stop CheckMachine::choice_point() const {
   point.kind = static_cast<ChoiceKind>(c.choice.kind);
   point.source = this;
   point.arity = point.kind == ChoiceKind::Data ? c.choice.arity : 0;
+  point.passed = keep_ - c.forecast.keep;
   uint64_t digest = enabled_.size() << 8 | c.choice.kind;
   for (const Option& option : enabled_) digest = digest * 0x9e3779b97f4a7c15u + option.agent.raw;
   if (point.kind != ChoiceKind::Start) {
@@ -307,7 +309,7 @@ void CheckMachine::give_up() {
   if (!at_choice_point_) return;
   at_choice_point_ = false;
   preload::Channel& c = channel();
-  c.skip = preload::Channel::Skip::Only;
+  c.choice_points = preload::Channel::ChoicePoints::SeveralEnabled;
   c.stop_at_accesses = c.place_count = 0;
   c.stop_at = UINT64_MAX;
   c.max_steps = c.steps + kUnseenSteps;

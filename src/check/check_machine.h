@@ -34,7 +34,6 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
     return {.steps = Step{position().raw}, .positions = position(), .feedback = &conflicts_.feedback()};
   }
   bool hashes_cheaply() const override { return true; }
-  Foresight* foresight() override { return nullptr; }
 
  private:
   struct KnownAgent {  // what is known of an agent
@@ -77,6 +76,7 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   std::vector<Option> enabled_;     // in the order of ids
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
+  uint32_t keep_ = 0;  // of the last decision's forecast
   std::vector<Access> accesses_ = std::vector<Access>(preload::kMostRecords);  // one batch at a time
   std::vector<uint64_t> held_;  // addresses of held locks in this process
   Conflicts conflicts_;

@@ -19,27 +19,27 @@ std::variant<Decision, Abandoned> ScheduleWalker::choose(const ChoicePoint& poin
       const DataChoice& choice = schedule_.data[next_data_];
       if (choice.agent == point.current && choice.ops == point.current_ops && choice.value < point.arity) {
         ++next_data_;
-        return Decision{point.current, choice.value, 0};
+        return Decision{point.current, choice.value};
       }
     }
     diverge(fmt::format("step {}: a choice of one in {} that the schedule does not know", point.position.raw,
                         point.arity));
-    return Decision{point.current, 0, 0};
+    return Decision{point.current};
   }
   if (next_switch_ < schedule_.switches.size()) {
     const Switch& next = schedule_.switches[next_switch_];
     if (next.from == point.current && next.from_ops == point.current_ops) {
       ++next_switch_;
-      if (has(next.to)) return Decision{next.to, 0, 0};
+      if (has(next.to)) return Decision{next.to};
       diverge(fmt::format("step {}: the schedule switches to agent {}, which cannot run", point.position.raw,
                           next.to.path()));
     }
   }
   // No switch is recorded if the agent that ends is a timer, and the same timer runs next.
-  if (has(point.current)) return Decision{point.current, 0, 0};
+  if (has(point.current)) return Decision{point.current};
   diverge(fmt::format("step {}: agent {} cannot go on and the schedule does not say who does",
                       point.position.raw, point.current.path()));
-  return Decision{next_in_order(point, options).agent, 0, 0};
+  return Decision{next_in_order(point, options).agent};
 }
 
 std::optional<std::string> ScheduleWalker::divergence() const {

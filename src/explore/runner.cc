@@ -12,7 +12,7 @@ namespace {
 // Each checkpoint can hold megabytes.
 constexpr size_t kMostCheckpoints = 128;
 
-constexpr size_t kMostForeseen = 512;
+constexpr size_t kMostLaterAgents = 512;
 
 // `recorded` is the prefix's decision at this choice point; nullptr if the prefix ends before it.
 void log_divergence(const Task& task, const Execution& execution, const ChoicePoint& point,
@@ -66,7 +66,6 @@ Runner::Runner(Machine& machine, Observer* observer, RunnerOptions options)
       observer_(observer),
       options_(std::move(options)),
       snapshots_(options_.checkpoint_every > 0 && records_choices() ? machine.snapshots() : nullptr),
-      foresight_(machine.foresight()),
       fan_(std::make_unique<Fan>(*this)),
       fairness_(options_.insist) {
   options_.inputs.reporting.at_end = !records_choices();
@@ -199,16 +198,16 @@ void Runner::note(const ChoicePoint& point, const Pick& pick) {
   }
 }
 
-// Announces the choices that follow the decision at this position: the rest of the prefix, then the walker's
-// forecast.
-void Runner::foresee(const Task& task, const Walker& walker, size_t position) {
-  foreseen_.clear();
+// Returns the choices after the decision at this position: the rest of the prefix, then the walker's rule.
+const LaterChoices* Runner::later_choices(const Task& task, const Walker& walker, size_t position) {
+  rest_of_prefix_.clear();
   size_t next = position + 1;
-  while (next < task.prefix.size() && !task.prefix[next].data && foreseen_.size() < kMostForeseen)
-    foreseen_.push_back(task.prefix[next++].agent);
-  forecast_.how = Forecast::How::Unknown;
-  if (next >= task.prefix.size() && !fairness_.restricts()) walker.forecast(forecast_);
-  foresight_->foresee(foreseen_, forecast_);
+  while (next < task.prefix.size() && !task.prefix[next].data && rest_of_prefix_.size() < kMostLaterAgents)
+    rest_of_prefix_.push_back(task.prefix[next++].agent);
+  later_.agents = rest_of_prefix_;
+  later_.rule.kind = ChoiceRule::Kind::Unknown;
+  if (next >= task.prefix.size() && !fairness_.restricts()) walker.rule(later_.rule);
+  return &later_;
 }
 
 // Returns the decision; empty if the execution ends here, because the prefix diverged and another attempt
@@ -277,10 +276,10 @@ std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
   }
   Decision decision;
   if (replaying && !now.diverged) {
-    decision = {pick.data ? point.current : pick.agent, pick.value, 0};
+    decision = {pick.data ? point.current : pick.agent, pick.value, {}};
   } else if (now.diverged) {
     // The recorded decisions mean nothing from here on. Run to the end in the default order.
-    decision = data ? Decision{point.current, 0, 0} : Decision{next_in_order(point, allowed).agent, 0, 0};
+    decision = Decision{data ? point.current : next_in_order(point, allowed).agent};
   } else {
     auto chosen = now.walker.choose(point, allowed, log_);
     if (const auto* abandoned = std::get_if<Abandoned>(&chosen)) {
@@ -293,17 +292,18 @@ std::optional<Decision> Runner::decide(const ChoicePoint& point, Attempt& now) {
     }
     decision = std::get<Decision>(chosen);
     // The next choice point may allow an agent that fairness holds back now.
-    if (decision.until_conflict && allowed.size() != point.options().size()) decision.lease = 0;
+    if (decision.forecast.until_conflict && allowed.size() != point.options().size())
+      decision.forecast.keep = 0;
   }
   pick = {decision.next, decision.value, data, point.digest};
   if (records_choices()) {
     log_.choices.back().taken = pick;
-    decision.lease = 0;  // every choice point must be recorded
+    decision.forecast.keep = 0;  // every choice point must be recorded
   }
   ++log_.choice_points;
   note(point, pick);
-  if (foresight_ != nullptr && !now.diverged && foresight_->is_at_choice_point())
-    foresee(now.task, now.walker, position);
+  if (point.uses.later && !now.diverged)
+    decision.forecast.later = later_choices(now.task, now.walker, position);
   return decision;
 }
 

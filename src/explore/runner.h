@@ -80,7 +80,7 @@ class Runner {
   void take_checkpoint();
   void thin_out_checkpoints();
   void note(const ChoicePoint& point, const Pick& pick);
-  void foresee(const Task& task, const Walker& walker, size_t position);
+  const LaterChoices* later_choices(const Task& task, const Walker& walker, size_t position);
   bool records_choices() const { return options_.recording != Recording::Schedule; }
 
   Machine& machine_;
@@ -88,15 +88,14 @@ class Runner {
   EventSink* extra_ = nullptr;
   RunnerOptions options_;
   Snapshots* snapshots_;
-  Foresight* foresight_;
   std::unique_ptr<Fan> fan_;
   Recorder recorder_;
   Fairness fairness_;
   Execution log_;  // of the current or last execution; checkpoints refer to prefixes of it
   std::vector<Checkpoint> checkpoints_;
-  std::vector<Option> allowed_;    // the fair options, if fairness removes some
-  std::vector<AgentId> foreseen_;  // the rest of the prefix
-  Forecast forecast_;              // after the prefix
+  std::vector<Option> allowed_;          // the fair options, if fairness removes some
+  std::vector<AgentId> rest_of_prefix_;  // later_ refers to it
+  LaterChoices later_;
 };
 
 }  // namespace slalom

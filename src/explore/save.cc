@@ -51,11 +51,11 @@ void decode_hint(ByteReader& in, DporHint& hint) {
 
 void encode_hint(ByteWriter& out, const PctHint& hint) {
   out.u64(hint.k);
-  out.u8(hint.leases);
+  out.u8(hint.keeps);
 }
 void decode_hint(ByteReader& in, PctHint& hint) {
   hint.k = in.u64();
-  hint.leases = in.u8() != 0;
+  hint.keeps = in.u8() != 0;
 }
 
 void encode_hint(ByteWriter& out, const SurwHint& hint) {

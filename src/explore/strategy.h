@@ -41,8 +41,8 @@ class Walker {
   // Whether the runner may restrict choices to fair ones. False for the replay of a schedule: it was fair
   // when it was made, but a replay may have other choice points.
   virtual bool fair() const { return true; }
-  // Says what choose() will answer from here on. The default leaves the forecast Unknown.
-  virtual void forecast(Forecast&) const {}
+  // Sets the rule that choose() follows from here on. By default the rule remains Unknown.
+  virtual void rule(ChoiceRule&) const {}
 };
 
 // What the strategy has handed out and taken in. What slalom may claim depends on more, such as executions

@@ -39,8 +39,8 @@ struct DporHint {
 };
 
 struct PctHint {
-  uint64_t k = 0;       // positions among which priorities change; 0 if unknown
-  bool leases = false;  // the walker may let agents pass choice points
+  uint64_t k = 0;      // positions among which priorities change; 0 if unknown
+  bool keeps = false;  // forecasts may keep agents
   bool operator==(const PctHint&) const = default;
 };
 

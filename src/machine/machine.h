@@ -16,7 +16,6 @@
 #include "trace/choice_policy.h"
 #include "trace/error_return.h"
 #include "trace/feedback.h"
-#include "trace/forecast.h"
 #include "trace/names.h"
 #include "trace/outcome.h"
 #include "trace/sink.h"
@@ -64,20 +63,6 @@ class Snapshots {
   ~Snapshots() = default;
 };
 
-// Implemented by a machine that goes on without asking where it knows the search's choices. It shows those
-// choice points later, in order, as if it stood at each of them.
-class Foresight {
- public:
-  // Returns whether the machine really stands at its choice point, not far beyond it.
-  virtual bool is_at_choice_point() const = 0;
-  // Announces the agents that the search will choose after the next resume(), and how it will choose after
-  // those.
-  virtual void foresee(std::span<const AgentId> next, const Forecast& then) = 0;
-
- protected:
-  ~Foresight() = default;
-};
-
 // What a machine knows of an execution when it has ended. Pointers are valid until the next reset().
 struct EndFacts {
   Step steps;                 // Inputs::max_steps limits it
@@ -104,7 +89,6 @@ class Machine {
   virtual uint64_t state_hash() const = 0;  // of everything the target can observe
   virtual bool hashes_cheaply() const = 0;  // false: call state_hash() only where it is compared
   virtual Snapshots* snapshots() = 0;       // nullptr if the machine has none
-  virtual Foresight* foresight() = 0;       // nullptr if the machine asks at every choice point
   virtual const Names& names() const = 0;
 };
 

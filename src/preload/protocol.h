@@ -23,7 +23,7 @@
 
 namespace slalom::preload {
 
-inline constexpr uint32_t kVersion = 11;
+inline constexpr uint32_t kVersion = 12;
 inline constexpr uint32_t kMostAgents = 1024;
 inline constexpr uint32_t kMostRecords = 2048;
 inline constexpr uint32_t kMostWrappers = 8192;
@@ -35,8 +35,8 @@ inline constexpr uint32_t kMostFrames = 512;
 inline constexpr uint32_t kMostScoped = 1 << 16;
 inline constexpr uint32_t kMostOutside = 256;
 inline constexpr uint32_t kMostForeseen = 512;
-inline constexpr uint32_t kMostInMask = Forecast::kMostAgents;  // with more agents no decision is foreseen
-inline constexpr uint32_t kMostErrors = 4096;                   // errors of calls in one execution
+inline constexpr uint32_t kMostInMask = ChoiceRule::kMostAgents;  // with more agents no decision is foreseen
+inline constexpr uint32_t kMostErrors = 4096;                     // errors of calls in one execution
 inline constexpr uint32_t kMostSharedSignals = 1024;
 inline constexpr uint32_t kTextBytes = 8192;
 inline constexpr uint32_t kPathBytes = 1024;
@@ -224,11 +224,11 @@ struct Channel {
 
   // Written by slalom.
   Timeouts timeouts;
-  enum class Skip : uint32_t {
-    Nothing,
-    Last,  // no question if only one agent is left
-    Only,  // nor if only one agent can run
-  } skip;
+  enum class ChoicePoints : uint32_t {
+    All,             // every stop
+    SeveralAlive,    // of stops at which the agent can go on, only those while other agents are alive
+    SeveralEnabled,  // and can run
+  } choice_points;
   uint32_t spurious;  // how many spurious wake-ups from condition variables each agent may have
   // Files changed after this time (host clock, nanoseconds) were changed by this target.
   uint64_t files_since;
@@ -236,23 +236,29 @@ struct Channel {
   uint64_t max_after_set_up;
   uint64_t stop_at;           // the running agent's count of operations at which it must stop
   uint32_t value;             // the answer to a Data choice
-  uint32_t lease;             // number of stops that the running agent passes without asking,
-  uint32_t lease_enabled;     // while exactly this many agents can run
   uint32_t stop_at_accesses;  // every memory access is a choice point, not only atomic ones
   uint32_t debugged;          // a debugger is attached: call slalom_failed() and slalom_switched()
   uint64_t show_at;           // the step after which to call the debugger
   uint32_t keeps_values;      // plain stores report the values that they write
   // The runtime processes the records when there are this many; 1 if it keeps values.
   uint32_t record_limit;
-  uint32_t passes_stops;    // pass stops whose next agent is known, and report them later (What::Stop)
-  uint32_t foreseen_count;  // of `foreseen`
-  uint32_t place_count;     // of `places`
-  uint32_t passed_count;    // of `passed`
+  uint32_t passes_stops;  // pass stops whose next agent is known, and report them later (What::Stop)
+  uint32_t place_count;   // of `places`
+  uint32_t passed_count;  // of `passed`
   uint32_t wrapper_count, user_count;
   uint32_t scoped_count;      // of `scoped`; 0 means that the search switches everywhere
   uint32_t switches_outside;  // the search also switches outside the code in `scoped`
   Errors errors;
   uint32_t repeated_count;  // of `repeated`
+  // The forecast of the last decision (trace/forecast.h).
+  struct Forecast {
+    uint32_t keep;          // number of stops that the running agent passes without a report,
+    uint32_t keep_enabled;  // while exactly this many agents can run
+    uint32_t agent_count;   // of `agents`
+    uint64_t agents[kMostForeseen];
+    ChoiceRule rule;
+    int64_t priorities[kMostInMask];  // of the rule's agents, by index
+  } forecast;
 
   // Written by the target.
   uint32_t agent_count;
@@ -300,10 +306,6 @@ struct Channel {
   uint64_t places[kMostPlaces];    // code addresses where plain accesses are choice points; sorted
   // Code addresses where atomic accesses are no choice points, unless they are in `places`; sorted.
   uint64_t passed[kMostPlaces];
-  // The ids of the agents that run after the next stops, and how the search chooses after those.
-  uint64_t foreseen[kMostForeseen];
-  Forecast forecast;
-  int64_t priorities[kMostInMask];  // of the forecast's agents, by index
   FrameSize frames[kMostFrames];
   ScopedCode scoped[kMostScoped];       // sorted, without overlaps
   RepeatedError repeated[kMostErrors];  // by agent, then by ordinal

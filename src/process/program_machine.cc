@@ -109,8 +109,9 @@ void ProgramMachine::prepare_channel() {
   channel.spurious = program_.spurious;
   channel.timeouts =
       program_.timeouts == Program::Timeouts::Any ? preload::Timeouts::Any : preload::Timeouts::Idle;
-  channel.skip = inputs.policy.where == ChoicePolicy::Where::Everywhere ? preload::Channel::Skip::Nothing
-                                                                        : preload::Channel::Skip::Last;
+  channel.choice_points = inputs.policy.where == ChoicePolicy::Where::Everywhere
+                              ? preload::Channel::ChoicePoints::All
+                              : preload::Channel::ChoicePoints::SeveralAlive;
   channel.stop_at_accesses = inputs.policy.where == ChoicePolicy::Where::Everywhere;
   added_.begin_execution(channel);
   write_places();
@@ -120,8 +121,8 @@ void ProgramMachine::prepare_channel() {
   channel.record_limit = inputs.reporting.keeps_values ? 1 : preload::kMostRecords;
   // The target finds the stops of a schedule by the agents' own counts of operations.
   channel.passes_stops = inputs.policy.stops.empty();
-  channel.foreseen_count = 0;
-  channel.forecast.how = Forecast::How::Unknown;
+  channel.forecast.agent_count = 0;
+  channel.forecast.rule.kind = ChoiceRule::Kind::Unknown;
   channel.debugged = options_.debugger && !options_.debugger->used();
   channel.show_at = channel.debugged != 0 ? options_.debugger->show_at() : 0;
   channel.max_steps = options_.max_set_up;
@@ -151,7 +152,7 @@ void ProgramMachine::prepare_channel() {
 
 Stop ProgramMachine::start(EventSink& sink) {
   sink_ = &sink;
-  lease_ = 0;
+  keep_ = passed_ = 0;
   if (Result<void> forked = zygote_->fork_execution(); !forked.ok())
     return finish(ToolError{forked.error().message});
   return run();
@@ -169,8 +170,11 @@ Stop ProgramMachine::resume(Decision decision) {
   }
   if (kind_ == ChoiceKind::Start && set_up_) emit_set_up_events();
   zygote_->channel().value = decision.value;
-  lease_ = decision.lease;
-  lease_enabled_ = hash_of(enabled_);
+  if (decision.forecast.later != nullptr && uses_later_choices())
+    write_later_choices(*decision.forecast.later);
+  keep_ = decision.forecast.keep;
+  keep_enabled_ = hash_of(enabled_);
+  passed_ = 0;
   running_ = false;
   const auto index = static_cast<uint32_t>(agent - agents_.data());
   if (!at_passed_)
@@ -183,23 +187,26 @@ Stop ProgramMachine::resume(Decision decision) {
   return run();
 }
 
-void ProgramMachine::foresee(std::span<const AgentId> next, const Forecast& then) {
-  preload::Channel& channel = zygote_->channel();
-  if (channel.passes_stops == 0 || inputs_.policy.where == ChoicePolicy::Where::Nowhere ||
-      agents_.size() > preload::kMostInMask)
-    return;
-  channel.foreseen_count = static_cast<uint32_t>(std::min<size_t>(next.size(), preload::kMostForeseen));
-  for (uint32_t i = 0; i < channel.foreseen_count; ++i) channel.foreseen[i] = next[i].raw;
-  if (next.size() > channel.foreseen_count) return;
-  channel.forecast = then;
-  channel.forecast.uniform.option_set = 0;  // a bit for each of the target's own indexes
+// Not at a stop that the target has passed: it already follows the choices that it was given before.
+bool ProgramMachine::uses_later_choices() const {
+  return !at_passed_ && zygote_->channel().passes_stops != 0 &&
+         inputs_.policy.where != ChoicePolicy::Where::Nowhere && agents_.size() <= preload::kMostInMask;
+}
+
+void ProgramMachine::write_later_choices(const LaterChoices& later) {
+  preload::Channel::Forecast& forecast = zygote_->channel().forecast;
+  forecast.agent_count = static_cast<uint32_t>(std::min<size_t>(later.agents.size(), preload::kMostForeseen));
+  for (uint32_t i = 0; i < forecast.agent_count; ++i) forecast.agents[i] = later.agents[i].raw;
+  if (later.agents.size() > forecast.agent_count) return;
+  forecast.rule = later.rule;
+  forecast.rule.uniform.option_set = 0;  // a bit for each of the target's own indexes
   for (uint32_t i = 0; i < agents_.size(); ++i)
-    if (agents_[i].state == State::Enabled) channel.forecast.uniform.option_set |= uint64_t{1} << i;
-  if (then.how != Forecast::How::Pct && then.how != Forecast::How::Pos) return;
-  std::fill_n(channel.priorities, preload::kMostInMask, kNoPriority);
-  for (uint32_t i = 0; i < then.known; ++i)
-    if (const AgentView* agent = find(then.priorities[i].agent))
-      channel.priorities[agent - agents_.data()] = then.priorities[i].priority;
+    if (agents_[i].state == State::Enabled) forecast.rule.uniform.option_set |= uint64_t{1} << i;
+  if (later.rule.kind != ChoiceRule::Kind::Pct && later.rule.kind != ChoiceRule::Kind::Pos) return;
+  std::fill_n(forecast.priorities, preload::kMostInMask, kNoPriority);
+  for (uint32_t i = 0; i < later.rule.known; ++i)
+    if (const AgentView* agent = find(later.rule.priorities[i].agent))
+      forecast.priorities[agent - agents_.data()] = later.rule.priorities[i].priority;
 }
 
 void ProgramMachine::let_run(uint32_t agent) {
@@ -341,8 +348,8 @@ bool ProgramMachine::is_choice_point(ChoiceKind kind) {
                          ChoicePolicy::AgentPosition{agent.id, agent.ops}))
     return true;
   if (inputs_.policy.where == ChoicePolicy::Where::Nowhere) return false;
-  if (lease_ == 0 || hash_of(enabled_) != lease_enabled_) return true;
-  --lease_;
+  if (passed_ == keep_ || hash_of(enabled_) != keep_enabled_) return true;
+  ++passed_;
   return false;
 }
 
@@ -352,6 +359,8 @@ ChoicePoint ProgramMachine::choice_point() const {
   point.kind = kind_;
   point.source = this;
   point.arity = kind_ == ChoiceKind::Data ? arity_ : 0;
+  point.passed = passed_;
+  point.uses.later = uses_later_choices();
   uint64_t here = static_cast<uint64_t>(kind_);
   if (kind_ != ChoiceKind::Start) {
     const AgentView& agent = agents_[current_];

@@ -29,7 +29,7 @@
 
 namespace slalom {
 
-class ProgramMachine final : public Machine, private OptionSource, private Foresight {
+class ProgramMachine final : public Machine, private OptionSource {
  public:
   static Result<std::unique_ptr<ProgramMachine>> make(const Program& program, const LaunchOptions& options,
                                                       std::shared_ptr<ProgramNames> names);
@@ -43,7 +43,6 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   EndFacts ending() const override;
   bool hashes_cheaply() const override { return true; }
   Snapshots* snapshots() override { return nullptr; }
-  Foresight* foresight() override { return this; }
   const Names& names() const override { return *names_; }
 
  private:
@@ -59,8 +58,6 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
       : program_(program), options_(options), names_(std::move(names)) {}
 
   std::span<const Option> options() const override { return enabled_; }
-  bool is_at_choice_point() const override { return !at_passed_; }
-  void foresee(std::span<const AgentId> next, const Forecast& then) override;
   Result<void> launch();
   void prepare_channel();
   void run_set_up();                           // once; later executions begin at its end
@@ -97,6 +94,8 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   Deadlocked deadlock() const;
   uint64_t next_stop(const AgentView& agent) const;
   void let_run(uint32_t agent);
+  bool uses_later_choices() const;
+  void write_later_choices(const LaterChoices& later);
   std::string text_at(uint32_t text) const;
   const AgentView* find(AgentId id) const;
 
@@ -129,8 +128,9 @@ class ProgramMachine final : public Machine, private OptionSource, private Fores
   ChoiceKind kind_ = ChoiceKind::Start;
   uint32_t current_ = 0;
   uint32_t arity_ = 0;
-  uint32_t lease_ = 0;
-  uint64_t lease_enabled_ = 0;  // hash of the enabled agents when the lease was given
+  uint32_t keep_ = 0;          // of the last decision's forecast
+  uint64_t keep_enabled_ = 0;  // hash of the agents that could run there
+  uint32_t passed_ = 0;        // choice points since then at which the forecast kept the agent
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
   std::vector<Access> accesses_;

@@ -32,7 +32,6 @@ class BorrowedMachine final : public Machine {
   std::vector<Option> blocked() const override { return machine_->blocked(); }
   uint64_t state_hash() const override { return machine_->state_hash(); }
   EndFacts ending() const override { return machine_->ending(); }
-  Foresight* foresight() override { return machine_->foresight(); }
   bool hashes_cheaply() const override { return machine_->hashes_cheaply(); }
   Snapshots* snapshots() override { return checkpoints_ ? machine_->snapshots() : nullptr; }
   const Names& names() const override { return machine_->names(); }

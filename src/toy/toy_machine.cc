@@ -39,6 +39,7 @@ Result<void> ToyMachine::reset(const Inputs& inputs) {
   if (!same_choices) is_choice_ = choice_instructions(*program_, policy_);
   core_.reset(inputs.max_steps);
   running_ = false;
+  passed_ = 0;
   return {};
 }
 
@@ -62,17 +63,18 @@ Stop ToyMachine::resume(Decision decision) {
     if (decision.value >= state.arity)
       return finish(ToolError{
           fmt::format("the decision is value {}, but there are only {}", decision.value, state.arity)});
-    return run(self, decision.value, decision.lease);
+    return run(self, decision.value, decision.forecast.keep);
   }
   if (self == kNoToyIndex || !state.agents[self].enabled)
     return finish(ToolError{fmt::format("the decision is to run {}, which cannot run at step {}",
                                         names().agent(decision.next), state.steps)});
-  return run(self, std::nullopt, decision.lease);
+  return run(self, std::nullopt, decision.forecast.keep);
 }
 
-Stop ToyMachine::run(uint32_t self, std::optional<uint32_t> answer, uint32_t lease) {
+Stop ToyMachine::run(uint32_t self, std::optional<uint32_t> answer, uint32_t keep) {
   ToyState& state = core_.state();
   state.current = self;
+  passed_ = 0;
   const uint64_t stop_at = next_stop(state.agents[self]);
   bool enabled_changed = false;
   while (true) {
@@ -90,8 +92,8 @@ Stop ToyMachine::run(uint32_t self, std::optional<uint32_t> answer, uint32_t lea
     if (agent.ops == stop_at) return stop(ChoiceKind::Running);
     enabled_changed |= core_.enabled_changed();
     if (!is_choice_[agent.pc]) continue;
-    if (lease == 0 || enabled_changed) return stop(ChoiceKind::Running);
-    --lease;
+    if (passed_ == keep || enabled_changed) return stop(ChoiceKind::Running);
+    ++passed_;
   }
 }
 
@@ -116,6 +118,7 @@ Stop ToyMachine::choice_point() {
   point.position = Position{state.steps};
   point.kind = state.kind;
   point.arity = state.arity;
+  point.passed = passed_;
   point.source = this;
   uint64_t position = 0;
   if (state.current != kNoToyIndex) {
@@ -197,6 +200,7 @@ Stop ToyMachine::restore(Id id) {
   CHECK(id < slots_.size() && slots_[id].used, "there is no checkpoint {}", id);
   CHECK(core_.sink() != nullptr, "a checkpoint can be restored after start() only");
   core_.restore(slots_[id].state);
+  passed_ = 0;
   return choice_point();
 }
 

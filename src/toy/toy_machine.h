@@ -31,7 +31,6 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   uint64_t state_hash() const override { return core_.state().hash(*program_); }
   EndFacts ending() const override { return {.steps = Step{position().raw}, .positions = position()}; }
   bool hashes_cheaply() const override { return true; }
-  Foresight* foresight() override { return nullptr; }
   Snapshots* snapshots() override { return mode_ == SnapshotMode::On ? this : nullptr; }
   const Names& names() const override { return core_.names(); }
 
@@ -49,7 +48,7 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   void drop(Id id) override;
   std::span<const Option> options() const override;
 
-  Stop run(uint32_t self, std::optional<uint32_t> answer, uint32_t lease);
+  Stop run(uint32_t self, std::optional<uint32_t> answer, uint32_t keep);
   Stop stop(ChoiceKind kind);
   Stop choice_point();
   Stop finish(Outcome outcome);
@@ -63,6 +62,7 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   ChoicePolicy policy_;
   std::vector<bool> is_choice_;  // by instruction: whether the policy makes it a choice point
   bool running_ = false;         // the machine stands at a choice point
+  uint32_t passed_ = 0;          // choice points since the last decision
   std::vector<Slot> slots_;
   std::vector<Id> free_slots_;
   mutable std::vector<Option> options_;

@@ -10,6 +10,7 @@
 
 #include "base/strong.h"
 #include "trace/agent.h"
+#include "trace/forecast.h"
 #include "trace/op.h"
 
 namespace slalom {
@@ -50,10 +51,14 @@ struct ChoicePoint {
   uint64_t current_ops = 0;  // operations that it has retired
   uint32_t arity = 0;        // of a Data choice: the number of values
   uint64_t digest = 0;       // an exact replay must find the same digest here
-  uint32_t skipped = 0;      // choice points that the lease skipped since the last decision
-  // The agent's operation at the last skipped choice point; set only if the lease was until a conflict.
-  PendingOp last_skipped;
-  bool supports_until_conflict = false;  // the machine obeys Decision::until_conflict
+  uint32_t passed = 0;       // choice points since the last decision that the machine will not show
+  // The agent's operation at the last passed choice point; set only if the agent was kept until a conflict.
+  PendingOp last_passed;
+  // The parts of a forecast that the machine would use here, besides `keep`.
+  struct Uses {
+    bool until_conflict = false;
+    bool later = false;
+  } uses;
   const OptionSource* source = nullptr;
 
   std::span<const Option> options() const { return source->options(); }
@@ -63,13 +68,7 @@ struct ChoicePoint {
 struct Decision {
   AgentId next;        // the agent to run; for a Data choice, the current agent
   uint32_t value = 0;  // the answer to a Data choice
-  // Skip this many choice points. The lease ends early if the agent blocks or ends, or if other agents wake
-  // or end.
-  uint32_t lease = 0;
-  // Also end the lease where the agent's operation conflicts with another agent's next operation.
-  bool until_conflict = false;
-
-  bool operator==(const Decision&) const = default;
+  Forecast forecast;
 };
 
 }  // namespace slalom

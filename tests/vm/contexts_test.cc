@@ -77,7 +77,6 @@ class Watched final : public Machine, private OptionSource, private EventSink {
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return machine_->names(); }
   EndFacts ending() const override { return machine_->ending(); }
-  Foresight* foresight() override { return nullptr; }
 
  private:
   std::span<const Option> options() const override { return options_; }

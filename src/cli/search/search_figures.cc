@@ -32,7 +32,7 @@ std::string figures_in_words(const CampaignResult& result, size_t width) {
                   "an execution: {} instructions (median), {:.0f} choice points (mean); "
                   "{} communication points{}",
                   with_commas(static_cast<uint64_t>(figure(result, "instructions_median"))),
-                  static_cast<double>(r.positions) / executions,  // including those that a lease passed
+                  static_cast<double>(r.positions) / executions,  // including those that a machine passed
                   with_commas(result.communication_points), speed),
               width, 2, 4) +
          wrap(fmt::format("a CPU seemed to wait in {} of them: HLT {}, PAUSE {}, loop {}, starvation {}",

@@ -57,16 +57,16 @@ class Shrinker::Walk : public Walker {
         continue;
       if (data && d.value < point.arity) {
         used_[i] = true;
-        return Decision{point.current, d.value, 0};
+        return Decision{point.current, d.value};
       }
       if (!data &&
           std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.agent == d.to; })) {
         used_[i] = true;
-        return Decision{d.to, 0, 0};
+        return Decision{d.to};
       }
     }
-    if (data) return Decision{point.current, 0, 0};
-    return Decision{next_in_order(point, options).agent, 0, 0};
+    if (data) return Decision{point.current};
+    return Decision{next_in_order(point, options).agent};
   }
 
  private:
@@ -356,15 +356,15 @@ class OrderWalk : public Walker {
       for (const DataChoice& choice : values_)
         if (choice.agent == point.current && choice.ops == point.current_ops && choice.ordinal == ordinal &&
             choice.value < point.arity)
-          return Decision{point.current, choice.value, 0};
-      return Decision{point.current, 0, 0};
+          return Decision{point.current, choice.value};
+      return Decision{point.current};
     }
     while (next_ < order_.size()) {
       const AgentId agent = order_[next_++];
       if (std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.agent == agent; }))
-        return Decision{agent, 0, 0};
+        return Decision{agent};
     }
-    return Decision{next_in_order(point, options).agent, 0, 0};
+    return Decision{next_in_order(point, options).agent};
   }
 
  private:

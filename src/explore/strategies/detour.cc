@@ -19,8 +19,8 @@ class DetourWalker : public Walker {
                                            const Execution&) override {
     if (point.kind == ChoiceKind::Data) return random_value(point, rng_);
     if (point.kind == ChoiceKind::Running && rng_.below(stretch_) != 0)
-      return Decision{next_in_order(point, options).agent, 0, 0};
-    return Decision{options[rng_.below(options.size())].agent, 0, 0};
+      return Decision{next_in_order(point, options).agent};
+    return Decision{options[rng_.below(options.size())].agent};
   }
 
  private:

@@ -14,10 +14,10 @@ class Dfs::Walk : public Walker {
     if (dfs_.options_.caching != DfsOptions::Caching::Off &&
         cached(dfs_.cache_, dfs_.key(so_far.choices.back()), cost_))
       return Abandoned{"explored before", Abandoned::Reason::Redundant};
-    if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
-    return Decision{next_in_order(point, options).agent, 0, 0};
+    if (point.kind == ChoiceKind::Data) return Decision{point.current};
+    return Decision{next_in_order(point, options).agent};
   }
-  void forecast(Forecast& forecast) const override { forecast.how = Forecast::How::InOrder; }
+  void rule(ChoiceRule& rule) const override { rule.kind = ChoiceRule::Kind::InOrder; }
 
  private:
   const Dfs& dfs_;

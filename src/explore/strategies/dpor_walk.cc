@@ -13,7 +13,7 @@ std::variant<Decision, Abandoned> DporWalk::choose(const ChoicePoint& point, std
     const bool fixed = transitions_ == 1 && values_ < hint_.values.size();
     const uint32_t value = fixed ? hint_.values[values_++] : 0;
     if (value >= point.arity) return Abandoned{"not possible", Reason::NotPossible};
-    return Decision{point.current, value, 0};
+    return Decision{point.current, value};
   }
   if (transitions_++ > 0) wake(so_far);
   if (hint_.foreseen && transitions_ == 2 &&
@@ -22,14 +22,14 @@ std::variant<Decision, Abandoned> DporWalk::choose(const ChoicePoint& point, std
   first_choice_ = so_far.choices.size() - 1;
   if (transitions_ == 1 && hint_.next) {
     for (const Option& option : options)
-      if (option.agent == hint_.next) return Decision{hint_.next, 0, 0};
+      if (option.agent == hint_.next) return Decision{hint_.next};
     return Abandoned{"not possible", Reason::NotPossible};
   }
   awake_.clear();
   for (const Option& option : options)
     if (!sleeps(option.agent)) awake_.push_back(option);
   if (awake_.empty()) return Abandoned{"all that could run sleeps", Reason::Redundant};
-  return Decision{next_in_order(point, awake_).agent, 0, 0};
+  return Decision{next_in_order(point, awake_).agent};
 }
 
 bool DporWalk::sleeps(AgentId agent) const {

@@ -10,7 +10,7 @@ namespace {
 class PctWalker : public Walker {
  public:
   PctWalker(Rng rng, uint32_t depth, const PctHint& hint, bool insists)
-      : picks_{rng}, leases_(hint.leases), insists_(insists) {
+      : picks_{rng}, keeps_(hint.keeps), insists_(insists) {
     if (hint.k == 0) return;
     for (uint32_t value = 1; value < depth; ++value)
       picks_.changes[picks_.count++] = {1 + picks_.rng.below(hint.k), value};
@@ -31,12 +31,12 @@ class PctWalker : public Walker {
       at = priorities_.find(options[i].agent, at);
       return priorities_[at];
     });
-    return Decision{options[chosen].agent, 0, lease(point)};
+    return Decision{.next = options[chosen].agent, .forecast = {.keep = keep(point)}};
   }
-  void forecast(Forecast& forecast) const override {
-    if (!put_priorities(priorities_, forecast)) return;
-    forecast.how = Forecast::How::Pct;
-    forecast.pct = picks_;
+  void rule(ChoiceRule& rule) const override {
+    if (!put_priorities(priorities_, rule)) return;
+    rule.kind = ChoiceRule::Kind::Pct;
+    rule.pct = picks_;
   }
 
  private:
@@ -48,16 +48,16 @@ class PctWalker : public Walker {
   // Returns how long the chosen agent stays the highest: until a priority or the set of enabled agents
   // changes. Fairness may give agents back meanwhile, but only agents that yielded to others and have lower
   // priorities. Fairness must see an insisting agent at each choice point to hold it to its loop.
-  uint32_t lease(const ChoicePoint& point) const {
+  uint32_t keep(const ChoicePoint& point) const {
     constexpr uint64_t kLongest = std::numeric_limits<uint32_t>::max();
-    if (!leases_ || (insists_ && yielded_)) return 0;
+    if (!keeps_ || (insists_ && yielded_)) return 0;
     if (!picks_.changes_left()) return kLongest;
     return static_cast<uint32_t>(
         std::min(picks_.changes[picks_.passed].step - point.position.raw - 1, kLongest));
   }
 
   PctPicks picks_;
-  bool leases_;
+  bool keeps_;
   bool insists_;
   bool yielded_ = false;  // an agent has yielded
   AgentMap<int64_t> priorities_;
@@ -71,14 +71,14 @@ Pct::Pct(PctOptions options) : options_(options) {
 }
 
 void Pct::start_epoch() {
-  leases_ = measured_ >= kEpoch && every_step_;
+  keeps_ = measured_ >= kEpoch && every_step_;
   const uint64_t k = options_.k != 0 ? options_.k : max_steps_;
   if (k != k_) counted_ = 0;
   k_ = k;
 }
 
 void Pct::prepare(Task& task) const {
-  task.hint = PctHint{k_, leases_};
+  task.hint = PctHint{k_, keeps_};
 }
 
 std::unique_ptr<Walker> Pct::walker(const Task& task) const {
@@ -93,7 +93,7 @@ void Pct::learn(const Task& task, const Execution& execution) {
   if (execution.divergence || std::holds_alternative<ToolError>(execution.outcome)) return;
   max_steps_ = std::max(max_steps_, execution.positions);
   max_agents_ = std::max<uint64_t>(max_agents_, execution.agent_ops.size());
-  if (!hint_of<PctHint>(task).leases) {
+  if (!hint_of<PctHint>(task).keeps) {
     ++measured_;
     every_step_ =
         every_step_ && execution.choice_points - execution.schedule.data.size() >= execution.positions;
@@ -124,14 +124,14 @@ Coverage Pct::coverage() const {
 void Pct::save(ByteWriter& out) const {
   Sampler::save(out);
   for (uint64_t value :
-       {k_, uint64_t{leases_}, max_steps_, max_agents_, measured_, uint64_t{every_step_}, counted_})
+       {k_, uint64_t{keeps_}, max_steps_, max_agents_, measured_, uint64_t{every_step_}, counted_})
     out.u64(value);
 }
 
 bool Pct::load(ByteReader& in) {
   if (!Sampler::load(in)) return false;
   k_ = in.u64();
-  leases_ = in.u64() != 0;
+  keeps_ = in.u64() != 0;
   max_steps_ = in.u64();
   max_agents_ = in.u64();
   measured_ = in.u64();

@@ -13,9 +13,9 @@
 // agents may insist, in every other one. The runner's fairness then applies too. If k is not given, it is the
 // largest number of steps seen so far, and the pilot has no change points.
 //
-// Cost: a sweep over the enabled agents at a choice point. Between change points, a lease skips the choice
-// points. Leases start once the first epoch has shown that every step is a choice point, because a lease
-// counts choice points and a change point counts steps.
+// Cost: a sweep over the enabled agents at a choice point. Between change points, the forecast keeps the
+// agent, once the first epoch has shown that every step is a choice point: `keep` counts choice points, and a
+// change point counts steps.
 #pragma once
 
 #include "explore/strategies/sampling.h"
@@ -49,11 +49,11 @@ class Pct : public Sampler {
 
  private:
   PctOptions options_;
-  uint64_t k_ = 0;       // in effect; 0: unknown yet
-  bool leases_ = false;  // in effect
+  uint64_t k_ = 0;      // in effect; 0: unknown yet
+  bool keeps_ = false;  // forecasts keep agents; in effect
   uint64_t max_steps_ = 0;
   uint64_t max_agents_ = 0;
-  uint64_t measured_ = 0;   // executions without leases
+  uint64_t measured_ = 0;   // executions without such forecasts
   bool every_step_ = true;  // in all of these, every step was a choice point
   uint64_t counted_ = 0;    // executions made with the k in effect; the guarantee holds for them
 };

@@ -35,7 +35,7 @@ class ArmWalker : public Walker {
                                            const Execution& so_far) override {
     return walker_->choose(point, options, so_far);
   }
-  void forecast(Forecast& forecast) const override { walker_->forecast(forecast); }
+  void rule(ChoiceRule& rule) const override { walker_->rule(rule); }
 
  private:
   Task task_;

@@ -11,11 +11,11 @@ class PosWalker : public Walker {
 
   std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                            const Execution&) override {
-    // At each skipped choice point, the running agent would have got a priority.
-    for (uint32_t i = 0; i < point.skipped; ++i) picks_.rng.next();
-    if (point.skipped > 0) {
-      picks_.object = point.last_skipped.object.raw;
-      picks_.effect = effect(point.last_skipped.kind);
+    // At each passed choice point, the running agent would have got a priority.
+    for (uint32_t i = 0; i < point.passed; ++i) picks_.rng.next();
+    if (point.passed > 0) {
+      picks_.object = point.last_passed.object.raw;
+      picks_.effect = effect(point.last_passed.kind);
     }
     if (point.kind == ChoiceKind::Data) return random_value(point, picks_.rng);
     size_t at = 0;
@@ -27,18 +27,17 @@ class PosWalker : public Walker {
         },
         [&](size_t i) { return options[i].op.kind; }, [&](size_t i) { return options[i].op.object.raw; });
     priorities_.at(options[chosen].agent) = kNoPriority;
-    Decision decision{options[chosen].agent, 0, 0};
-    if (point.supports_until_conflict && point.kind == ChoiceKind::Running &&
-        decision.next == point.current) {
-      decision.lease = passes(options, chosen);
-      decision.until_conflict = true;
+    Decision decision{options[chosen].agent};
+    if (point.uses.until_conflict && point.kind == ChoiceKind::Running && decision.next == point.current) {
+      decision.forecast.keep = passes(options, chosen);
+      decision.forecast.until_conflict = true;
     }
     return decision;
   }
-  void forecast(Forecast& forecast) const override {
-    if (!put_priorities(priorities_, forecast)) return;
-    forecast.how = Forecast::How::Pos;
-    forecast.pos = picks_;
+  void rule(ChoiceRule& rule) const override {
+    if (!put_priorities(priorities_, rule)) return;
+    rule.kind = ChoiceRule::Kind::Pos;
+    rule.pos = picks_;
   }
 
  private:

@@ -13,10 +13,10 @@ class RandomWalker : public Walker {
       return random_value(point, picks_.rng);
     }
     if (stretch_ > 1 && options.size() > 1)
-      return Decision{options[picks_.rng.below(options.size())].agent, 0,
-                      static_cast<uint32_t>(picks_.rng.below(stretch_))};
-    // If choice points are recorded, the walker is asked at each of them. Otherwise the lease skipped the
-    // drawn ones.
+      return Decision{.next = options[picks_.rng.below(options.size())].agent,
+                      .forecast = {.keep = static_cast<uint32_t>(picks_.rng.below(stretch_))}};
+    // If choice points are recorded, the walker is asked at each of them. Otherwise the machine has passed
+    // the drawn ones.
     uint64_t those = 0;
     if (so_far.choices.empty())
       picks_.left = 0;
@@ -25,12 +25,12 @@ class RandomWalker : public Walker {
     const bool goes_on = point.kind == ChoiceKind::Running && picks_.chosen < options.size() &&
                          options[picks_.chosen].agent == point.current;
     const size_t chosen = picks_.choose(options.size(), goes_on, those);
-    return Decision{options[chosen].agent, 0, picks_.left};
+    return Decision{.next = options[chosen].agent, .forecast = {.keep = picks_.left}};
   }
-  void forecast(Forecast& forecast) const override {
+  void rule(ChoiceRule& rule) const override {
     if (stretch_ > 1) return;
-    forecast.how = Forecast::How::Uniform;
-    forecast.uniform = picks_;
+    rule.kind = ChoiceRule::Kind::Uniform;
+    rule.uniform = picks_;
   }
 
  private:

@@ -50,7 +50,7 @@ std::string percent(double probability);   // rounded up: "0.37 %"
 
 // The answer to a Data choice.
 inline Decision random_value(const ChoicePoint& point, Rng& rng) {
-  return {point.current, static_cast<uint32_t>(rng.below(point.arity)), 0};
+  return {point.current, static_cast<uint32_t>(rng.below(point.arity)), {}};
 }
 
 // A value for each agent seen so far, ordered by id. Options have the same order, so a caller that starts
@@ -87,11 +87,11 @@ class AgentMap {
 };
 
 // Returns false if there are too many agents.
-inline bool put_priorities(const AgentMap<int64_t>& priorities, Forecast& forecast) {
-  if (priorities.entries().size() > Forecast::kMostAgents) return false;
-  forecast.known = 0;
+inline bool put_priorities(const AgentMap<int64_t>& priorities, ChoiceRule& rule) {
+  if (priorities.entries().size() > ChoiceRule::kMostAgents) return false;
+  rule.known = 0;
   for (const auto& [agent, priority] : priorities.entries())
-    forecast.priorities[forecast.known++] = {agent, priority};
+    rule.priorities[rule.known++] = {agent, priority};
   return true;
 }
 

@@ -29,7 +29,7 @@ class SurwWalker : public Walker {
       current.ops = point.current_ops;
     }
     meet_newcomers(options);
-    if (all) return Decision{options[draw(options)].agent, 0, 0};
+    if (all) return Decision{options[draw(options)].agent};
     if ((point.kind == ChoiceKind::Yielded && point.current == drawn_) ||
         point.position.raw - drawn_at_ > patience_)
       drawn_ = {};
@@ -47,7 +47,7 @@ class SurwWalker : public Walker {
       take(agents_.at(next->agent), 1);
       drawn_ = {};
     }
-    return Decision{next->agent, 0, 0};
+    return Decision{next->agent};
   }
 
  private:

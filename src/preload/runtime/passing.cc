@@ -1,4 +1,4 @@
-// Passing stops without asking: if only one agent can run, or the Forecast tells which agent the search will
+// Passing stops without asking: if only one agent can run, or the forecast tells which agent the search will
 // choose, the target goes on by itself and reports the stop later. Each passed stop saves two switches
 // between processes.
 #include "preload/runtime/raw.h"
@@ -41,17 +41,19 @@ uint32_t Runtime::predict_next(ChoiceKind kind, uint64_t& enabled) {
     return count == 1 ? last : kNoAgent;
   }
   yielded_ = yielded_ || kind == ChoiceKind::Yielded;
-  if (foreseen_ < channel_->foreseen_count) {
-    const uint64_t id = channel_->foreseen[foreseen_++];
+  const Channel::Forecast& forecast = channel_->forecast;
+  if (foreseen_ < forecast.agent_count) {
+    const uint64_t id = forecast.agents[foreseen_++];
     for (uint32_t i = 0; i < agent_count(); ++i)
       if (has(enabled, i) && slot(i).id == id) return i;
     return kNoAgent;  // differs from the recorded execution
   }
   const bool goes_on = kind == ChoiceKind::Running;
   // After a yield, fairness may restrict the search's choice.
-  const Forecast::How how = yielded_ ? Forecast::How::Unknown : channel_->forecast.how;
-  if (how == Forecast::How::Unknown) return count == 1 ? last : kNoAgent;
-  return how == Forecast::How::InOrder ? predict_in_order(enabled, goes_on) : predict_drawn(enabled, goes_on);
+  const ChoiceRule::Kind rule = yielded_ ? ChoiceRule::Kind::Unknown : forecast.rule.kind;
+  if (rule == ChoiceRule::Kind::Unknown) return count == 1 ? last : kNoAgent;
+  return rule == ChoiceRule::Kind::InOrder ? predict_in_order(enabled, goes_on)
+                                           : predict_drawn(enabled, goes_on);
 }
 
 // Chooses as next_in_order() of the search does.
@@ -72,29 +74,30 @@ uint32_t Runtime::predict_drawn(uint64_t enabled, bool goes_on) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < agent_count(); ++i)
     if (has(enabled, order_[i])) able[count++] = order_[i];
-  Forecast& forecast = channel_->forecast;
-  const auto priority = [&](size_t i) -> int64_t& { return channel_->priorities[able[i]]; };
-  switch (forecast.how) {
-    case Forecast::How::Pct:
-      forecast.pct.pass(channel_->steps, [&](int64_t value) { channel_->priorities[self()] = value; });
-      return able[forecast.pct.choose(count, priority)];
-    case Forecast::How::Pos: {
-      const size_t chosen = forecast.pos.choose(
+  ChoiceRule& rule = channel_->forecast.rule;
+  int64_t* const priorities = channel_->forecast.priorities;
+  const auto priority = [&](size_t i) -> int64_t& { return priorities[able[i]]; };
+  switch (rule.kind) {
+    case ChoiceRule::Kind::Pct:
+      rule.pct.pass(channel_->steps, [&](int64_t value) { priorities[self()] = value; });
+      return able[rule.pct.choose(count, priority)];
+    case ChoiceRule::Kind::Pos: {
+      const size_t chosen = rule.pos.choose(
           count, priority, [&](size_t i) { return slot(able[i]).op; },
           [&](size_t i) { return slot(able[i]).object; });
       priority(chosen) = kNoPriority;
       return able[chosen];
     }
     default: {
-      const size_t last = forecast.uniform.chosen;
-      return able[forecast.uniform.choose(count, goes_on && last < count && able[last] == self(), enabled)];
+      const size_t last = rule.uniform.chosen;
+      return able[rule.uniform.choose(count, goes_on && last < count && able[last] == self(), enabled)];
     }
   }
 }
 
 void Runtime::forget_forecast() {
-  channel_->forecast.how = Forecast::How::Unknown;
-  channel_->foreseen_count = foreseen_ = 0;
+  channel_->forecast.rule.kind = ChoiceRule::Kind::Unknown;
+  channel_->forecast.agent_count = foreseen_ = 0;
 }
 
 void Runtime::order_agent(uint32_t index) {

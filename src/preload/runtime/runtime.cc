@@ -64,14 +64,16 @@ bool Runtime::may_skip_stop() {
   if (in_set_up_) return channel_->steps < channel_->max_steps;
   if (slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps) return false;
   if (channel_->scoped_count != 0 && !switches_here()) return true;
-  if (channel_->skip == Channel::Skip::Nothing) return false;
-  return channel_->skip == Channel::Skip::Last ? alone() : enabled_ == 1;
+  using enum Channel::ChoicePoints;
+  if (channel_->choice_points == All) return false;
+  return channel_->choice_points == SeveralAlive ? alone() : enabled_ == 1;
 }
 
-bool Runtime::has_lease() const {
+// Returns whether the forecast keeps the agent, which could go on.
+bool Runtime::keeps_agent() const {
   if (agents_changed_ || slot(self()).ops == channel_->stop_at || channel_->steps >= channel_->max_steps)
     return false;
-  return enabled_ == channel_->lease_enabled;
+  return enabled_ == channel_->forecast.keep_enabled;
 }
 
 [[gnu::always_inline]] inline void Runtime::settle_stores(OpKind next) {
@@ -95,8 +97,8 @@ void Runtime::stop(ChoiceKind kind, uint32_t arity) {
   settle_stores(OpKind::None);
   if (in_set_up_ && kind != ChoiceKind::Start && channel_->steps < channel_->max_steps) [[unlikely]]
     leave_set_up();
-  if (channel_->lease != 0 && kind == ChoiceKind::Running && has_lease()) {
-    --channel_->lease;
+  if (channel_->forecast.keep != 0 && kind == ChoiceKind::Running && keeps_agent()) {
+    --channel_->forecast.keep;
     return;
   }
   if (call_further_down([&] { return channel_->passes_stops != 0 && passes(kind); })) return;

@@ -360,7 +360,7 @@ class Runtime {
   void settle_stores(OpKind next);  // call before the agent does `next` or stops
   [[gnu::noinline, gnu::cold]] void read_settled_stores();
   [[gnu::noinline, gnu::cold]] void forget_stores(uint64_t address, uint64_t size);
-  bool has_lease() const;
+  bool keeps_agent() const;
   // Stops at which the target knows the next agent (preload/runtime/passing.cc).
   bool passes(ChoiceKind kind);
   uint32_t predict_next(ChoiceKind kind, uint64_t& enabled);
@@ -394,7 +394,7 @@ class Runtime {
   bool copied_from_ = false;        // a load was reported after first_store_
   // Index of the first store record whose value was not read yet; kNoAgent if there is none.
   uint32_t first_store_ = 0;
-  uint32_t foreseen_ = 0;       // number of foreseen stops passed so far
+  uint32_t foreseen_ = 0;       // number of the forecast's agents that have run so far
   uint8_t order_[kMostInMask];  // the first agents, in the order of ids
   uint64_t clock_ = 0;
   uint64_t random_ = 0;

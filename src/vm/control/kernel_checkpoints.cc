@@ -33,7 +33,7 @@ Stop KernelMachine::Checkpoints::restore(Id id) {
   m_.protocol_.restore(saved.protocol);
   m_.contexts_.restore(saved.contexts);
   m_.feedback_.places.clear();
-  m_.unasked_ = 0;
+  m_.passed_ = 0;
   return m_.choice_point();
 }
 

@@ -196,7 +196,7 @@ void KernelContexts::update_scope(unsigned cpu) {
     end = std::min(end, state.interrupts.back().return_rsp);
   state.inside = options_.scope.is_inside(tap_.functions.open(), pointer, end);
   // Outside of the scope the CPU passes all places. Inside, it stops at each place, and KernelMachine::run()
-  // counts the lease.
+  // counts the places at which the forecast keeps it.
   here.passes = state.inside ? 0 : kAllPlaces;
 }
 

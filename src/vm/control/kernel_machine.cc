@@ -65,20 +65,22 @@ void KernelMachine::begin_anew(EventSink& sink) {
   guest_.begin();
   contexts_.begin();
   feedback_.places.clear();
-  unasked_ = 0;
+  passed_ = 0;
 }
 
 Stop KernelMachine::resume(Decision decision) {
   if (!open_) return Outcome(ToolError{"resume() without a choice point: call reset() and start() first"});
   open_ = false;
-  unasked_ = 0;
+  passed_ = 0;
   stops_at_conflicts_ = false;
+  uint32_t keep = decision.forecast.keep;
+  const bool until_conflict = decision.forecast.until_conflict;
   if (protocol_.arity() != 0) {
     if (decision.value >= protocol_.arity())
       return finish(ToolError{fmt::format("value {} of {}", decision.value, protocol_.arity())});
     protocol_.choose(decision.value);
     course_.add(Course::Leg::Kind::Answer, contexts_.current(), decision.value);
-    return run(decision.lease);
+    return run(keep);
   }
   Pc& pc = *machine_.pc;
   // Common case: the CPU that ran last goes on.
@@ -87,10 +89,10 @@ Stop KernelMachine::resume(Decision decision) {
     // A replay knows that it can go on.
     if (Liveness& liveness = contexts_.cpu(cpu).liveness; !liveness.live()) liveness.revive();
     state_.chosen_at = ops(cpu);
-    if (decision.until_conflict && !collect_pending_accesses(cpu)) decision.lease = 0;
-    return run(decision.lease);
+    if (until_conflict && !collect_pending_accesses(cpu)) keep = 0;
+    return run(keep);
   }
-  if (decision.until_conflict) decision.lease = 0;  // a new context asks at its first choice point
+  if (until_conflict) keep = 0;  // a new context asks at its first choice point
   tap_.flush();
   for (unsigned cpu = 0; cpu < pc.cpu_count(); ++cpu) {
     const AgentId here = contexts_.agent(cpu);
@@ -111,7 +113,7 @@ Stop KernelMachine::resume(Decision decision) {
     contexts_.set_current(cpu);
     state_.running = true;
     state_.chosen_at = ops(cpu);
-    return run(decision.lease);
+    return run(keep);
   }
   return finish(ToolError{fmt::format("the decision is to run {}, which cannot run after {} instructions",
                                       names_->agent(decision.next), instructions())});
@@ -152,7 +154,7 @@ uint64_t KernelMachine::next_stop(unsigned cpu) const {
   return found != stops.end() && found->agent == after.agent ? found->ops : ~uint64_t{0};
 }
 
-Stop KernelMachine::run(uint32_t lease) {
+Stop KernelMachine::run(uint32_t keep) {
   Pc& pc = *machine_.pc;
   while (true) {
     const unsigned cpu = contexts_.current();
@@ -166,8 +168,8 @@ Stop KernelMachine::run(uint32_t lease) {
         .instructions = std::min(next_stop(cpu) - before, kExamine - before % kExamine),
         .passes = console_.dying() || (contexts_.scoped() && !state.inside) ? KernelContexts::kAllPlaces
                   : contexts_.scoped() || decided                           ? 0
-                                                                            : lease,
-        .pending = stops_at_conflicts_ && lease > 0 && !console_.dying() ? &pending_accesses_ : nullptr,
+                                                                            : keep,
+        .pending = stops_at_conflicts_ && keep > 0 && !console_.dying() ? &pending_accesses_ : nullptr,
         .stop_on = static_cast<uint8_t>(state.interrupts.empty() ? 0 : Cpu::kIret),
         .stop_at_window = true,
         .offered = state.offered,
@@ -175,16 +177,16 @@ Stop KernelMachine::run(uint32_t lease) {
     contexts_.watch_for_writes();
     const bool silent = !pc.devices().has_console_output();
     const PcStop why = pc.run_cpu(cpu, options);
-    if (stops_at_conflicts_ && pc.cpu(cpu).pending_changed) lease = 0;
+    if (stops_at_conflicts_ && pc.cpu(cpu).pending_changed) keep = 0;
     if (silent && pc.devices().has_console_output()) console_.set_speaker(cpu);
     if (why == PcStop::Place) contexts_.prefetch_next(cpu);
     course_.add(Course::Leg::Kind::Run, cpu, pc.cpu(cpu).regs.retired);
     const uint64_t done = ops(cpu) - before;
     const uint64_t passed = contexts_.scoped() ? (why == PcStop::Place ? 1 : 0) : pc.passed();
     state_.steps += passed;
-    unasked_ += static_cast<uint32_t>(passed - (stood && passed > 0 ? 1 : 0));
-    const uint32_t leased = lease;
-    lease -= static_cast<uint32_t>(std::min<uint64_t>(lease, passed));
+    passed_ += static_cast<uint32_t>(passed - (stood && passed > 0 ? 1 : 0));
+    const bool kept = keep > 0;
+    keep -= static_cast<uint32_t>(std::min<uint64_t>(keep, passed));
     state.in_a_row += done;
     // Whatever changes the course of an execution is noticed at fixed instruction counts, or where the CPU
     // itself stops. It must not be noticed where only a policy or a replay stops the CPU.
@@ -194,7 +196,7 @@ Stop KernelMachine::run(uint32_t lease) {
       if (other == cpu) continue;
       Liveness& liveness = contexts_.cpu(other).liveness;
       liveness.on_others_ran(done);
-      if (examines && liveness.end_starvation()) lease = 0;  // the other CPU can run again
+      if (examines && liveness.end_starvation()) keep = 0;  // the other CPU can run again
     }
     if (examines) state.liveness.examine(state.in_a_row);
     const bool was_dying = console_.dying();
@@ -205,7 +207,7 @@ Stop KernelMachine::run(uint32_t lease) {
       contexts_.set_current(speaker);
       continue;
     }
-    if (contexts_.scoped() && why == PcStop::Place && passed > 0 && leased > 0) continue;
+    if (contexts_.scoped() && why == PcStop::Place && passed > 0 && kept) continue;
     if (std::optional<Stop> stop = after(why)) return std::move(*stop);
     // A schedule may also switch where the CPU stopped for another reason.
     if (!console_.dying() && ops(cpu) != state_.chosen_at && next_stop_is(cpu))
@@ -326,16 +328,16 @@ Stop KernelMachine::choice_point() {
   point.current = state_.last;
   point.current_ops = state_.running ? ops(contexts_.current()) : 0;
   point.arity = protocol_.arity();
-  point.skipped = unasked_;
-  if (unasked_ > 0 && stops_at_conflicts_) {
+  point.passed = passed_;
+  if (passed_ > 0 && stops_at_conflicts_) {
     const PendingAccess& passed = machine_.pc->cpu(contexts_.current()).passed;
-    point.last_skipped = {passed.touch == OperandUse::Nothing  ? OpKind::None
-                          : passed.touch == OperandUse::Writes ? OpKind::Store
-                                                               : OpKind::Load,
-                          ObjectId{passed.address},
-                          {}};
+    point.last_passed = {passed.touch == OperandUse::Nothing  ? OpKind::None
+                         : passed.touch == OperandUse::Writes ? OpKind::Store
+                                                              : OpKind::Load,
+                         ObjectId{passed.address},
+                         {}};
   }
-  point.supports_until_conflict = !contexts_.scoped();
+  point.uses.until_conflict = !contexts_.scoped();
   point.source = &contexts_;
   uint64_t digest = fold(fold(static_cast<uint64_t>(point.kind), point.current.raw),
                          fold(point.current_ops, instructions()));

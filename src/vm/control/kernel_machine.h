@@ -45,7 +45,6 @@ class KernelMachine final : public Machine {
   std::vector<Option> blocked() const override { return contexts_.blocked(); }
   uint64_t state_hash() const override;
   EndFacts ending() const override;
-  Foresight* foresight() override { return nullptr; }
   bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return &checkpoints_; }
   const Names& names() const override { return *names_; }
@@ -130,7 +129,7 @@ class KernelMachine final : public Machine {
   }
 
   void begin_anew(EventSink& sink);
-  Stop run(uint32_t lease);
+  Stop run(uint32_t keep);
   std::optional<Stop> after(PcStop why);
   Stop choice(ChoiceKind kind);
   Stop choice(ChoiceKind kind, AgentId current);
@@ -176,7 +175,7 @@ class KernelMachine final : public Machine {
   State state_;
   mutable Feedback feedback_;
   bool open_ = false;                 // stands at a choice point
-  uint32_t unasked_ = 0;              // choice points that were passed since the last decision
+  uint32_t passed_ = 0;               // choice points since the last decision
   PendingAccesses pending_accesses_;  // what other contexts would do next, at the last decision
   bool stops_at_conflicts_ = false;   // the running CPU stops before it conflicts with these
 };

@@ -116,7 +116,6 @@ class Ending : public Machine {
   uint64_t state_hash() const override { return 0; }
   EndFacts ending() const override { return {.steps = Step{position().raw}, .positions = position()}; }
   bool hashes_cheaply() const override { return true; }
-  Foresight* foresight() override { return nullptr; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return names_; }
 

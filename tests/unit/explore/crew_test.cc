@@ -32,7 +32,7 @@ class Hooked : public Strategy {
    public:
     std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                              const Execution&) override {
-      return Decision{next_in_order(point, options).agent, 0, 0};
+      return Decision{next_in_order(point, options).agent};
     }
   };
   std::function<void(uint64_t)> before_;

@@ -164,7 +164,6 @@ class Faulty : public Machine {
   uint64_t state_hash() const override { return inner_.state_hash(); }
   EndFacts ending() const override { return inner_.ending(); }
   bool hashes_cheaply() const override { return true; }
-  Foresight* foresight() override { return nullptr; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return inner_.names(); }
 

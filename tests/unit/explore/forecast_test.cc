@@ -1,4 +1,4 @@
-// The forecasts of strategies, compared with their choices.
+// What strategies forecast, compared with their choices.
 #include <gtest/gtest.h>
 
 #include "under_test.h"
@@ -7,26 +7,28 @@ namespace slalom {
 namespace {
 
 // A machine that follows every forecast as far as it goes, and complains if another decision comes.
-class Believer : public Machine, private Foresight {
+class Believer : public Machine {
  public:
   Believer(Program program, uint64_t& right)
       : toy_(std::move(program), ToyMachine::SnapshotMode::Off), right_(right) {}
   Result<void> reset(const Inputs& inputs) override {
     expected_.reset();
     script_.clear();
-    forecast_.how = Forecast::How::Unknown;
+    rule_.kind = ChoiceRule::Kind::Unknown;
     yielded_ = false;
-    lease_ = 0;
+    keep_ = 0;
     return toy_.reset(inputs);
   }
   Stop start(EventSink& sink) override { return look(toy_.start(sink)); }
   Stop resume(Decision decision) override {
     if (expected_) {
       EXPECT_EQ(decision.next.path(), expected_->path());
+      EXPECT_EQ(decision.forecast.later, nullptr);
       ++right_;
     }
-    lease_ = std::exchange(decision.lease, 0);
-    leased_ = those();
+    if (decision.forecast.later != nullptr) believe(*decision.forecast.later);
+    keep_ = std::exchange(decision.forecast, {}).keep;
+    kept_among_ = those();
     return look(toy_.resume(decision));
   }
   Position position() const override { return toy_.position(); }
@@ -35,18 +37,16 @@ class Believer : public Machine, private Foresight {
   EndFacts ending() const override { return toy_.ending(); }
   bool hashes_cheaply() const override { return true; }
   Snapshots* snapshots() override { return nullptr; }
-  Foresight* foresight() override { return this; }
   const Names& names() const override { return toy_.names(); }
 
  private:
-  bool is_at_choice_point() const override { return !expected_; }
-  void foresee(std::span<const AgentId> next, const Forecast& then) override {
-    script_.assign(next.rbegin(), next.rend());
-    forecast_ = then;
-    forecast_.uniform.option_set = those();
+  void believe(const LaterChoices& later) {
+    script_.assign(later.agents.rbegin(), later.agents.rend());
+    rule_ = later.rule;
+    rule_.uniform.option_set = those();
     priorities_.clear();
-    for (uint32_t i = 0; i < then.known; ++i)
-      priorities_[then.priorities[i].agent] = then.priorities[i].priority;
+    for (uint32_t i = 0; i < rule_.known; ++i)
+      priorities_[rule_.priorities[i].agent] = rule_.priorities[i].priority;
   }
 
   uint64_t those() const {
@@ -55,22 +55,23 @@ class Believer : public Machine, private Foresight {
     return names;
   }
 
-  // Skips the choice points of the last decision's lease one by one, as a forecast must.
+  // Passes the choice points at which the last decision keeps the agent, one by one.
   Stop look(Stop stop) {
     for (;;) {
-      const auto* point = std::get_if<ChoicePoint>(&stop);
+      auto* point = std::get_if<ChoicePoint>(&stop);
       expected_.reset();
       if (point == nullptr) return stop;
       if (point->kind != ChoiceKind::Data) {
         options_.assign(point->options().begin(), point->options().end());
         foretell(*point);
       }
-      if (point->kind != ChoiceKind::Running || lease_ == 0 || those() != leased_) return stop;
+      point->uses.later = !expected_;
+      if (point->kind != ChoiceKind::Running || keep_ == 0 || those() != kept_among_) return stop;
       if (expected_) {
         EXPECT_EQ(point->current.path(), expected_->path());
       }
-      --lease_;
-      stop = toy_.resume({point->current, 0, 0});
+      --keep_;
+      stop = toy_.resume({point->current});
     }
   }
 
@@ -83,25 +84,25 @@ class Believer : public Machine, private Foresight {
     }
     if (yielded_) return;
     const auto priority = [&](size_t i) -> int64_t& { return priorities_[options_[i].agent]; };
-    switch (forecast_.how) {
-      case Forecast::How::Unknown:
+    switch (rule_.kind) {
+      case ChoiceRule::Kind::Unknown:
         return;
-      case Forecast::How::InOrder:
+      case ChoiceRule::Kind::InOrder:
         expected_ = next_in_order(point, options_).agent;
         return;
-      case Forecast::How::Uniform: {
-        UniformPicks& picks = forecast_.uniform;
+      case ChoiceRule::Kind::Uniform: {
+        UniformPicks& picks = rule_.uniform;
         const bool goes_on = point.kind == ChoiceKind::Running && picks.chosen < options_.size() &&
                              options_[picks.chosen].agent == point.current;
         expected_ = options_[picks.choose(options_.size(), goes_on, those())].agent;
         return;
       }
-      case Forecast::How::Pct:
-        forecast_.pct.pass(point.position.raw, [&](int64_t value) { priorities_[point.current] = value; });
-        expected_ = options_[forecast_.pct.choose(options_.size(), priority)].agent;
+      case ChoiceRule::Kind::Pct:
+        rule_.pct.pass(point.position.raw, [&](int64_t value) { priorities_[point.current] = value; });
+        expected_ = options_[rule_.pct.choose(options_.size(), priority)].agent;
         return;
-      case Forecast::How::Pos:
-        expected_ = options_[forecast_.pos.choose(
+      case ChoiceRule::Kind::Pos:
+        expected_ = options_[rule_.pos.choose(
                                  options_.size(), priority, [&](size_t i) { return options_[i].op.kind; },
                                  [&](size_t i) { return options_[i].op.object.raw; })]
                         .agent;
@@ -114,12 +115,12 @@ class Believer : public Machine, private Foresight {
   uint64_t& right_;
   std::optional<AgentId> expected_;
   std::vector<AgentId> script_;  // in reverse order
-  Forecast forecast_;
+  ChoiceRule rule_;
   std::map<AgentId, int64_t> priorities_;
   std::vector<Option> options_;
   bool yielded_ = false;
-  uint32_t lease_ = 0;
-  uint64_t leased_ = 0;
+  uint32_t keep_ = 0;
+  uint64_t kept_among_ = 0;
 };
 
 TEST(Forecasts, AreWhatStrategiesChoose) {
@@ -147,7 +148,7 @@ TEST(Forecasts, AreWhatStrategiesChoose) {
       EXPECT_EQ(a.traces, b.traces);
       points += b.result.choice_points;
     }
-    // surw chooses by what it sees, so it makes no forecast.
+    // surw chooses by what it sees, so it has no rule.
     if (kind.name == "surw") {
       EXPECT_EQ(right, 0u);
     } else {

@@ -44,13 +44,13 @@ class RoundRobin : public Strategy {
     explicit Walk(uint64_t quantum) : quantum_(quantum) {}
     std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
                                              const Execution&) override {
-      if (point.kind == ChoiceKind::Data) return Decision{point.current, 0, 0};
+      if (point.kind == ChoiceKind::Data) return Decision{point.current};
       if (point.kind == ChoiceKind::Running && point.position.raw - since_ < quantum_)
-        return Decision{next_in_order(point, options).agent, 0, 0};
+        return Decision{next_in_order(point, options).agent};
       since_ = point.position.raw;
       for (const Option& option : options)
-        if (option.agent > point.current) return Decision{option.agent, 0, 0};
-      return Decision{options.front().agent, 0, 0};
+        if (option.agent > point.current) return Decision{option.agent};
+      return Decision{options.front().agent};
     }
 
    private:

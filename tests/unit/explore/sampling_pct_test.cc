@@ -127,7 +127,7 @@ TEST(SamplingPct, ASpawnedAgentTakesAnyRank) {
       {{"0012", 1.0 / 6}, {"0021", 1.0 / 6}, {"0102", 1.0 / 6}, {"2001", 1.0 / 6}, {"2010", 2.0 / 6}});
 }
 
-TEST(SamplingPct, LeasesChangeNothing) {
+TEST(SamplingPct, KeepingAgentsChangesNothing) {
   const std::vector<Program> programs = {
       build(ToyBuilder()
                 .shared("x")
@@ -154,11 +154,11 @@ TEST(SamplingPct, LeasesChangeNothing) {
     };
     explore(pct, program, 1000, compare, 1, insist);
     EXPECT_EQ(compared, 1000u);
-    EXPECT_GT(saved, compared);  // the walker really used leases
+    EXPECT_GT(saved, compared);  // choice points were really passed
   }
 }
 
-TEST(SamplingPct, NoLeasesWhereStepsAreNotChoicePoints) {
+TEST(SamplingPct, KeepsNoAgentWhereStepsAreNotChoicePoints) {
   const Program program = build(ToyBuilder()
                                     .shared("x")
                                     .sync("m", ToySyncKind::Mutex)
@@ -169,12 +169,12 @@ TEST(SamplingPct, NoLeasesWhereStepsAreNotChoicePoints) {
     options.inputs.policy.where = where;
     Pct pct;
     Explorer explorer(pct, factory(program), options);
-    uint64_t leased = 0;
+    uint64_t keeping = 0;  // tasks
     explorer.on_execution = [&](const Task& task, const Execution&) {
-      leased += hint_of<PctHint>(task).leases;
+      keeping += hint_of<PctHint>(task).keeps;
     };
     ASSERT_TRUE(explorer.run().ok());
-    EXPECT_EQ(leased, where == ChoicePolicy::Where::Everywhere ? 200 - Sampler::kEpoch : 0);
+    EXPECT_EQ(keeping, where == ChoicePolicy::Where::Everywhere ? 200 - Sampler::kEpoch : 0);
   }
 }
 

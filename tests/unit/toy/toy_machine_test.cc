@@ -1,4 +1,4 @@
-// Choice points, policies, leases, data choices, limits: the contract between the machine and a search.
+// Choice points, policies, forecasts, data choices, limits: the contract between the machine and a search.
 #include "unit/toy/toy_support.h"
 
 namespace slalom::test {
@@ -46,14 +46,14 @@ std::vector<std::string> described(ToyMachine& machine, const ChoicePoint& point
 }
 
 // Returns the kinds of all choice points of an execution that switches only if it must.
-std::string kinds_met(const ToyBuilder& builder, Inputs inputs = {}, uint32_t lease = 0) {
+std::string kinds_met(const ToyBuilder& builder, Inputs inputs = {}, uint32_t keep = 0) {
   std::string kinds;
   run(
       builder,
       [&](const ChoicePoint& point) {
         kinds += "SRYBED"[static_cast<int>(point.kind)];
         Decision decision = go_on(point);
-        decision.lease = lease;
+        decision.forecast.keep = keep;
         return decision;
       },
       inputs);
@@ -117,51 +117,62 @@ TEST(ToyMachine, StopsAtTheAgentsOwnCount) {
       b,
       [&](const ChoicePoint& point) {
         met.emplace_back(point.current == initial(0) ? 0 : 1, point.current_ops);
-        return Decision{go_on(point).next, 0, 1000};  // a lease does not skip a stop
+        return Decision{.next = go_on(point).next, .forecast = {.keep = 1000}};  // passes no stop
       },
       inputs);
   EXPECT_EQ(met, (std::vector<std::pair<uint64_t, uint64_t>>{{1, 0}, {0, 3}, {0, 7}, {0, 10}, {1, 2}}));
 }
 
-TEST(ToyMachine, LeasePassesRunningChoicePointsOnly) {
+TEST(ToyMachine, KeptAgentPassesRunningChoicePointsOnly) {
   ToyBuilder b;
   b.shared("x").thread("t", "for i in 0..10 { x = i }").thread("u", "x = 1");
   Started s(b);
-  EXPECT_EQ(next(s.machine, {initial(0), 0, 0}).current_ops, 1u);
-  EXPECT_EQ(next(s.machine, {initial(0), 0, 1}).current_ops, 3u);
-  EXPECT_EQ(next(s.machine, {initial(0), 0, 3}).current_ops, 7u);
-  const ChoicePoint end = next(s.machine, {initial(0), 0, 100});
+  const auto keep = [&](uint32_t count) {
+    return next(s.machine, {.next = initial(0), .forecast = {.keep = count}});
+  };
+  const auto met = [&](uint32_t count) {
+    const ChoicePoint point = keep(count);
+    return std::pair(point.current_ops, point.passed);
+  };
+  EXPECT_EQ(met(0), std::pair(uint64_t{1}, 0u));
+  EXPECT_EQ(met(1), std::pair(uint64_t{3}, 1u));
+  EXPECT_EQ(met(3), std::pair(uint64_t{7}, 3u));
+  const ChoicePoint end = keep(100);
   EXPECT_EQ(end.current_ops, 10u);
+  EXPECT_EQ(end.passed, 2u);
   EXPECT_EQ(end.kind, ChoiceKind::Ended);
 }
 
-TEST(ToyMachine, LeaseEndsEarly) {
+TEST(ToyMachine, ForecastsEndEarly) {
   ToyBuilder b;
   b.shared("x").sync("m", ToySyncKind::Mutex);
   b.thread("t",
            "x = 1; x = 1; yield; x = 1; x = choose(2); x = 1; lock m; x = 1; unlock m; x = 1; lock m; x = 1");
   b.thread("u", "lock m");
   Started s(b);
-  const auto leased = [&](uint32_t value) {
-    const ChoicePoint point = next(s.machine, {initial(0), value, 100});
+  const auto kept = [&](uint32_t value) {
+    const ChoicePoint point =
+        next(s.machine, {.next = initial(0), .value = value, .forecast = {.keep = 100}});
     return std::pair(point.current_ops, point.kind);
   };
-  EXPECT_EQ(leased(0), std::pair(uint64_t{3}, ChoiceKind::Yielded));
-  EXPECT_EQ(leased(0), std::pair(uint64_t{4}, ChoiceKind::Data));
-  EXPECT_EQ(leased(1), std::pair(uint64_t{8}, ChoiceKind::Running));   // u cannot run any more
-  EXPECT_EQ(leased(0), std::pair(uint64_t{10}, ChoiceKind::Running));  // u can run again
-  EXPECT_EQ(leased(0), std::pair(uint64_t{12}, ChoiceKind::Running));
+  EXPECT_EQ(kept(0), std::pair(uint64_t{3}, ChoiceKind::Yielded));
+  EXPECT_EQ(kept(0), std::pair(uint64_t{4}, ChoiceKind::Data));
+  EXPECT_EQ(kept(1), std::pair(uint64_t{8}, ChoiceKind::Running));   // u cannot run any more
+  EXPECT_EQ(kept(0), std::pair(uint64_t{10}, ChoiceKind::Running));  // u can run again
+  EXPECT_EQ(kept(0), std::pair(uint64_t{12}, ChoiceKind::Running));
 }
 
-TEST(ToyMachine, TheLeaseIsOnlyAShortcut) {
+TEST(ToyMachine, AForecastIsOnlyAShortcut) {
   ToyBuilder b;
   b.shared("x")
       .sync("m", ToySyncKind::Mutex)
       .thread("t", "for i in 0..4 { lock m; x = x + 1; unlock m; yield }", {.copies = 3});
   const Execution plain = run(b, go_on);
-  const Execution leased = run(b, [](const ChoicePoint& point) { return Decision{go_on(point).next, 0, 5}; });
-  EXPECT_EQ(plain.lines, leased.lines);
-  EXPECT_EQ(plain.hash, leased.hash);
+  const Execution kept = run(b, [](const ChoicePoint& point) {
+    return Decision{.next = go_on(point).next, .forecast = {.keep = 5}};
+  });
+  EXPECT_EQ(plain.lines, kept.lines);
+  EXPECT_EQ(plain.hash, kept.hash);
 }
 
 TEST(ToyMachine, DataChoicePoint) {

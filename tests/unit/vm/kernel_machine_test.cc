@@ -59,7 +59,7 @@ TEST(KernelMachine, AWrittenDownCourseLeadsThroughTheSameStates) {
 }
 
 // CPU 0 has made its first store. It passes other places until it would write what CPU 1 is about to read.
-TEST(KernelMachine, ALeaseEndsBeforeAConflict) {
+TEST(KernelMachine, AKeptCpuStopsBeforeAConflict) {
   const TinyCode first = TinyCode()
                              .store(0x1000fc, 1)
                              .store(0x100100, 1)
@@ -75,19 +75,19 @@ TEST(KernelMachine, ALeaseEndsBeforeAConflict) {
   machine->start(sink);
   ChoicePoint point = stop_at(machine->resume({.next = cpu}));
   EXPECT_EQ(point.options()[0].op.object, ObjectId{0x100100});
-  EXPECT_TRUE(point.supports_until_conflict);
-  point = stop_at(machine->resume({.next = cpu, .lease = 10, .until_conflict = true}));
+  EXPECT_TRUE(point.uses.until_conflict);
+  point = stop_at(machine->resume({.next = cpu, .forecast = {.keep = 10, .until_conflict = true}}));
   EXPECT_EQ(point.options()[0].op.object, ObjectId{0x100000});
   EXPECT_EQ(point.options()[0].op.kind, OpKind::Store);
-  EXPECT_EQ(point.skipped, 2u);  // the second store, and the load, which conflicts with nothing
-  EXPECT_EQ(point.last_skipped.object, ObjectId{0x100000});
-  EXPECT_EQ(point.last_skipped.kind, OpKind::Load);
-  // A conflict that was already decided about does not end the next lease.
-  point = stop_at(machine->resume({.next = cpu, .lease = 10, .until_conflict = true}));
+  EXPECT_EQ(point.passed, 2u);  // the second store, and the load, which conflicts with nothing
+  EXPECT_EQ(point.last_passed.object, ObjectId{0x100000});
+  EXPECT_EQ(point.last_passed.kind, OpKind::Load);
+  // A conflict that was already decided about does not stop the CPU again.
+  point = stop_at(machine->resume({.next = cpu, .forecast = {.keep = 10, .until_conflict = true}}));
   EXPECT_EQ(point.kind, ChoiceKind::Ended);
-  EXPECT_EQ(point.skipped, 1u);
-  EXPECT_EQ(point.last_skipped.object, ObjectId{0x100108});
-  EXPECT_EQ(point.last_skipped.kind, OpKind::Store);
+  EXPECT_EQ(point.passed, 1u);
+  EXPECT_EQ(point.last_passed.object, ObjectId{0x100108});
+  EXPECT_EQ(point.last_passed.kind, OpKind::Store);
 }
 
 TEST(KernelMachine, ASchedulesSwitchesReplayWithoutThePolicy) {

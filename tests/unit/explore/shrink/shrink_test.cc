@@ -40,12 +40,11 @@ class Deviating : public Walker {
                                            const Execution&) override {
     const bool data = point.kind == ChoiceKind::Data;
     const auto at = deviations_.find({point.current, point.current_ops, data});
-    if (data)
-      return Decision{point.current, at == deviations_.end() ? 0 : static_cast<uint32_t>(at->second), 0};
+    if (data) return Decision{point.current, at == deviations_.end() ? 0 : static_cast<uint32_t>(at->second)};
     if (at != deviations_.end())
       for (const Option& option : options)
-        if (option.agent.raw == at->second) return Decision{option.agent, 0, 0};
-    return Decision{undisturbed(point.kind, point.current, options), 0, 0};
+        if (option.agent.raw == at->second) return Decision{option.agent};
+    return Decision{undisturbed(point.kind, point.current, options)};
   }
 
  private:

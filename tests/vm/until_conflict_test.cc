@@ -1,6 +1,6 @@
-// Leases until a conflict, on a real kernel: a strategy that is asked at few choice points must decide as if
-// it were asked at all of them.
-#include "support/leases.h"
+// A real kernel whose CPUs are kept until a conflict: a strategy that is asked at few choice points must
+// decide as if it were asked at all of them.
+#include "support/until_conflict.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kKernel = "debian:6.1";
 constexpr uint64_t kSchedules = 64;
 
-PosSearch search(const KernelTest& test, Leases leases) {
+PosSearch search(const KernelTest& test, Asked asked) {
   const auto make = [&]() -> Result<std::unique_ptr<KernelMachine>> {
     TRY_ASSIGN(PreparedTest prepared, prepare(test));
     std::vector<std::string> flows;
@@ -32,13 +32,13 @@ PosSearch search(const KernelTest& test, Leases leases) {
                                            std::make_shared<KernelNames>(SymbolTable(), flows, test.cpus));
   };
   const Inputs inputs{.policy = {.where = ChoicePolicy::Where::Nowhere}, .max_steps = 20'000'000};
-  return search_with_pos(make, inputs, kSchedules, leases);
+  return search_with_pos(make, inputs, kSchedules, asked);
 }
 
 // Together these programs wait for locks, use timers, interrupt other CPUs, and sleep and wake each other.
-class LeasesOnAKernel : public testing::TestWithParam<const char*> {};
+class UntilConflictOnAKernel : public testing::TestWithParam<const char*> {};
 
-TEST_P(LeasesOnAKernel, UntilAConflictChangeNothing) {
+TEST_P(UntilConflictOnAKernel, ChangesNothing) {
   const Result<KernelCache> cache = KernelCache::open();
   if (!cache.ok() || !cache->has(kKernel))
     GTEST_SKIP() << kKernel << " is not in the cache: scripts/fetch-kernel fetches it";
@@ -46,15 +46,15 @@ TEST_P(LeasesOnAKernel, UntilAConflictChangeNothing) {
   const std::vector<uint8_t> text = read_file(path).value();
   const KernelTest test =
       parse_kernel_test({reinterpret_cast<const char*>(text.data()), text.size()}, path).value();
-  const PosSearch leased = search(test, Leases::Taken), asked = search(test, Leases::Refused);
-  ASSERT_EQ(leased.schedules.size(), asked.schedules.size());
-  for (size_t i = 0; i < leased.schedules.size(); ++i)
-    ASSERT_EQ(leased.schedules[i], asked.schedules[i]) << "execution " << i;
-  EXPECT_LT(leased.choice_points, asked.choice_points / 3);
+  const PosSearch kept = search(test, Asked::AtConflicts), asked = search(test, Asked::Everywhere);
+  ASSERT_EQ(kept.schedules.size(), asked.schedules.size());
+  for (size_t i = 0; i < kept.schedules.size(); ++i)
+    ASSERT_EQ(kept.schedules[i], asked.schedules[i]) << "execution " << i;
+  EXPECT_LT(kept.choice_points, asked.choice_points / 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Pairs, LeasesOnAKernel,
+    Pairs, UntilConflictOnAKernel,
     testing::Values("examples/kernel/pairs/futex-wait-wake", "examples/kernel/pairs/mount-umount",
                     "examples/kernel/pairs/timer-set-delete", "examples/kernel/pairs/tty-write-flush",
                     "bench/kernel/bind-unmount"),

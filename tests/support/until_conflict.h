@@ -1,5 +1,5 @@
-// Searches a KernelMachine with `pos`, with leases or asked at every choice point: to see that both make the
-// same executions.
+// Searches a KernelMachine with `pos`, with forecasts that keep the agent until a conflict or without: to see
+// that both make the same executions.
 #pragma once
 
 #include <functional>
@@ -14,32 +14,31 @@
 
 namespace slalom::vm {
 
-// Tells the strategy that leases do not end at conflicts, so that it takes none.
-class WithoutLeases final : public Machine {
+// Tells the strategy that the machine does not understand `until_conflict`, so that it is asked everywhere.
+class WithoutConflicts final : public Machine {
  public:
-  explicit WithoutLeases(std::unique_ptr<KernelMachine> machine) : machine_(std::move(machine)) {}
+  explicit WithoutConflicts(std::unique_ptr<KernelMachine> machine) : machine_(std::move(machine)) {}
 
   Result<void> reset(const Inputs& inputs) override { return machine_->reset(inputs); }
-  Stop start(EventSink& sink) override { return without_lease(machine_->start(sink)); }
-  Stop resume(Decision decision) override { return without_lease(machine_->resume(decision)); }
+  Stop start(EventSink& sink) override { return without_uses(machine_->start(sink)); }
+  Stop resume(Decision decision) override { return without_uses(machine_->resume(decision)); }
   Position position() const override { return machine_->position(); }
   std::vector<Option> blocked() const override { return machine_->blocked(); }
   uint64_t state_hash() const override { return machine_->state_hash(); }
   EndFacts ending() const override { return machine_->ending(); }
-  Foresight* foresight() override { return nullptr; }
   bool hashes_cheaply() const override { return false; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return machine_->names(); }
 
  private:
-  static Stop without_lease(Stop stop) {
-    if (auto* point = std::get_if<ChoicePoint>(&stop)) point->supports_until_conflict = false;
+  static Stop without_uses(Stop stop) {
+    if (auto* point = std::get_if<ChoicePoint>(&stop)) point->uses = {};
     return stop;
   }
   std::unique_ptr<KernelMachine> machine_;
 };
 
-enum class Leases { Taken, Refused };
+enum class Asked { AtConflicts, Everywhere };
 
 struct PosSearch {
   std::vector<Schedule> schedules;  // with the digests of their executions
@@ -47,11 +46,11 @@ struct PosSearch {
 };
 
 inline PosSearch search_with_pos(const std::function<Result<std::unique_ptr<KernelMachine>>()>& make,
-                                 const Inputs& inputs, uint64_t schedules, Leases leases) {
+                                 const Inputs& inputs, uint64_t schedules, Asked asked) {
   const auto factory = [&]() -> Result<Worker> {
     TRY_ASSIGN(std::unique_ptr<KernelMachine> machine, make());
-    if (leases == Leases::Taken) return Worker{std::move(machine), nullptr};
-    return Worker{std::make_unique<WithoutLeases>(std::move(machine)), nullptr};
+    if (asked == Asked::AtConflicts) return Worker{std::move(machine), nullptr};
+    return Worker{std::make_unique<WithoutConflicts>(std::move(machine)), nullptr};
   };
   Pos strategy({.seed = 1});
   Explorer explorer(strategy, factory, {.inputs = inputs, .schedules = schedules});

@@ -1,7 +1,7 @@
-// `pos` with leases is asked at few choice points: a CPU passes those whose outcome is known. It must decide
-// as if it were asked at each one. Small programs, whose CPUs share memory and a lock and interrupt each
-// other.
-#include "support/leases.h"
+// A CPU that is kept until a conflict passes most choice points, and `pos` is asked at the others only. It
+// must decide as if it were asked at each one. Small programs, whose CPUs share memory and a lock and
+// interrupt each other.
+#include "support/until_conflict.h"
 
 #include <gtest/gtest.h>
 
@@ -50,37 +50,37 @@ TinyCode& spin_lock(TinyCode& code) {
   return code.add({0x87, 0x05}).word(0x100100).add({0x85, 0xc0, 0x74, 4, 0xf3, 0x90, 0xeb, 0xf2});
 }
 
-void expect_leases_change_nothing(const TinyCode& first, const TinyCode& second) {
+void expect_the_same_executions(const TinyCode& first, const TinyCode& second) {
   const auto make = [&]() -> Result<std::unique_ptr<KernelMachine>> { return two_flows(first, second); };
   const Inputs everywhere{.policy = {.where = ChoicePolicy::Where::Everywhere}, .max_steps = 100'000};
-  const PosSearch leased = search_with_pos(make, everywhere, kSchedulesEach, Leases::Taken);
-  const PosSearch asked = search_with_pos(make, everywhere, kSchedulesEach, Leases::Refused);
-  ASSERT_EQ(leased.schedules.size(), asked.schedules.size());
-  for (size_t i = 0; i < leased.schedules.size(); ++i)
-    ASSERT_EQ(leased.schedules[i], asked.schedules[i]) << "execution " << i;
-  EXPECT_LT(leased.choice_points, asked.choice_points * 3 / 4);
+  const PosSearch kept = search_with_pos(make, everywhere, kSchedulesEach, Asked::AtConflicts);
+  const PosSearch asked = search_with_pos(make, everywhere, kSchedulesEach, Asked::Everywhere);
+  ASSERT_EQ(kept.schedules.size(), asked.schedules.size());
+  for (size_t i = 0; i < kept.schedules.size(); ++i)
+    ASSERT_EQ(kept.schedules[i], asked.schedules[i]) << "execution " << i;
+  EXPECT_LT(kept.choice_points, asked.choice_points * 3 / 4);
 }
 
-TEST(Leases, ChangeNothingWhereFlowsMeetInMemory) {
+TEST(UntilConflict, ChangesNothingWhereFlowsMeetInMemory) {
   TinyCode first, second;
   own_work(own_work(first, 0x101000, 12).increment(), 0x101100, 12).increment().store(0x100200, 1).done(0);
   own_work(own_work(second, 0x102000, 7).increment(), 0x102100, 9).store(0x100200, 2).increment().done(1);
-  expect_leases_change_nothing(first, second);
+  expect_the_same_executions(first, second);
 }
 
-TEST(Leases, ChangeNothingWhereFlowsWaitForALock) {
+TEST(UntilConflict, ChangesNothingWhereFlowsWaitForALock) {
   TinyCode first, second;
   own_work(spin_lock(own_work(first, 0x101000, 8)).increment(), 0x101100, 8).store(0x100100, 0).done(0);
   own_work(spin_lock(own_work(second, 0x102000, 8)).increment(), 0x102100, 8).store(0x100100, 0).done(1);
-  expect_leases_change_nothing(first, second);
+  expect_the_same_executions(first, second);
 }
 
-TEST(Leases, ChangeNothingWhereInterruptsComeIn) {
+TEST(UntilConflict, ChangesNothingWhereInterruptsComeIn) {
   TinyCode first, second;
   own_work(first.interrupt_self(kIrq), 0x101000, 6).add({0xfb});  // sti
   own_work(own_work(first, 0x101100, 9).increment(), 0x101200, 9).done(0);
   own_work(own_work(second, 0x102000, 9).increment(), 0x102100, 9).done(1);
-  expect_leases_change_nothing(first, second);
+  expect_the_same_executions(first, second);
 }
 
 }  // namespace
