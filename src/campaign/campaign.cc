@@ -195,6 +195,9 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     Worker worker;
     TRY_ASSIGN(worker.machine, target.make_machine(use));
     TRY_ASSIGN(worker.observer, select_detectors(worker.machine->names(), job.detectors));
+    // A search that does not adapt only has to know which atomic operations it should not have skipped.
+    const bool skips = !job.policy.skipped_atomics.empty();
+    if (target.make_learner && (strategy->adapts() || skips)) worker.learner = target.make_learner(skips);
     return worker;
   };
   DEBUG_LOG(Campaign, "search: strategy {}, seed {}, {} places of switches, {} workers",

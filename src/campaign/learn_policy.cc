@@ -1,7 +1,6 @@
 #include "campaign/learn_policy.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -29,16 +28,15 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
       strategy,
       [&]() -> Result<Worker> {
         Worker worker;
-        TRY_ASSIGN(worker.machine, target.make_machine({.recognise = {}}));
+          TRY_ASSIGN(worker.machine, target.make_machine({.recognise = {}}));
+          if (target.make_learner) worker.learner = target.make_learner(false);
         return worker;
       },
       explore);
   explorer.on_execution = [&](const Task&, const Execution& execution) { first.add(execution); };
   explorer.stop = [&] { return first.are_hopeless() || stop(); };  // the search will report the reason
   TRY_ASSIGN(const ExploreResult result, explorer.run());
-  std::vector<Place> all;
-  std::ranges::set_union(job.policy.places, result.learned, std::back_inserter(all));
-  job.policy.places = std::move(all);
+  merge_places(job.policy.places, result.learned);
   DEBUG_LOG(Campaign, "learned {} places from {} executions", job.policy.places.size(), result.tasks);
   for (const Place place : job.policy.places) TRACE_LOG(Campaign, "learned place {:#x}", place.raw);
   return {};
@@ -53,16 +51,13 @@ constexpr uint64_t kAccessSteps = 10'000;  // of each execution; an endless one 
 // conflicts. Returns the first execution that was cut off.
 Result<std::optional<LongLook>> learn_accesses(const Target& target, const CampaignOptions& options,
                                                bool adapts, const std::function<bool()>& stop, Job& job) {
-  std::vector<Place> seen, conflicting, racing;
+  Knowledge taught;
+  std::vector<Place> racing;
   std::optional<LongLook> first_long;
-  const auto add = [](const std::vector<Place>& more, std::vector<Place>& to) {
-    std::ranges::set_union(more, std::exchange(to, {}), std::back_inserter(to));
-  };
   for (const uint64_t executions : kAccessRounds) {
     Random strategy({.seed = job.strategy.seed + executions});
     ExploreOptions explore;
     explore.inputs = {job.policy, std::min(job.max_steps, kAccessSteps)};
-    explore.inputs.reporting.collect_atomics = true;
     explore.schedules = executions;
     explore.workers = std::min<unsigned>(options.workers, static_cast<unsigned>(executions));
     Explorer explorer(
@@ -73,39 +68,35 @@ Result<std::optional<LongLook>> learn_accesses(const Target& target, const Campa
           if (!adapts) {
             TRY_ASSIGN(worker.observer, select_detectors(worker.machine->names(), "race"));
           }
+          if (target.make_learner) worker.learner = target.make_learner(true);
           return worker;
         },
         explore);
     explorer.stop = stop;
     explorer.on_execution = [&](const Task& task, const Execution& execution) {
+      taught.merge(execution.knowledge);
       if (!first_long && std::holds_alternative<LimitReached>(execution.outcome))
         first_long = LongLook{job.strategy.seed + executions, task.index};
     };
     TRY_ASSIGN(const ExploreResult result, explorer.run());
     if (result.failed > 0) return std::optional<LongLook>();
-    add(result.atomics, seen);
-    add(result.learned, conflicting);
-    add(places_of_races(result.found), racing);
+    merge_places(racing, places_of_races(result.found));
     DEBUG_LOG(Campaign,
               "atomic operations after {} executions: {} places, {} conflicting, {} racing accesses",
-              result.tasks, seen.size(), conflicting.size(), racing.size());
-    if (adapts && std::ranges::includes(conflicting, seen)) return first_long;
+              result.tasks, taught.atomics.size(), taught.places.size(), racing.size());
+    if (adapts && taught.ordered_atomics().empty()) return first_long;
   }
-  std::ranges::set_difference(seen, conflicting, std::back_inserter(job.policy.skipped_atomics));
-  add(racing, job.policy.places);
+  job.policy.skipped_atomics = taught.ordered_atomics();
+  merge_places(job.policy.places, racing);
   return first_long;
 }
 
 }  // namespace
 
 std::vector<Place> places_of_races(const std::vector<Found>& found) {
-  std::vector<Place> places;
-  for (const Found& one : found)
-    if (one.verdict.kind == BugKind::DataRace)
-      for (const Evidence& evidence : one.verdict.evidence) places.push_back(evidence.pc);
-  std::ranges::sort(places);
-  places.erase(std::unique(places.begin(), places.end()), places.end());
-  return places;
+  Knowledge shown;
+  for (const Found& one : found) shown.add_race(one.verdict);
+  return shown.racing;
 }
 
 Result<std::optional<LongLook>> learn_policy(const Target& target, const CampaignOptions& options,

@@ -41,8 +41,11 @@ struct Target {
   bool races_count = true;    // races count as findings; false: only if the user says so
   std::string scope;          // the part that the search is about; empty: the whole target
   bool keeps_states = false;  // a state hash means the same in every process
-  bool learns = false;        // learns where to switch from executions before the search (trace/feedback.h)
+  bool learns = false;        // learns where to switch from executions before the search
   bool atomics = false;       // it may skip atomic operations that other synchronisation always orders
+  // Returns a learner for one worker; `atomics`: it should collect atomic operations. Empty: its machines
+  // collect what their executions teach, or they teach nothing.
+  std::function<std::unique_ptr<Learner>(bool atomics)> make_learner;
   std::string all_detectors = "all";    // the detectors for replays
   std::optional<Expectation> expected;  // the findings that its file expects; empty if the file does not say
   // Names of kernel threads that cannot be pinned to a CPU. The kernel decides when they run.

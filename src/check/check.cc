@@ -13,6 +13,7 @@
 #include "check/rehearsal.h"
 #include "check/watchdog.h"
 #include "finding/capsule.h"
+#include "learn/conflicts.h"
 #include "preload/runtime/runtime.h"
 #include "process/uncontrolled.h"
 #include "report/core/summary.h"
@@ -73,6 +74,7 @@ class Session {
     };
     target.yields = true;
     target.learns = options_.choices == CheckOptions::Choices::Sync;
+    target.make_learner = [](bool atomics) { return std::make_unique<ConflictLearner>(atomics); };
     target.sight = [] {
       Sight sight = modules().names()->sight();
       sight.libraries.clear();  // slalom's own libraries are among them

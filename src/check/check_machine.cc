@@ -69,7 +69,6 @@ Result<void> CheckMachine::reset(const Inputs& inputs) {
   c.stop_at = UINT64_MAX;
   c.uncontrolled = 0;
   steps_ = hash_ = 0;
-  conflicts_.clear();
   held_.clear();
   order_.clear();
   c.forecast.keep = keep_ = 0;
@@ -220,7 +219,6 @@ void CheckMachine::read_event(const Record& record) {
   if (record.other != kNoAgent) event.other = agents_[record.other].id;
   event.value = record.value;
   note_lock(record);
-  conflicts_.add_event(record);
   if (record.op == OpKind::Free && record.state != 0)
     heap().mark_freed(reinterpret_cast<const void*>(record.object));
   hash_ = fold(hash_ + event.object.raw + agent.raw + static_cast<uint64_t>(record.op),
@@ -246,7 +244,6 @@ Record* CheckMachine::read_accesses(Record* from, const Record* end) {
     pack(*from, header.first_step.raw, *access++);
     hash = fold(hash + from->object + header.agent.raw + static_cast<uint64_t>(from->op),
                 from->op == OpKind::Store ? 0 : static_cast<uint64_t>(from->value));
-    if (!is_atomic(from->op)) conflicts_.add(*from);
     ++from;
   } while (from != end && from->agent == index && is_memory(from->op) &&
            from->step - header.first_step.raw <= UINT16_MAX);

@@ -13,7 +13,6 @@
 #include "check/in_process.h"
 #include "check/modules.h"
 #include "machine/machine.h"
-#include "process/conflicts.h"
 
 namespace slalom::checking {
 
@@ -30,9 +29,7 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   uint64_t state_hash() const override { return hash_; }
   Snapshots* snapshots() override { return nullptr; }
   const Names& names() const override { return *modules_.names(); }
-  EndFacts ending() const override {
-    return {.steps = Step{position().raw}, .positions = position(), .feedback = &conflicts_.feedback()};
-  }
+  EndFacts ending() const override { return {.steps = Step{position().raw}, .positions = position()}; }
   bool hashes_cheaply() const override { return true; }
 
  private:
@@ -79,7 +76,6 @@ class CheckMachine final : public Machine, private OptionSource, private Occupan
   uint32_t keep_ = 0;  // of the last decision's forecast
   std::vector<Access> accesses_ = std::vector<Access>(preload::kMostRecords);  // one batch at a time
   std::vector<uint64_t> held_;  // addresses of held locks in this process
-  Conflicts conflicts_;
 };
 
 }  // namespace slalom::checking

@@ -1,10 +1,13 @@
 // slalom trace: print a saved trace.
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/core/command.h"
 #include "cli/core/consent.h"
 #include "finding/capsule.h"
+#include "learn/communication.h"
+#include "learn/conflicts.h"
 #include "report/trace_text.h"
 #include "trace/files/trace_stream.h"
 #include "vm/guests/linux/linux_kernel.h"
@@ -48,12 +51,40 @@ Result<void> print_table(TraceReader& trace, const Names& names, std::string& mi
       names);
 }
 
+// Prints what the execution teaches later ones, as a learner finds it in the trace. Instructions with the
+// same name are one line.
+Result<void> print_places(TraceReader& trace, const Names& names, std::string& missing) {
+  std::unique_ptr<Learner> learner;
+  if (trace.info().is_of_kernel())
+    learner = std::make_unique<CommunicationLearner>();
+  else
+    learner = std::make_unique<ConflictLearner>(true);
+  learner->reset();
+  TRY_ASSIGN(const TraceEnd end, trace.read_into(*learner));
+  missing = end.missing;
+  const auto print = [&](std::string_view title, const std::vector<Place>& places) {
+    std::set<std::string> lines;
+    for (const Place place : places) {
+      const std::string line = names.line(place);
+      lines.insert(names.place(place) + (line.empty() ? "" : " (" + line + ")"));
+    }
+    std::cout << title << (lines.empty() ? ": none" : ":") << '\n';
+    for (const std::string& line : lines) std::cout << "  " << printable(line) << '\n';
+  };
+  const Knowledge& taught = learner->knowledge();
+  print("agents communicate at", taught.places);
+  if (!taught.atomics.empty())
+    print("atomic operations that other synchronisation orders", taught.ordered_atomics());
+  return {};
+}
+
 struct TraceArguments {
   std::string file, capsule, kernel;
-  bool trust = false, numbers = false;
+  bool trust = false, numbers = false, places = false;
 };
 
 Result<void> print(const TraceArguments& arguments, TraceReader& trace, std::string& missing) {
+  if (arguments.places) return print_places(trace, trace.names(), missing);
   if (!arguments.kernel.empty()) {
     TRY_ASSIGN(const vm::GuestKernel known, vm::load_guest_kernel(arguments.kernel));
     return print_lines(trace, vm::SymbolNames(known.symbols), missing);
@@ -92,6 +123,10 @@ void add_trace(CLI::App& app, Run& run) {
                             ->type_name("K")
                             ->excludes(capsule);
   verb->add_flag("--numbers", a->numbers, "print numbers instead of names")
+      ->excludes(capsule)
+      ->excludes(kernel);
+  verb->add_flag("--places", a->places,
+                 "print only the instructions by which agents communicate: where a search learns to switch")
       ->excludes(capsule)
       ->excludes(kernel);
   add_trust_option(*verb, a->trust);

@@ -97,7 +97,8 @@ Crew::Crew(const Strategy& strategy, const ExploreOptions& options, std::vector<
   runner.checkpoint_every = goes_back ? options.checkpoint_every : 0;
   runs_ = std::make_unique<EventSequence[][2]>(workers_.size());
   for (Worker& worker : workers_)
-    runners_.push_back(std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner));
+    runners_.push_back(
+        std::make_unique<Runner>(*worker.machine, worker.observer.get(), runner, worker.learner.get()));
   try {
     for (size_t i = 1; i < workers_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
   } catch (...) {  // the system has too little memory, or too many threads

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trace/choice.h"
-#include "trace/feedback.h"
+#include "trace/knowledge.h"
 #include "trace/outcome.h"
 #include "trace/schedule.h"
 #include "trace/verdict.h"
@@ -75,7 +75,7 @@ struct Execution {
   bool withheld = false;    // fairness removed options from this execution
   std::optional<Divergence> divergence;
   std::vector<std::pair<AgentId, uint64_t>> agent_ops;  // operations of each agent, by id
-  Feedback feedback;                                    // facts for later executions
+  Knowledge knowledge;                                  // for later executions
 
   // With Recording::Choices and more:
   std::vector<ChoiceRecord> choices;

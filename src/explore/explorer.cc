@@ -157,9 +157,7 @@ Result<ExploreResult> Explorer::run() {
 
 ChoicePolicy Explorer::policy() const {
   ChoicePolicy policy = options_.inputs.policy;
-  std::vector<Place> all;
-  std::ranges::set_union(policy.places, result_.learned, std::back_inserter(all));
-  policy.places = std::move(all);
+  merge_places(policy.places, result_.learned);
   return policy;
 }
 
@@ -168,40 +166,27 @@ bool Explorer::has_failure() const {
                              [](const Found& found) { return found.verdict.severity == Severity::Failure; });
 }
 
-void Explorer::learn(const Feedback& feedback) {
-  std::vector<Place> all;
-  if (!feedback.atomics.empty() && options_.inputs.reporting.collect_atomics) {
-    std::ranges::set_union(result_.atomics, feedback.atomics, std::back_inserter(all));
-    result_.atomics.swap(all);
-    all.clear();
+void Explorer::learn(const Knowledge& knowledge) {
+  if (strategy_.adapts()) {
+    learn_places(knowledge.places);
+  } else if (!knowledge.places.empty()) {
+    // Only those of skipped atomic operations. Locks protect the others, unless a race report shows
+    // otherwise.
+    std::vector<Place> skipped;
+    std::ranges::set_intersection(options_.inputs.policy.skipped_atomics, knowledge.places,
+                                  std::back_inserter(skipped));
+    learn_places(skipped);
   }
-  if (feedback.places.empty()) return;
-  if (strategy_.adapts()) return learn_places(feedback.places);
-  // Of the conflicting places, only those of skipped atomic operations. Locks protect the others, unless a
-  // race report shows otherwise.
-  std::ranges::set_intersection(options_.inputs.policy.skipped_atomics, feedback.places,
-                                std::back_inserter(all));
-  learn_places(all);
+  if (knowledge.racing.empty() || !restarts()) return;
+  std::vector<Place> racing;
+  std::ranges::set_difference(knowledge.racing, options_.inputs.policy.places, std::back_inserter(racing));
+  learn_places(racing);
 }
 
 // A search that can neither adapt nor restart reports these places at the end.
 void Explorer::learn_places(const std::vector<Place>& places) {
-  if (std::ranges::includes(result_.learned, places)) return;
-  std::vector<Place> all;
-  std::ranges::set_union(result_.learned, places, std::back_inserter(all));
-  result_.learned = std::move(all);
-  learned_more_ = learned_more_ || strategy_.adapts() || restarts();
-}
-
-// Learns the accesses of a race at which the search does not switch yet.
-void Explorer::learn(const Verdict& race) {
-  std::vector<Place> places;
-  for (const Evidence& evidence : race.evidence)
-    if (!std::ranges::binary_search(options_.inputs.policy.places, evidence.pc))
-      places.push_back(evidence.pc);
-  std::ranges::sort(places);
-  places.erase(std::unique(places.begin(), places.end()), places.end());
-  learn_places(places);
+  if (merge_places(result_.learned, places))
+    learned_more_ = learned_more_ || strategy_.adapts() || restarts();
 }
 
 void Explorer::absorb(const Task& task, const Execution& execution,
@@ -212,8 +197,8 @@ void Explorer::absorb(const Task& task, const Execution& execution,
   result_.positions += execution.positions;
   result_.positions_run += execution.positions_run;
   result_.choice_points += execution.choice_points;
-  result_.guessed += execution.feedback.guessed;
-  learn(execution.feedback);
+  result_.guessed += execution.knowledge.guessed;
+  learn(execution.knowledge);
   // Reports trouble once if it differs only in its place.
   const auto trouble = [&](const std::string& what, const std::string& where) {
     const auto known = [&](const std::string& other) { return other.starts_with(what); };
@@ -253,7 +238,6 @@ void Explorer::absorb(const Task& task, const Execution& execution,
   bool broken = false;
   for (const Verdict& verdict : execution.verdicts) {
     broken = broken || verdict.severity == Severity::Failure;
-    if (verdict.kind == BugKind::DataRace && restarts()) learn(verdict);
     auto at = std::lower_bound(
         result_.found.begin(), result_.found.end(), verdict.title,
         [](const Found& found, const std::string& title) { return found.verdict.title < title; });

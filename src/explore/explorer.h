@@ -22,6 +22,7 @@ namespace slalom {
 struct Worker {
   std::unique_ptr<Machine> machine;
   std::unique_ptr<Observer> observer;  // may be nullptr
+  std::unique_ptr<Learner> learner;    // may be nullptr
 };
 using WorkerFactory = std::function<Result<Worker>()>;
 
@@ -59,7 +60,7 @@ struct ExploreResult {
   uint64_t broken = 0;                                    // complete executions that a failure ended
   std::array<uint64_t, Abandoned::kReasons> abandoned{};  // of `blocked`, by Abandoned::Reason
   std::array<uint64_t, LimitReached::kLimits> limits{};   // of `truncated`, by LimitReached::Limit
-  // Executions in which the machine only guessed that an agent waits (Feedback::guessed).
+  // Executions in which the machine only guessed that an agent waits (Knowledge::guessed).
   uint64_t guessed = 0;
   uint64_t positions = 0;
   uint64_t positions_run =
@@ -67,7 +68,6 @@ struct ExploreResult {
   uint64_t choice_points = 0;
   uint64_t classes = 0;              // distinct happens-before classes among the complete executions
   std::vector<Place> learned;        // choice points beyond those of the initial policy; sorted
-  std::vector<Place> atomics;        // places of atomic operations if Reporting::collect_atomics; sorted
   std::vector<Found> found;          // ordered by title
   std::vector<std::string> trouble;  // ToolErrors and divergences, each kind once
   Coverage coverage;  // the strategy's own view; campaign/claims.h decides what slalom may claim
@@ -105,9 +105,8 @@ class Explorer {
  private:
   ChoicePolicy policy() const;
   bool restarts() const { return options_.restart != ExploreOptions::Restart::No && strategy_.restarts(); }
-  void learn(const Feedback& feedback);
   bool has_failure() const;
-  void learn(const Verdict& race);
+  void learn(const Knowledge& knowledge);
   void learn_places(const std::vector<Place>& places);
   void absorb(const Task& task, const Execution& execution, const std::optional<Divergence>& second_run);
 

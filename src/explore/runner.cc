@@ -40,19 +40,25 @@ class Runner::Fan : public EventSink {
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
     runner_.recorder_.on_accesses(accesses, header);
     if (runner_.observer_ != nullptr) runner_.observer_->on_accesses(accesses, header);
+    if (runner_.learner_ != nullptr) runner_.learner_->on_accesses(accesses, header);
     if (runner_.extra_ != nullptr) runner_.extra_->on_accesses(accesses, header);
   }
   void on_event(const Event& event) override {
     runner_.recorder_.on_event(event);
     if (runner_.observer_ != nullptr) runner_.observer_->on_event(event);
+    if (runner_.learner_ != nullptr) runner_.learner_->on_event(event);
     if (runner_.extra_ != nullptr) runner_.extra_->on_event(event);
   }
-  void begin() { ended_ = false; }
+  void begin() {
+    ended_ = false;
+    if (runner_.learner_ != nullptr) runner_.learner_->reset();
+  }
   // Emits one end per execution, the first: machines report their own ends, and the runner those that it
   // causes.
   void on_end(const Outcome& outcome) override {
     if (std::exchange(ended_, true)) return;
     if (runner_.observer_ != nullptr) runner_.observer_->on_end(outcome);
+    if (runner_.learner_ != nullptr) runner_.learner_->on_end(outcome);
     if (runner_.extra_ != nullptr) runner_.extra_->on_end(outcome);
   }
 
@@ -61,11 +67,14 @@ class Runner::Fan : public EventSink {
   bool ended_ = false;
 };
 
-Runner::Runner(Machine& machine, Observer* observer, RunnerOptions options)
+Runner::Runner(Machine& machine, Observer* observer, RunnerOptions options, Learner* learner)
     : machine_(machine),
       observer_(observer),
+      learner_(learner),
       options_(std::move(options)),
-      snapshots_(options_.checkpoint_every > 0 && records_choices() ? machine.snapshots() : nullptr),
+      snapshots_(options_.checkpoint_every > 0 && records_choices() && learner == nullptr
+                     ? machine.snapshots()
+                     : nullptr),
       fan_(std::make_unique<Fan>(*this)),
       fairness_(options_.insist) {
   options_.inputs.reporting.at_end = !records_choices();
@@ -363,8 +372,19 @@ bool Runner::attempt(const Task& task, Walker& walker, bool last_attempt) {
     if (log_.steps > others) at->second = log_.steps - others;
   }
   if (observer_ != nullptr) observer_->harvest(log_.verdicts);
-  log_.feedback = ending.feedback != nullptr ? *ending.feedback : Feedback{};
+  collect_knowledge(ending);
   return true;
+}
+
+// How much of an execution runs before it is given up can depend on the time, so it teaches nothing.
+void Runner::collect_knowledge(const EndFacts& ending) {
+  if (ending.knowledge != nullptr)
+    log_.knowledge = *ending.knowledge;
+  else
+    log_.knowledge.clear();
+  if (learner_ != nullptr && !std::holds_alternative<Abandoned>(log_.outcome))
+    log_.knowledge.merge(learner_->knowledge());
+  for (const Verdict& verdict : log_.verdicts) log_.knowledge.add_race(verdict);
 }
 
 const Option& next_in_order(const ChoicePoint& point, std::span<const Option> options) {

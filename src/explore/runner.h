@@ -32,8 +32,9 @@ struct RunnerOptions {
 
 class Runner {
  public:
-  // `observer` may be nullptr. Both must outlive the runner.
-  Runner(Machine& machine, Observer* observer, RunnerOptions options);
+  // `observer` and `learner` may be nullptr. All must outlive the runner. A learner's state is in no
+  // checkpoint, so with one, executions run from the beginning.
+  Runner(Machine& machine, Observer* observer, RunnerOptions options, Learner* learner = nullptr);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -80,11 +81,13 @@ class Runner {
   void take_checkpoint();
   void thin_out_checkpoints();
   void note(const ChoicePoint& point, const Pick& pick);
+  void collect_knowledge(const EndFacts& ending);
   const LaterChoices* later_choices(const Task& task, const Walker& walker, size_t position);
   bool records_choices() const { return options_.recording != Recording::Schedule; }
 
   Machine& machine_;
   Observer* observer_;
+  Learner* learner_;
   EventSink* extra_ = nullptr;
   RunnerOptions options_;
   Snapshots* snapshots_;

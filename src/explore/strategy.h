@@ -69,8 +69,8 @@ class Strategy {
   virtual Recording recording() const = 0;
   // Whether the runner may restrict choices to fair ones (CHESS 4.3).
   virtual bool fair() const { return true; }
-  // Whether the choice policy may grow between rounds by feedback (trace/feedback.h). False for strategies
-  // whose tasks repeat prefixes.
+  // Whether the choice policy may grow between rounds by what executions teach (trace/knowledge.h). False for
+  // strategies whose tasks repeat prefixes.
   virtual bool adapts() const { return false; }
   // Whether the policy may grow if the strategy then restarts.
   virtual bool restarts() const { return false; }

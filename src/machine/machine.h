@@ -15,7 +15,7 @@
 #include "trace/choice.h"
 #include "trace/choice_policy.h"
 #include "trace/error_return.h"
-#include "trace/feedback.h"
+#include "trace/knowledge.h"
 #include "trace/names.h"
 #include "trace/outcome.h"
 #include "trace/sink.h"
@@ -24,8 +24,7 @@ namespace slalom {
 
 // What those who watch an execution need of it.
 struct Reporting {
-  bool at_end = false;           // the machine may deliver accesses and events after the execution has ended
-  bool collect_atomics = false;  // feedback should name the atomic operations
+  bool at_end = false;  // the machine may deliver accesses and events after the execution has ended
   // The trace is kept, so plain stores of a program should carry the values that they write.
   bool keeps_values = false;
 };
@@ -69,8 +68,10 @@ struct EndFacts {
   Position positions;         // of all agents
   uint64_t set_up_steps = 0;  // steps before a second agent could exist; the step limit counts from there
   uint64_t digest = 0;        // of the whole execution; 0 if the machine has none
-  const ErrorLog* errors = nullptr;    // that calls returned; nullptr if the machine does not record them
-  const Feedback* feedback = nullptr;  // nullptr if the machine gives none
+  const ErrorLog* errors = nullptr;  // that calls returned; nullptr if the machine does not record them
+  // What the machine itself has collected, beyond what its inputs held; nullptr if it leaves that to
+  // learners.
+  const Knowledge* knowledge = nullptr;
 };
 
 // Nothing has a default: a machine that wraps another one must pass on every question.

@@ -20,6 +20,7 @@
 
 #include "trace/forecast.h"
 #include "trace/op.h"
+#include "trace/program_objects.h"
 
 namespace slalom::preload {
 
@@ -48,11 +49,11 @@ inline constexpr uint64_t kInSetUp = UINT64_MAX;  // value of Channel::set_up_st
 inline constexpr int kProcessors = 4;             // that the program sees
 // Ids of objects that are not memory: channels of the program to itself (such as pipes), numbered by order of
 // creation. They lie above all addresses and below agents.
-inline constexpr uint64_t kChannelObjects = uint64_t{1} << 48;
+inline constexpr uint64_t kChannelObjects = kNoAddresses;
 // The gate of a reader-writer lock (preload/runtime/lock_words.h) has the lock's address with this bit, which
 // no address has.
 inline constexpr uint64_t kGateBit = kChannelObjects >> 1;
-inline constexpr uint64_t kSignalObject = kChannelObjects;  // signals to the process; channels count from 1
+using slalom::kSignalObject;  // channels count from 1
 inline constexpr uint64_t kTimerObjects = kChannelObjects + (uint64_t{1} << 32);
 // File locks, System V semaphore sets and message queues of both kinds, numbered by order of first use.
 inline constexpr uint64_t kFileObjects = kTimerObjects + (uint64_t{1} << 32);
@@ -65,7 +66,8 @@ inline constexpr int kOpenMpBits = 40;
 enum class OpenMpObject : uint32_t { Team, Barrier, Loop, Ordered, Tasks, Critical, Atomic, Cancellation };
 inline constexpr uint64_t kChildObject = kTimerObjects - 1;    // child processes of the program
 inline constexpr uint64_t kHandlerObject = kTimerObjects - 2;  // signal dispositions
-inline constexpr uint64_t kForkObject = kTimerObjects - 3;     // the state that a forked process inherits
+using slalom::kForkObject;
+static_assert(kForkObject == kTimerObjects - 3);
 // File descriptor of the Channel in a target whose environment has the variable kVariable.
 inline constexpr int kDescriptor = 3;
 inline constexpr char kVariable[] = "SLALOM_CHANNEL";

@@ -139,9 +139,6 @@ void ProgramMachine::prepare_channel() {
   agents_.clear();
   order_.clear();
   enabled_.clear();
-  conflicts_.clear();
-  atomics_.clear();
-  watches_atomics_ = inputs.reporting.collect_atomics || !inputs.policy.skipped_atomics.empty();
   freed_.clear();
   kept_.clear();
   kept_bytes_ = 0;
@@ -374,13 +371,6 @@ ChoicePoint ProgramMachine::choice_point() const {
 
 Stop ProgramMachine::finish(Outcome outcome) {
   running_ = false;
-  feedback_ = conflicts_.feedback();
-  if (watches_atomics_) {
-    const std::vector<Place> plain = std::move(feedback_.places);
-    feedback_.places.clear();
-    std::ranges::set_union(plain, atomics_.conflicting(), std::back_inserter(feedback_.places));
-    feedback_.atomics = atomics_.seen();
-  }
   const uint32_t failed = zygote_ ? zygote_->channel().error_count : 0;
   errors_.left_out = failed - std::min(failed, preload::kMostErrors);
   if (is_logged(LogFolder::Process, LogLevel::Debug) && zygote_)

@@ -18,8 +18,6 @@
 
 #include "machine/machine.h"
 #include "process/added_modules.h"
-#include "process/atomic_order.h"
-#include "process/conflicts.h"
 #include "process/launch/program.h"
 #include "process/launch/zygote.h"
 #include "process/names/program_names.h"
@@ -134,10 +132,6 @@ class ProgramMachine final : public Machine, private OptionSource {
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
   std::vector<Access> accesses_;
-  Conflicts conflicts_;
-  AtomicOrder atomics_;
-  bool watches_atomics_ = false;
-  Feedback feedback_;
   ErrorLog errors_;
 
   // Freed heap blocks with their sizes, as long as the target keeps them from being allocated again.

@@ -36,8 +36,7 @@ EndFacts ProgramMachine::ending() const {
   return {.steps = Step{steps_},
           .positions = position(),
           .set_up_steps = std::min(set_up, steps_),
-          .errors = &errors_,
-          .feedback = &feedback_};
+          .errors = &errors_};
 }
 
 void ProgramMachine::note_end(const Outcome& outcome) {
@@ -160,17 +159,6 @@ void ProgramMachine::emit_set_up_events() {
   for (const SetUp::Happened& one : set_up_->events) {
     Event event = one.event;
     event.text = one.text;
-    if (watches_atomics_ && !is_memory(event.op)) {
-      preload::Record record{};
-      record.step = event.step.raw;
-      record.pc = event.pc.raw;
-      record.object = event.object.raw;
-      record.state = event.state;
-      record.value = event.value;
-      record.other = preload::kNoAgent;
-      record.op = event.op;
-      atomics_.add_event(record);
-    }
     sink_->on_event(event);
   }
 }

@@ -13,8 +13,6 @@ namespace {
 using preload::kNoAgent;
 using State = preload::Slot::State;
 
-constexpr uint32_t kSoon = 12;  // records read ahead
-
 constexpr const char* kNonsense =
     "the program has overwritten slalom's memory in its process; it may be writing through wild pointers";
 
@@ -140,8 +138,6 @@ std::optional<std::string> ProgramMachine::read_records() {
                     static_cast<uint64_t>(record.op), static_cast<uint64_t>(value));
     if (!is_memory(record.op)) {
       if (stack_names_) stack_names_->touched(record.object, record.agent);
-      conflicts_.add_event(record);
-      if (watches_atomics_) atomics_.add_event(record);
       Event event;
       event.step = Step{record.step};
       event.agent = agents_[record.agent].id;
@@ -170,7 +166,6 @@ std::optional<std::string> ProgramMachine::read_records() {
           next.step - record.step > UINT16_MAX || (!orders && next.step >= channel.set_up_steps))
         break;
       if (stack_names_) stack_names_->touched(next.object, next.agent);
-      if (i + kSoon < count) conflicts_.prefetch(channel.records[i + kSoon]);
       Access& access = accesses_.emplace_back(Access{.pc_bits = next.pc,
                                                      .op_bits = static_cast<uint64_t>(next.op),
                                                      .modify_bits = 0,
@@ -191,10 +186,6 @@ std::optional<std::string> ProgramMachine::read_records() {
       } else {
         set_unknown_value(access);
       }
-      if (!is_atomic(next.op))
-        conflicts_.add(next);
-      else if (watches_atomics_)
-        atomics_.add(next);
       if (!freed_.empty()) use = use_of_freed(next);
     }
     sink_->on_accesses(accesses_, header);

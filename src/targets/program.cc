@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "learn/conflicts.h"
 #include "process/launch/surroundings.h"
 #include "process/program_machine.h"
 
@@ -67,6 +68,7 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
   target.yields = true;
   target.long_steps = kLongSteps;
   target.atomics = is_instrumented(program);
+  target.make_learner = [](bool atomics) { return std::make_unique<ConflictLearner>(atomics); };
   target.sight = [shared] { return shared->names->sight(); };
   target.most_places = preload::kMostPlaces;
   target.scope = scope_in_words(program);

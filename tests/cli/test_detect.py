@@ -63,6 +63,12 @@ class Detect(Case):
         self.assertNotIn("worker", numbers)
         self.assertEqual(len(numbers.splitlines()), len(printed.splitlines()))
 
+    def test_what_a_trace_teaches(self):
+        trace = self.trace_of(self.capsule())
+        self.assertEqual(self.expect(0, "trace", trace, "--places").stdout, "agents communicate at:\n  worker:1\n")
+        self.trace_of(self.forged_capsule(ROOT / "examples/toy/lost-update.fixed.toml"), 0)
+        self.assertEqual(self.expect(0, "trace", "t.slalom", "--places").stdout, "")
+
     def test_a_trace_that_was_cut_off(self):
         trace = self.trace_of(self.capsule())
         whole = (self.directory / trace).read_bytes()

@@ -11,6 +11,7 @@
 #include "explore/strategies/pct.h"
 #include "explore/strategies/random.h"
 #include "kernel_store/kernel_cache.h"
+#include "learn/communication.h"
 #include "support/source_dir.h"
 #include "vm/control/kernel_machine.h"
 #include "vm/guests/linux/linux_traits.h"
@@ -40,6 +41,7 @@ struct Seen {
   std::set<uint8_t> offered;            // as options
   bool chose_cpus = false;              // two CPUs that could run were options at the same time
   uint64_t fewest_ipis = ~uint64_t{0};  // the fewest that arrived in one execution
+  uint64_t compared = 0, taught = 0;    // executions whose knowledge was compared, and places in it
   uint64_t stuck = 0;                   // executions that stopped because only forbidden options were left
 };
 
@@ -57,15 +59,20 @@ const std::map<AgentId, uint8_t>& interrupt_agents() {
   return all;
 }
 
-// Records what a machine offers and what happens, and removes options.
+// Records what a machine offers and what happens, and removes options. Checks that the machine collects what
+// the generic learner finds.
 class Watched final : public Machine, private OptionSource, private EventSink {
  public:
   Watched(std::unique_ptr<KernelMachine> machine, Interrupts interrupts, Seen& seen)
       : machine_(std::move(machine)), interrupts_(interrupts), seen_(seen) {}
 
-  Result<void> reset(const Inputs& inputs) override { return machine_->reset(inputs); }
+  Result<void> reset(const Inputs& inputs) override {
+    places_ = inputs.policy.places;
+    return machine_->reset(inputs);
+  }
   Stop start(EventSink& sink) override {
     sink_ = &sink;
+    learner_.reset();
     ipis_ = 0;
     return watch(machine_->start(*this));
   }
@@ -81,9 +88,11 @@ class Watched final : public Machine, private OptionSource, private EventSink {
  private:
   std::span<const Option> options() const override { return options_; }
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
+    learner_.on_accesses(accesses, header);
     sink_->on_accesses(accesses, header);
   }
   void on_event(const Event& event) override {
+    learner_.on_event(event);
     if (event.op == OpKind::IrqEnter) {
       ++seen_.came[static_cast<uint8_t>(event.value)];
       ipis_ += event.value >= linux_traits().first_ipi;
@@ -97,6 +106,13 @@ class Watched final : public Machine, private OptionSource, private EventSink {
 
   Stop watch(Stop stop) {
     ChoicePoint* point = std::get_if<ChoicePoint>(&stop);
+    if (point == nullptr) {
+      std::vector<Place> taught;
+      std::ranges::set_difference(learner_.knowledge().places, places_, std::back_inserter(taught));
+      EXPECT_EQ(machine_->ending().knowledge->places, taught);
+      ++seen_.compared;
+      seen_.taught += taught.size();
+    }
     if (point == nullptr || point->kind == ChoiceKind::Data) return stop;
     options_.assign(point->options().begin(), point->options().end());
     unsigned cpus = 0;
@@ -132,6 +148,8 @@ class Watched final : public Machine, private OptionSource, private EventSink {
   uint64_t ipis_ = 0;  // that arrived in this execution
   std::vector<Option> options_;
   EventSink* sink_ = nullptr;
+  CommunicationLearner learner_;
+  std::vector<Place> places_;  // of the policy
 };
 
 struct Explored {
@@ -200,6 +218,8 @@ TEST_F(ContextsTest, TlbFlushesComplete) {
       const Explored all = explore(kSharedMemory, by, 60, interrupts);
       EXPECT_TRUE(all.all_ended(60));
       EXPECT_GT(all.result.classes, 1u);  // the executions are not all the same
+      EXPECT_EQ(all.seen.compared, 60u);
+      EXPECT_GT(all.seen.taught, 100u);
       EXPECT_GT(all.seen.fewest_ipis, 0u);
       EXPECT_GT(all.seen.came.at(kCallFunctionSingle), 2 * 60u);
     }

@@ -7,6 +7,9 @@
 //
 // Memory is tracked in granules of eight bytes, by physical address. Accesses to different bytes of one
 // granule count as communication: this adds points but misses none.
+//
+// Teaches the same as learn/communication.h, which a test compares with it. It is faster, because it knows
+// the size of RAM and the contexts' numbers, and the Journal shares its work.
 #pragma once
 
 #include <array>

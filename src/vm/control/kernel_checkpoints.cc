@@ -32,7 +32,7 @@ Stop KernelMachine::Checkpoints::restore(Id id) {
   m_.console_.restore(saved.console);
   m_.protocol_.restore(saved.protocol);
   m_.contexts_.restore(saved.contexts);
-  m_.feedback_.places.clear();
+  m_.knowledge_.places.clear();
   m_.passed_ = 0;
   return m_.choice_point();
 }

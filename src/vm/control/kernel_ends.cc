@@ -228,7 +228,7 @@ Stop KernelMachine::finish(Outcome outcome) {
   events_.sink().on_end(outcome);
   std::vector<Place> found = events_.points();
   remove_places_in(options_.no_choices, found);
-  std::ranges::set_difference(found, inputs_.policy.places, std::back_inserter(feedback_.places));
+  std::ranges::set_difference(found, inputs_.policy.places, std::back_inserter(knowledge_.places));
   return outcome;
 }
 

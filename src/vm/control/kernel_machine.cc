@@ -64,7 +64,7 @@ void KernelMachine::begin_anew(EventSink& sink) {
   console_.begin();
   guest_.begin();
   contexts_.begin();
-  feedback_.places.clear();
+  knowledge_.places.clear();
   passed_ = 0;
 }
 
@@ -364,12 +364,12 @@ std::array<uint64_t, Liveness::kReasons> KernelMachine::liveness_counts() const 
 EndFacts KernelMachine::ending() const {
   const auto waits = liveness_counts();
   const auto times = [&](Liveness::Why why) { return waits[static_cast<size_t>(why)]; };
-  feedback_.guessed =
+  knowledge_.guessed =
       times(Liveness::Why::Pause) + times(Liveness::Why::Loop) + times(Liveness::Why::Starvation) > 0;
   return {.steps = slalom::Step{instructions()},
           .positions = position(),
           .digest = events_.digest(),
-          .feedback = &feedback_};
+          .knowledge = &knowledge_};
 }
 
 }  // namespace slalom::vm

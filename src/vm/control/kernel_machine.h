@@ -173,7 +173,7 @@ class KernelMachine final : public Machine {
   Inputs inputs_;
   bool places_set_ = false;
   State state_;
-  mutable Feedback feedback_;
+  mutable Knowledge knowledge_;
   bool open_ = false;                 // stands at a choice point
   uint32_t passed_ = 0;               // choice points since the last decision
   PendingAccesses pending_accesses_;  // what other contexts would do next, at the last decision

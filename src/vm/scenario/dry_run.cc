@@ -135,14 +135,14 @@ Result<DryRun> dry_run(Machine& machine, const std::vector<std::optional<CallPro
   const bool everywhere = inputs.policy.where != ChoicePolicy::Where::Nowhere;
   TRY_ASSIGN(run.outcome, execute(machine, inputs, {run, log, everywhere, {}}));
   for (size_t flow = 0; flow < flows.size(); ++flow) run.flows[flow].calls = std::move(log.calls(flow));
-  const Feedback* feedback = machine.ending().feedback;
+  const Knowledge* knowledge = machine.ending().knowledge;
   const bool is_long = std::holds_alternative<LimitReached>(run.outcome);
-  if (everywhere || is_long || feedback == nullptr || feedback->places.empty()) return run;
+  if (everywhere || is_long || knowledge == nullptr || knowledge->places.empty()) return run;
   Inputs again = inputs;
-  again.policy.places = feedback->places;
+  again.policy.places = knowledge->places;
   for (DryRun::Flow& flow : run.flows) flow.instructions = 0;
   CallLog unused(flows);
-  TRY(execute(machine, again, {run, unused, false, feedback->places}));
+  TRY(execute(machine, again, {run, unused, false, knowledge->places}));
   return run;
 }
 

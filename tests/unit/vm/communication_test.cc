@@ -1,15 +1,50 @@
-// Accesses that span several granules of memory, and pauses at different distances.
+// Compares the collector with the generic learner. Also accesses that span several granules of memory, and
+// pauses at different distances.
 #include "vm/control/communication.h"
 
 #include <gtest/gtest.h>
 
-#include "unit/detect/kernel_stream.h"
+#include "learn/communication.h"
+#include "unit/vm/random_execution.h"
 #include "vm/control/liveness.h"
 
 namespace slalom::vm {
 namespace {
 
+using test::Batch;
 using test::Stream;
+
+// Not every id of an interrupt shows its CPU.
+TEST(Communication, TeachesWhatTheGenericLearnerDoes) {
+  Stream maker;
+  size_t by_cpus = 0, by_interrupts = 0;
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Rng rng(seed);
+    const std::vector<Batch> execution = test::interleave(rng, test::random_programs(rng, maker));
+    for (const bool in_code : {false, true})
+      for (const uint32_t line : {0x1cu, 0x130u}) {
+        const CodeRange code{1000, 1000 + (in_code ? maker.places.names.size() / 2 : 0)};
+        Communication fast;
+        fast.set_interruptible(code);
+        CommunicationLearner generic(Place{code.begin}, Place{code.end});
+        generic.reset();
+        for (const Batch& batch : execution) {
+          if (batch.accesses.empty()) continue;
+          fast.add(context_of(batch.cpu, batch.interrupt), batch.accesses);
+          fast.add_instructions(batch.accesses);
+          const AgentId cpu = Stream::id(static_cast<int>(batch.cpu));
+          const AgentId agent = batch.interrupt ? cpu.interrupt(line) : cpu;
+          generic.on_accesses(batch.accesses, {agent, 0, batch.header.first_step});
+          if (batch.interrupt)
+            generic.on_event({.agent = agent, .op = OpKind::IrqEnter, .object = ObjectId{batch.cpu}});
+        }
+        ASSERT_EQ(fast.points(), generic.knowledge().places) << "seed " << seed;
+        (in_code ? by_interrupts : by_cpus) += fast.points().size();
+      }
+  }
+  EXPECT_GT(by_cpus, 5000u);
+  EXPECT_GT(by_interrupts, by_cpus + 500);
+}
 
 TEST(WideAccesses, EachGranuleIsUsed) {
   for (const uint64_t read_at : {0x1000u, 0x1008u, 0x1010u, 0x1018u}) {

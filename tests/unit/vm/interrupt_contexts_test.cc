@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "learn/communication.h"
 #include "unit/vm/tiny_code.h"
 #include "unit/vm/tiny_machine.h"
 #include "vm/control/kernel_machine.h"
@@ -16,7 +17,8 @@ namespace {
 constexpr uint8_t kVector = 0xf6;
 constexpr uint32_t kGdt = 0x1000, kIdt = 0x2000, kHandler = 0x20000, kThread = 0x34000, kMarks = 0x100000;
 
-std::unique_ptr<KernelMachine> make_with_handler(const TinyCode& flow, const TinyCode& handler) {
+std::unique_ptr<KernelMachine> make_with_handler(const TinyCode& flow, const TinyCode& handler,
+                                                 uint8_t vector = kVector, CodeRange interruptible = {}) {
   std::unique_ptr<Pc> pc = make_tiny(flow.bytes, 1);
   pc->ram().write(kHandler, handler.bytes);
   TinyCode tables;
@@ -24,14 +26,15 @@ std::unique_ptr<KernelMachine> make_with_handler(const TinyCode& flow, const Tin
   pc->ram().write(kGdt, tables.bytes);
   TinyCode gate;
   gate.word(8u << 16 | (kHandler & 0xffff)).word((kHandler & 0xffff0000) | 0x8e00);
-  pc->ram().write(kIdt + 8 * kVector, gate.bytes);
+  pc->ram().write(kIdt + 8 * vector, gate.bytes);
   Pc::Rest rest = pc->rest();
   rest.cpus[0].gdtr = {kGdt, 23};
   rest.cpus[0].idtr = {kIdt, 0x7ff};
   CHECK(pc->set_rest(rest).ok(), "the tables");
-  return std::make_unique<KernelMachine>(Booted{.pc = std::move(pc), .kernel = "", .identity = ""},
-                                         KernelMachineOptions{.flows = 1, .guest = linux_traits()},
-                                         std::make_shared<NumberNames>());
+  return std::make_unique<KernelMachine>(
+      Booted{.pc = std::move(pc), .kernel = "", .identity = ""},
+      KernelMachineOptions{.flows = 1, .guest = linux_traits(), .interruptible = interruptible},
+      std::make_shared<NumberNames>());
 }
 
 // Which agent wrote each mark, and the console output.
@@ -78,6 +81,37 @@ TEST(InterruptContexts, EndAtTheReturnThatPopsTheirOwnFrame) {
       make_with_handler(flow(), TinyCode().store(kMarks + 4, 1).end_of_interrupt().add({0xcf}));  // iret
   const RunRecord seen = run(*machine);
   EXPECT_EQ(seen.by, (std::map<uint64_t, AgentId>{{0, kCpu}, {4, kInterrupt}}));
+}
+
+// Memory that a CPU shares with its own interrupt makes choice points in some code, as the generic learner
+// finds, too. The id of an interrupt with a low vector does not show its CPU.
+TEST(InterruptContexts, CommunicateWithTheirCpuInSomeCode) {
+  for (const uint8_t vector : {kVector, uint8_t{0x31}})
+    for (const CodeRange code :
+         {CodeRange{}, CodeRange{kHandler, kHandler + 0x1000}, CodeRange{0, kThread}}) {
+      const TinyCode flow =
+          TinyCode().call_next().interrupt_self(vector).add({0xfb, 0x90}).store(kMarks, 1).done();
+      const TinyCode handler =
+          TinyCode().store(kMarks, 2).store(kMarks + 8, 2).end_of_interrupt().add({0xcf});
+      const auto machine = make_with_handler(flow, handler, vector, code);
+      CommunicationLearner learner(Place{code.begin}, Place{code.end});
+      for (const bool at_end : {false, true}) {
+        learner.reset();
+        ASSERT_TRUE(machine->reset({.max_steps = 1'000'000, .reporting = {.at_end = at_end}}).ok());
+        Stop stop = machine->start(learner);
+        bool arrived = false;
+        while (std::holds_alternative<ChoicePoint>(stop)) {
+          AgentId next = std::get<ChoicePoint>(stop).options().front().agent;
+          for (const Option& option : std::get<ChoicePoint>(stop).options())
+            if (option.op.kind == OpKind::IrqEnter) next = option.agent;
+          arrived |= next == KernelMachine::interrupt_agent(0, vector);
+          stop = machine->resume({.next = next});
+        }
+        EXPECT_TRUE(arrived);
+        EXPECT_EQ(machine->ending().knowledge->places, learner.knowledge().places);
+        EXPECT_EQ(learner.knowledge().places.size(), code.end == 0 ? 0u : code.begin == 0 ? 2u : 1u);
+      }
+    }
 }
 
 TEST(InterruptContexts, EndWhereTheCpuGoesOnToAnotherThread) {

@@ -113,7 +113,7 @@ TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
     stop = machine->resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
   const std::vector<Place> expected = {Place{kTinyCode}, Place{kTinyCode + 6}, Place{kSecond + 6},
                                        Place{kSecond + 12}};
-  EXPECT_EQ(machine->ending().feedback->places, expected);
+  EXPECT_EQ(machine->ending().knowledge->places, expected);
   // With only these choice points, fewer executions reach the same results.
   const Explored narrow =
       explore(*machine,
@@ -121,6 +121,21 @@ TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
   const Explored wide = explore(*machine, kEverywhere);
   EXPECT_LT(narrow.executions, wide.executions);
   EXPECT_TRUE(narrow.results.contains(1) && narrow.results.contains(2));
+}
+
+// explore() compares the two in every execution.
+TEST(KernelMachine, TeachesWhatTheGenericLearnerFinds) {
+  const TinyCode first = TinyCode().store(0x100008, 1).increment().store(0x100010, 1).done(0);
+  const TinyCode second = TinyCode().store(0x100020, 1).increment().store(0x10000c, 1).done(1);
+  const auto machine = make(first, second);
+  for (const bool at_end : {false, true})
+    for (const std::vector<Place>& known : {std::vector<Place>{}, std::vector{Place{kTinyCode}}}) {
+      Inputs inputs = kEverywhere;
+      inputs.reporting.at_end = at_end;
+      inputs.policy.places = known;
+      EXPECT_GT(explore(*machine, inputs).executions, 20);
+      EXPECT_EQ(machine->ending().knowledge->places.size(), 6 - known.size());
+    }
 }
 
 // Two CPUs that write memory which neither reads communicate: the last write makes a difference.
@@ -132,7 +147,7 @@ TEST(KernelMachine, LearnsWhereBothOnlyWrite) {
   Stop stop = machine->start(sink);
   while (std::holds_alternative<ChoicePoint>(stop))
     stop = machine->resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
-  EXPECT_EQ(machine->ending().feedback->places, (std::vector<Place>{Place{kTinyCode}, Place{kSecond}}));
+  EXPECT_EQ(machine->ending().knowledge->places, (std::vector<Place>{Place{kTinyCode}, Place{kSecond}}));
 }
 
 // The accesses and events of an execution in which the first CPU that can run runs.

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
+#include "learn/communication.h"
 #include "trace/schedule.h"
 #include "unit/vm/tiny_code.h"
 #include "unit/vm/tiny_machine.h"
@@ -62,6 +65,14 @@ inline std::vector<Option> others_first(const ChoicePoint& point) {
   return options;
 }
 
+// What the machine has collected is what the generic learner finds in its accesses and events.
+inline void expect_knowledge(const KernelMachine& machine, const ChoicePolicy& policy,
+                             CommunicationLearner& learner) {
+  std::vector<Place> more;
+  std::ranges::set_difference(learner.knowledge().places, policy.places, std::back_inserter(more));
+  EXPECT_EQ(machine.ending().knowledge->places, more);
+}
+
 // All interleavings at the policy's choice points, in depth-first order.
 struct Explored {
   std::map<uint32_t, int> results;
@@ -73,9 +84,9 @@ inline Explored explore(KernelMachine& machine, const Inputs& inputs) {
   Explored all;
   std::vector<size_t> path;  // the option taken at each choice
   while (true) {
-    Quiet sink;
+    CommunicationLearner learner;
     EXPECT_TRUE(machine.reset(inputs).ok());
-    Stop stop = machine.start(sink);
+    Stop stop = machine.start(learner);
     Schedule schedule;
     std::vector<size_t> counts;
     for (size_t depth = 0; std::holds_alternative<ChoicePoint>(stop); ++depth) {
@@ -87,6 +98,7 @@ inline Explored explore(KernelMachine& machine, const Inputs& inputs) {
       if (next != point.current) schedule.switches.push_back({point.current, point.current_ops, next});
       stop = machine.resume({.next = next});
     }
+    expect_knowledge(machine, inputs.policy, learner);
     ++all.executions;
     if (std::holds_alternative<Deadlocked>(std::get<Outcome>(stop))) ++all.deadlocks;
     ++all.results[counter(machine)];

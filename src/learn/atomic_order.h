@@ -9,29 +9,32 @@
 
 #include "base/flat_map.h"
 #include "base/strong.h"
-#include "preload/protocol.h"
+#include "trace/access.h"
+#include "trace/event.h"
 
 namespace slalom {
 
 class AtomicOrder {
  public:
+  static constexpr uint32_t kNone = UINT32_MAX;
   void clear();
-  void add(const preload::Record& access);
-  void add_event(const preload::Record& event);
+  // Agents are numbered from 0. `other` is the number of the event's other agent, kNone if it has none.
+  void add(uint32_t agent, const Access& access);
+  void add_event(uint32_t agent, uint32_t other, const Event& event);
   std::vector<Place> seen() const;         // places of all atomic operations; sorted
   std::vector<Place> conflicting() const;  // places that no other synchronisation orders; sorted
 
  private:
-  // Accesses to one address. Accesses that are equal in all these fields count as one.
-  struct Access {
+  // Uses of one address. Uses that are equal in all these fields count as one.
+  struct Use {
     uint64_t pc;
     uint32_t agent, epoch, locks;
     bool wrote;
-    bool operator==(const Access&) const = default;
+    bool operator==(const Use&) const = default;
   };
-  static constexpr size_t kMost = 16;  // different accesses to one address; with more, the address conflicts
+  static constexpr size_t kMost = 16;  // different uses of one address; with more, the address conflicts
   struct Address {
-    Access accesses[kMost];
+    Use uses[kMost];
     uint32_t count = 0;
   };
   struct Agent {
@@ -41,15 +44,15 @@ class AtomicOrder {
     uint32_t locks = 0;  // index of `held` in lock_sets_
   };
   Agent& agent(uint32_t index);
-  bool ordered(const Access& before, const Access& now);
+  bool ordered(const Use& before, const Use& now);
   bool share_a_lock(uint32_t a, uint32_t b) const;
   void hold(uint32_t index, uint64_t lock, bool takes);
 
   FlatMap<Address> addresses_;
   FlatMap<uint8_t> places_;  // 1 if the place conflicts
   std::vector<Agent> agents_;
-  std::map<std::vector<uint64_t>, uint32_t> lock_numbers_;
-  std::vector<std::vector<uint64_t>> lock_sets_;
+  std::map<std::vector<uint64_t>, uint32_t> lock_numbers_{{{}, 0}};
+  std::vector<std::vector<uint64_t>> lock_sets_{{}};
   // Set if the execution uses signals to itself or forks: a handler runs in the thread that it interrupts,
   // and a child inherits the state at its fork.
   bool all_conflict_ = false;

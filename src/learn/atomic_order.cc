@@ -1,6 +1,8 @@
-#include "process/atomic_order.h"
+#include "learn/atomic_order.h"
 
 #include <algorithm>
+
+#include "trace/program_objects.h"
 
 namespace slalom {
 
@@ -35,36 +37,37 @@ void AtomicOrder::hold(uint32_t index, uint64_t lock, bool takes) {
   who.locks = known->second;
 }
 
-void AtomicOrder::add_event(const preload::Record& event) {
+void AtomicOrder::add_event(uint32_t index, uint32_t other, const Event& event) {
+  const uint64_t object = event.object.raw;
   // Only signals are semaphores with an agent's id.
   const bool of_semaphore = event.op == OpKind::SemPost || event.op == OpKind::SemWait;
-  if (event.object == preload::kSignalObject || (of_semaphore && event.object >> 56 != 0) ||
-      (event.op == OpKind::Spawn && event.object == preload::kForkObject))
+  if (object == kSignalObject || (of_semaphore && object >> 56 != 0) ||
+      (event.op == OpKind::Spawn && object == kForkObject))
     all_conflict_ = true;
   switch (event.op) {
     case OpKind::Lock:
     case OpKind::WriteLock:
-      return hold(event.agent, 2 * event.object + 1, true);
+      return hold(index, 2 * object + 1, true);
     case OpKind::TryLock:
-      if (event.value != 0) hold(event.agent, 2 * event.object + 1, true);
+      if (event.value != 0) hold(index, 2 * object + 1, true);
       return;
     case OpKind::Unlock:
     case OpKind::WriteUnlock:
-      return hold(event.agent, 2 * event.object + 1, false);
+      return hold(index, 2 * object + 1, false);
     case OpKind::ReadLock:
-      return hold(event.agent, 2 * event.object, true);
+      return hold(index, 2 * object, true);
     case OpKind::ReadUnlock:
-      return hold(event.agent, 2 * event.object, false);
+      return hold(index, 2 * object, false);
     case OpKind::Spawn:
     case OpKind::Join: {
-      if (event.other == preload::kNoAgent) return;
-      agent(std::max(event.agent, event.other));  // grows agents_ before references to its elements are taken
+      if (other == kNone) return;
+      agent(std::max(index, other));  // grows agents_ before references to its elements are taken
       const bool spawns = event.op == OpKind::Spawn;
-      Agent& from = agent(spawns ? event.agent : event.other);
-      Agent& to = agent(spawns ? event.other : event.agent);
+      Agent& from = agent(spawns ? index : other);
+      Agent& to = agent(spawns ? other : index);
       if (to.clock.size() < from.clock.size()) to.clock.resize(from.clock.size());
       for (size_t i = 0; i < from.clock.size(); ++i) to.clock[i] = std::max(to.clock[i], from.clock[i]);
-      if (spawns) ++from.clock[event.agent];
+      if (spawns) ++from.clock[index];
       return;
     }
     default:
@@ -81,27 +84,27 @@ bool AtomicOrder::share_a_lock(uint32_t a, uint32_t b) const {
   });
 }
 
-bool AtomicOrder::ordered(const Access& before, const Access& now) {
+bool AtomicOrder::ordered(const Use& before, const Use& now) {
   if (before.agent == now.agent || (!before.wrote && !now.wrote)) return true;
   const std::vector<uint32_t>& clock = agents_[now.agent].clock;
   return (before.agent < clock.size() && before.epoch <= clock[before.agent]) ||
          share_a_lock(before.locks, now.locks);
 }
 
-void AtomicOrder::add(const preload::Record& access) {
-  const Agent& who = agent(access.agent);
-  const Access now{access.pc, access.agent, who.clock[access.agent], who.locks, access.wrote != 0};
-  uint8_t& place = places_[access.pc];
-  Address& address = addresses_[access.object];
+void AtomicOrder::add(uint32_t index, const Access& access) {
+  const Agent& who = agent(index);
+  const Use now{access.pc().raw, index, who.clock[index], who.locks, access.wrote != 0};
+  uint8_t& place = places_[now.pc];
+  Address& address = addresses_[access.address().raw];
   bool known = false, conflicts = address.count == kMost;
   for (uint32_t i = 0; i < address.count; ++i) {
-    known = known || address.accesses[i] == now;
-    if (ordered(address.accesses[i], now)) continue;
+    known = known || address.uses[i] == now;
+    if (ordered(address.uses[i], now)) continue;
     conflicts = true;
-    *places_.find(address.accesses[i].pc) = 1;
+    *places_.find(address.uses[i].pc) = 1;
   }
   if (conflicts) place = 1;
-  if (!known && address.count < kMost) address.accesses[address.count++] = now;
+  if (!known && address.count < kMost) address.uses[address.count++] = now;
 }
 
 std::vector<Place> AtomicOrder::seen() const {

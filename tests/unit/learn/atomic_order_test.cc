@@ -1,48 +1,39 @@
-#include "process/atomic_order.h"
+#include "learn/atomic_order.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "trace/program_objects.h"
 
 namespace slalom {
 namespace {
 
 constexpr uint64_t kWord = 0x1000, kLock = 0x2000;
 
-preload::Record happened(uint32_t agent, OpKind op, uint64_t object) {
-  preload::Record record{};
-  record.agent = agent;
-  record.other = preload::kNoAgent;
-  record.op = op;
-  record.object = object;
-  return record;
-}
-
 // An execution, and what it shows. An access is named by a letter, its place.
 class Execution {
  public:
-  Execution() { order_.clear(); }
   Execution& access(uint32_t agent, char place, bool writes, uint64_t word = kWord) {
-    preload::Record record = happened(agent, writes ? OpKind::ReadModifyWrite : OpKind::AtomicLoad, word);
-    record.pc = static_cast<uint64_t>(place);
-    record.wrote = writes;
-    order_.add(record);
+    Access access{};
+    access.op_bits = static_cast<uint64_t>(writes ? OpKind::ReadModifyWrite : OpKind::AtomicLoad);
+    access.address_bits = word;
+    access.pc_bits = static_cast<uint64_t>(place);
+    access.wrote = writes;
+    order_.add(agent, access);
     return *this;
   }
   Execution& event(uint32_t agent, OpKind op, uint64_t object = kLock) {
-    order_.add_event(happened(agent, op, object));
+    order_.add_event(agent, AtomicOrder::kNone, {.op = op, .object = ObjectId{object}});
     return *this;
   }
   Execution& tried(uint32_t agent, bool taken) {
-    preload::Record record = happened(agent, OpKind::TryLock, kLock);
-    record.value = taken;
-    order_.add_event(record);
+    order_.add_event(agent, AtomicOrder::kNone,
+                     {.op = OpKind::TryLock, .object = ObjectId{kLock}, .value = taken});
     return *this;
   }
   Execution& with(uint32_t agent, OpKind op, uint32_t other) {
-    preload::Record record = happened(agent, op, 0);
-    record.other = other;
-    order_.add_event(record);
+    order_.add_event(agent, other, {.op = op});
     return *this;
   }
   Execution& locked(uint32_t agent, char place, bool writes, OpKind take = OpKind::Lock,
@@ -141,13 +132,17 @@ TEST(AtomicOrder, TheStartAndTheEndOfThreadsOrder) {
 }
 
 TEST(AtomicOrder, SignalsInterruptAnywhere) {
-  EXPECT_EQ(Execution().access(1, 'a', true).event(1, OpKind::SemWait, preload::kSignalObject).conflicting(),
-            "a");
+  EXPECT_EQ(Execution().access(1, 'a', true).event(1, OpKind::SemWait, kSignalObject).conflicting(), "a");
   // Those of a thread; what else is about threads is none.
   const uint64_t thread = AgentId::initial(0).child(0).raw, its_signals = AgentId{thread}.interrupt(0).raw;
   for (const OpKind op : {OpKind::SemPost, OpKind::SemWait})
     EXPECT_EQ(Execution().access(1, 'a', true).event(1, op, its_signals).conflicting(), "a");
   EXPECT_EQ(Execution().access(1, 'a', true).event(1, OpKind::CpuUse, thread).conflicting(), "");
+}
+
+TEST(AtomicOrder, AForkedProcessInheritsEverything) {
+  EXPECT_EQ(Execution().access(1, 'a', true).event(1, OpKind::Spawn, kForkObject).conflicting(), "a");
+  EXPECT_EQ(Execution().access(1, 'a', true).event(1, OpKind::CpuUse, kForkObject).conflicting(), "");
 }
 
 TEST(AtomicOrder, TooManyAreTakenToConflict) {
