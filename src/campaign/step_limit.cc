@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "detect/detector_set.h"
+#include "explore/in_order.h"
 #include "explore/runner.h"
 #include "explore/shrink/shrink.h"
 #include "explore/strategies/random.h"
@@ -33,16 +34,6 @@ class FewChoices : public Walker {
  private:
   std::unique_ptr<Walker> inner_;
   uint64_t made_ = 0;
-};
-
-class InOrder : public Walker {
- public:
-  std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option> options,
-                                           const Execution&) override {
-    if (point.kind == ChoiceKind::Data) return Decision{point.current};
-    return Decision{next_in_order(point, options).agent};
-  }
-  void rule(ChoiceRule& to) const override { to.kind = ChoiceRule::Kind::InOrder; }
 };
 
 // Returns the length of one execution; empty if it spins or exceeds the budget. Deducts its cost from `left`.

@@ -2,18 +2,21 @@
 
 #include <fmt/format.h>
 
-#include "explore/strategy.h"
+#include "explore/in_order.h"
+#include "explore/runner.h"
 
 namespace slalom::checking {
 
 EventSequence rehearse(Machine& machine, const Inputs& inputs) {
+  RunnerOptions options;
+  options.inputs = inputs;
+  options.fair = false;
+  options.checkpoint_every = 0;
   EventSequence result;
-  if (!machine.reset(inputs).ok()) return result;
-  Stop stop = machine.start(result);
-  while (const ChoicePoint* point = std::get_if<ChoicePoint>(&stop))
-    stop = machine.resume(point->kind == ChoiceKind::Data
-                              ? Decision{.next = point->current}
-                              : Decision{.next = next_in_order(*point, point->options()).agent});
+  Runner runner(machine, nullptr, options);
+  runner.set_extra_sink(&result);
+  InOrder walker;
+  runner.run(Task{}, walker);
   return result;
 }
 
