@@ -32,18 +32,18 @@ Result<ClaimFacts> claim_facts(const Target& target, const Job& job, const Campa
   ClaimFacts facts{.explored = result.explored, .policy = job.policy, .max_steps = job.max_steps};
   facts.adapts = adapts;
   facts.looks_for_races = looks_for_races;
-  facts.learns = target.learns;
+  facts.learns = target.traits.learns;
   facts.learned_places = result.communication_points;
-  facts.communicate = target.id.kind == "kernel" ? "the flows" : "threads";
-  facts.scope = target.scope;
-  if (target.sight) facts.sight = target.sight();
+  facts.communicate = target.words.communicate;
+  facts.scope = target.limits.scope;
+  if (target.reports.sight) facts.sight = target.reports.sight();
   facts.uncontrolled = result.uncontrolled;
-  facts.unpinned_threads = target.unpinned_threads.size();
-  facts.not_compared = target.not_compared;
-  facts.standing = target.standing;
-  facts.most_places = target.most_places;
-  if (!target.more_steps.empty()) facts.more_steps = target.more_steps;
-  if (!target.everywhere.empty()) facts.everywhere = target.everywhere;
+  facts.unpinned_threads = target.limits.unpinned_threads.size();
+  facts.not_compared = result.compared.not_compared;
+  facts.standing = target.limits.standing;
+  facts.most_places = target.traits.most_places;
+  facts.more_steps = target.words.more_steps;
+  facts.everywhere = target.words.everywhere;
   return facts;
 }
 
@@ -150,9 +150,10 @@ Result<void> finish_all(Finisher& finisher, const CampaignOptions& options, Cloc
 
 Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, const CampaignOptions& options,
                                     const std::function<bool(const Progress&)>& progress) {
-  const auto start = Clock::now();
+  TRY(run_preliminary(target, options.stop));
+  const auto start = Clock::now();  // the preliminary search is no part of the time that the user has given
   TRY_ASSIGN(const std::unique_ptr<Strategy> strategy,
-             make_strategy(wanted.strategy, wanted.policy, target.yields));
+             make_strategy(wanted.strategy, wanted.policy, target.traits.yields));
   Job job = wanted;
   Patience patience(options.stop);
   const auto has_enough = [&] { return patience.is_over(); };
@@ -163,6 +164,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
     return cut_short.load();
   };
   CampaignResult result;
+  if (target.reports.compared) result.compared = target.reports.compared();
   TRY_ASSIGN(const std::optional<LongLook> first_long,
              learn_policy(target, options, strategy->adapts(), stops_learning, job));
   if (options.finds_step_limit && first_long) {
@@ -185,10 +187,10 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   }
   explore.workers = options.workers;
   explore.checkpoint_every = options.checkpoints ? explore.checkpoint_every : 0;
-  if (target.yields) explore.insist = kInsist;
+  if (target.traits.yields) explore.insist = kInsist;
   explore.verify = options.verify;
   explore.until = options.until;
-  const bool searches_places = target.atomics && job.policy.where == ChoicePolicy::Where::Sync;
+  const bool searches_places = target.traits.atomics && job.policy.where == ChoicePolicy::Where::Sync;
   if (searches_places) explore.restart = ExploreOptions::Restart::AtNewRaces;
   TRY_ASSIGN(const MachineUse use, machine_use(job, options));
   const auto factory = [&]() -> Result<Worker> {
@@ -206,7 +208,7 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   std::vector<UncontrolledAct> earlier;
   const auto uncontrolled = [&] {
     std::vector<UncontrolledAct> all;
-    if (target.uncontrolled) all = target.uncontrolled();
+    if (target.reports.uncontrolled) all = target.reports.uncontrolled();
     for (const UncontrolledAct& one : earlier)
       if (std::ranges::find(all, one) == all.end()) all.push_back(one);
     return all;
@@ -251,17 +253,18 @@ Result<CampaignResult> run_campaign(const Target& target, const Job& wanted, con
   explorer.on_pause = [&] {
     if (!state.empty()) saving.save(job, explorer, uncontrolled());
   };
-  if (target.statistics) target.statistics();
+  if (target.reports.statistics) target.reports.statistics();
   const std::clock_t used = std::clock();
   TRY_ASSIGN(result.explored, explorer.run());
-  if (target.remarks)
-    for (std::string& remark : target.remarks()) result.explored.trouble.push_back(std::move(remark));
+  if (target.reports.remarks)
+    for (std::string& remark : target.reports.remarks()) result.explored.trouble.push_back(std::move(remark));
   result.search_cpu_seconds = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
-  if (target.statistics) result.statistics = target.statistics();
+  if (target.reports.statistics) result.statistics = target.reports.statistics();
   result.unsaved = saving.trouble();
   if (const std::string words = first.trouble(result.explored); !words.empty()) return error("{}", words);
   finisher.learn(result.explored.learned);
-  if (target.learns) result.communication_points = job.policy.places.size() + result.explored.learned.size();
+  if (target.traits.learns)
+    result.communication_points = job.policy.places.size() + result.explored.learned.size();
   result.uncontrolled = uncontrolled();
   TRY_ASSIGN(ClaimFacts facts, claim_facts(target, job, result, strategy->adapts()));
   facts.restarts = searches_places && strategy->restarts();
@@ -291,7 +294,7 @@ Result<Replay> replay_on(const MachineUse& use, const Target& target, const Find
     TRY_ASSIGN(recorder, record(machine->names()));
   }
   TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors,
-             select_detectors(machine->names(), target.all_detectors));
+             select_detectors(machine->names(), target.defaults.replay_detectors));
   RunnerOptions options;
   options.inputs = {policy, finding.max_steps};
   options.inputs.policy.stops = stops_of(finding.schedule);
@@ -329,6 +332,7 @@ Result<Replay> replay_on(const MachineUse& use, const Target& target, const Find
 
 Result<Replay> replay_finding(const Target& target, const Finding& finding, const ChoicePolicy& policy,
                               const MakeSink& record) {
+  TRY(run_preliminary(target, {}));
   TRY_ASSIGN(Replay replay, replay_on({.from_start = true}, target, finding, policy, record));
   if (!replay.another_course || replay.execution.set_up_steps == 0) return replay;
   // The digest in an older capsule also covers accesses in set-up.

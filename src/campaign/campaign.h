@@ -61,6 +61,7 @@ struct CampaignResult {
   std::optional<Schedule> first;  // of the first execution that came to an end; empty if none did in this run
   Claim claim;
   std::vector<UncontrolledAct> uncontrolled;  // acts of the target, also in earlier runs of the search
+  ComparedResults compared;
   struct Kept {
     Finding finding;
     std::filesystem::path capsule;  // empty if not kept
@@ -73,7 +74,7 @@ struct CampaignResult {
   uint64_t longest_look = 0;   // the length of the execution from which that follows; 0: it was given
   double seconds = 0;
   double search_cpu_seconds = 0;                           // of all workers together, in the search alone
-  std::vector<std::pair<std::string, double>> statistics;  // of the search alone (Target::statistics)
+  std::vector<std::pair<std::string, double>> statistics;  // of the search alone (TargetReports::statistics)
   uint64_t communication_points = 0;  // instructions at which the search switched, if the target learns them
   uint64_t resumed_tasks = 0;         // tasks made by earlier runs of the search
   std::optional<Error> unkept;        // why findings could not be kept (a full disk); empty if they were

@@ -77,7 +77,7 @@ Finding Finisher::finding_of(const Found& found) const {
 // Executions that run to the limit take too long to be repeated often.
 uint32_t Finisher::replays_wanted(const Found& found) const {
   if (!proves(found.verdict)) return 0;
-  const bool endless = target_.input_trouble && found.verdict.kind == BugKind::Livelock;
+  const bool endless = target_.reports.input_trouble && found.verdict.kind == BugKind::Livelock;
   return endless ? std::min(2u, options_.replays) : options_.replays;
 }
 
@@ -92,14 +92,14 @@ Result<CampaignResult::Kept> Finisher::finish(const Found& found, const Enough& 
     return Clock::now() >= end ? CutShort::OutOfTime : CutShort::No;
   };
   const bool thorough = proves(found.verdict);
-  const bool endless = target_.input_trouble && found.verdict.kind == BugKind::Livelock;
+  const bool endless = target_.reports.input_trouble && found.verdict.kind == BugKind::Livelock;
   if (!thorough)
     kept.shrinking = kept.replaying = CutShort::RaceNotAsked;
   else if (options_.shrink && !endless)
     shrink(kept, early);
   Replays replays;
   TRY(replay(kept, wanted, early, replays));
-  if (target_.surroundings) kept.finding.surroundings = target_.surroundings();
+  if (target_.reports.surroundings) kept.finding.surroundings = target_.reports.surroundings();
   keep(kept, std::move(replays));
   return kept;
 }
@@ -114,7 +114,7 @@ void Finisher::shrink(CampaignResult::Kept& kept, const Early& early) {
     return kept.shrinking != CutShort::No;
   };
   shrinking.executions = options_.shrink_executions;
-  shrinking.long_steps = target_.long_steps;
+  shrinking.long_steps = target_.traits.long_steps;
   shrinking.near_executions = std::min(shrinking.near_executions, options_.shrink_executions / 4);
   shrinking.minimum_executions = std::min(shrinking.minimum_executions, options_.shrink_executions / 2);
   Inputs inputs{policy_, job_.max_steps};
@@ -161,11 +161,11 @@ Result<void> Finisher::replay(CampaignResult::Kept& kept, uint32_t wanted, const
       if (std::string first = first_difference(replays.log, second, machine_->names()); !first.empty())
         replays.differences.insert(replays.differences.begin(), std::move(first));
     if (i == 0) replays.kinds = switch_kinds(replay.execution);
-    if (target_.long_steps != 0 && length_of(replay.execution) >= target_.long_steps)
+    if (target_.traits.long_steps != 0 && length_of(replay.execution) >= target_.traits.long_steps)
       steps += std::holds_alternative<LimitReached>(replay.execution.outcome)
                    ? kReplaySteps
                    : replay.execution.steps + kChoiceSteps * replay.execution.choice_points;
-    if (i == 0 && target_.keeps_states && !replay.divergence)
+    if (i == 0 && target_.traits.keeps_states && !replay.divergence)
       finding.state_hash = replay.execution.state_hash;
     if (wanted == 0) break;
     DEBUG_LOG(Campaign, "replay {} of {}: {}", i + 1, wanted,
@@ -200,8 +200,8 @@ void Finisher::keep(CampaignResult::Kept& kept, Replays replays) {
   shown.replaying = plain.replaying;
   shown.differences = std::move(plain.differences);
   if (!kept.capsule.empty())
-    shown.replay_command = target_.replay_command ? target_.replay_command(kept.capsule.string())
-                                                  : "slalom replay " + kept.capsule.string();
+    shown.replay_command = target_.words.replay_command ? target_.words.replay_command(kept.capsule.string())
+                                                        : "slalom replay " + kept.capsule.string();
   kept.report = text_report(kept.finding, replays.log, machine_->names(), shown);
 }
 

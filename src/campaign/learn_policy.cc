@@ -28,8 +28,8 @@ Result<void> learn_places(const Target& target, const CampaignOptions& options, 
       strategy,
       [&]() -> Result<Worker> {
         Worker worker;
-          TRY_ASSIGN(worker.machine, target.make_machine({.recognise = {}}));
-          if (target.make_learner) worker.learner = target.make_learner(false);
+        TRY_ASSIGN(worker.machine, target.make_machine({.recognise = {}}));
+        if (target.make_learner) worker.learner = target.make_learner(false);
         return worker;
       },
       explore);
@@ -101,8 +101,9 @@ std::vector<Place> places_of_races(const std::vector<Found>& found) {
 
 Result<std::optional<LongLook>> learn_policy(const Target& target, const CampaignOptions& options,
                                              bool adapts, const std::function<bool()>& stop, Job& job) {
-  if (target.learns) TRY(learn_places(target, options, adapts ? kShortLearning : kLongLearning, stop, job));
-  if (target.atomics && job.policy.where == ChoicePolicy::Where::Sync)
+  if (target.traits.learns)
+    TRY(learn_places(target, options, adapts ? kShortLearning : kLongLearning, stop, job));
+  if (target.traits.atomics && job.policy.where == ChoicePolicy::Where::Sync)
     return learn_accesses(target, options, adapts, stop, job);
   return std::optional<LongLook>();
 }

@@ -19,9 +19,9 @@ class FirstOutcomes {
  public:
   explicit FirstOutcomes(const Target& target) : target_(target) {}
   void add(const Execution& execution) {
-    if (!target_.input_trouble || seen_ == kFirst) return;
+    if (!target_.reports.input_trouble || seen_ == kFirst) return;
     ++seen_;
-    trouble_ = target_.input_trouble(execution.outcome);
+    trouble_ = target_.reports.input_trouble(execution.outcome);
     if (trouble_.empty()) seen_ = kFirst;  // one execution without the mistake is enough
     all_ = seen_ == kFirst && !trouble_.empty();
   }

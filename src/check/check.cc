@@ -72,19 +72,19 @@ class Session {
     target.make_machine = [](const MachineUse&) -> Result<std::unique_ptr<Machine>> {
       return std::unique_ptr<Machine>(std::make_unique<CheckMachine>(checking::in_process(), modules()));
     };
-    target.yields = true;
-    target.learns = options_.choices == CheckOptions::Choices::Sync;
+    target.traits.yields = true;
+    target.traits.learns = options_.choices == CheckOptions::Choices::Sync;
     target.make_learner = [](bool atomics) { return std::make_unique<ConflictLearner>(atomics); };
-    target.sight = [] {
+    target.reports.sight = [] {
       Sight sight = modules().names()->sight();
       sight.libraries.clear();  // slalom's own libraries are among them
       return sight;
     };
-    target.uncontrolled = [] { return uncontrolled_in_words(checking::in_process().uncontrolled()); };
-    target.most_places = preload::kMostPlaces;
-    target.more_steps = "CheckOptions::max_steps";
-    target.everywhere = "Choices::Everywhere";
-    target.replay_command = [this](const std::string& capsule) {
+    target.reports.uncontrolled = [] { return uncontrolled_in_words(checking::in_process().uncontrolled()); };
+    target.traits.most_places = preload::kMostPlaces;
+    target.words.more_steps = "CheckOptions::max_steps";
+    target.words.everywhere = "Choices::Everywhere";
+    target.words.replay_command = [this](const std::string& capsule) {
       return fmt::format("SLALOM_REPLAY={} {}", capsule, modules().program());
     };
     if (!options_.replay.empty()) return replay(target);
@@ -133,7 +133,7 @@ class Session {
     TRY_ASSIGN(job.strategy, parse_strategy(options_.strategy, options_.seed));
     // Equal happens-before hashes mean equal states only if all accesses are seen.
     if (job.strategy.name == "portfolio" && job.strategy.settings.empty() &&
-        target.sight().extent == Sight::Extent::Everything)
+        target.reports.sight().extent == Sight::Extent::Everything)
       job.strategy.settings.emplace_back("cache", "");
     job.policy = inputs().policy;
     job.max_steps = options_.max_steps;

@@ -49,6 +49,7 @@ void pack(const Record& record, uint64_t first_step, Access& access) {
 }  // namespace
 
 Result<void> CheckMachine::reset(const Inputs& inputs) {
+  if (inputs.control == Control::None) return error("a test's body cannot run without control");
   if (const std::string over = watchdog_report(modules_); !over.empty()) return error("{}", over);
   give_up();
   inputs_ = inputs;

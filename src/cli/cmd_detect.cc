@@ -145,8 +145,7 @@ Result<Exit> detect(const DetectArguments& arguments) {
 
 void add_detect(CLI::App& app, Run& run) {
   auto a = std::make_shared<DetectArguments>();
-  CLI::App* verb =
-      app.add_subcommand("detect", "Look for bugs in a trace that --save-trace has written.");
+  CLI::App* verb = app.add_subcommand("detect", "Look for bugs in a trace that --save-trace has written.");
   verb->add_option("TRACE", a->file, "the trace, of any size; a pipe will do")->required()->type_name("");
   verb->add_option("--detectors", a->detectors,
                    "what to look for, as in explore: names with commas between them, or default, all, kernel "

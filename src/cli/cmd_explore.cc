@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "campaign/stress.h"
 #include "cli/kernel/dry_run_output.h"
 #include "cli/search/search.h"
 #include "finding/finding_json.h"
@@ -10,9 +11,12 @@ namespace slalom {
 
 namespace {
 
-Result<Exit> run_stress(const Target& target, uint64_t runs, const SearchArguments& search) {
-  if (!target.stress) return error("{} is no kernel test: leave out --stress", target.id.name);
-  TRY_ASSIGN(const Target::Stress all, target.stress(runs, search.seed, search.detectors));
+Result<Exit> stress(const Target& target, uint64_t runs, const SearchArguments& search) {
+  TRY_ASSIGN(const StressResult all, run_stress(target, {.runs = runs,
+                                                         .seed = search.seed,
+                                                         .detectors = search.detectors,
+                                                         .workers = search.campaign.workers,
+                                                         .stop = interrupted}));
   if (search.json) {
     nlohmann::ordered_json json;
     json["target"] = target.id.name;
@@ -95,10 +99,13 @@ void add_explore(CLI::App& app, Run& run) {
       TRY_ASSIGN(const Target target, std::move(opened));
       if (a->dry) return show_dry_run(target, a->search.json);
       SearchArguments search = a->search;
-      if (!target.choices.empty() && verb->count("--choices") == 0) search.choices = target.choices;
-      if (!target.detectors.empty() && verb->count("--detectors") == 0) search.detectors = target.detectors;
-      if (target.max_steps != 0 && verb->count("--max-steps") == 0) search.max_steps = target.max_steps;
-      if (a->stress > 0) return run_stress(target, a->stress, search);
+      if (!target.defaults.choices.empty() && verb->count("--choices") == 0)
+        search.choices = target.defaults.choices;
+      if (!target.defaults.detectors.empty() && verb->count("--detectors") == 0)
+        search.detectors = target.defaults.detectors;
+      if (target.defaults.max_steps != 0 && verb->count("--max-steps") == 0)
+        search.max_steps = target.defaults.max_steps;
+      if (a->stress > 0) return stress(target, a->stress, search);
       if (target.id.kind == "kernel") {
         TRY_ASSIGN(const KernelDryRun dry, dry_run_kernel(target, interrupted));
         print_warnings(dry);

@@ -168,13 +168,14 @@ Result<Exit> replay(const ReplayArguments& arguments) {
     return trace_kernel(finding, policy, arguments.trace_check);
   TRY_ASSIGN(const Target target, open(finding.target, arguments.program));
 
+  TRY(run_preliminary(target, interrupted));
   // The evidence for judging the execution may be incomplete.
   if (interrupted()) return error("interrupted before it was replayed");
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({}));
   ReplayRecorder recorder(arguments.save_trace, {.kind = finding.target.kind,
                                                  .target = finding.target.name,
-                                                 .detectors = target.detectors,
-                                                 .races_count = target.races_count});
+                                                 .detectors = target.defaults.detectors,
+                                                 .races_count = target.defaults.races_count});
   const MakeSink record = [&](const Names& names) { return recorder.begin(names); };
   Replay first;
   uint32_t same = 0, tried = 0;
@@ -190,10 +191,11 @@ Result<Exit> replay(const ReplayArguments& arguments) {
   finding.replays_same = same;
   if (first.verdict) finding.verdict = *first.verdict;
   const bool compared = finding.state_hash != 0;
-  finding.state_hash = target.keeps_states ? first.execution.state_hash : 0;
+  finding.state_hash = target.traits.keeps_states ? first.execution.state_hash : 0;
   TRY(recorder.close());
-  if (same < tried && target.surroundings)
-    std::ranges::copy(differences(finding.surroundings, target.surroundings()), std::back_inserter(differ));
+  if (same < tried && target.reports.surroundings)
+    std::ranges::copy(differences(finding.surroundings, target.reports.surroundings()),
+                      std::back_inserter(differ));
 
   if (arguments.json) {
     FindingWords words;

@@ -53,8 +53,8 @@ Result<Exit> run_program(const RunArguments& arguments) {
   launch.max_set_up = arguments.max_set_up;
   if (arguments.from_main) launch.begin = LaunchOptions::Begin::AtMain;
   TRY_ASSIGN(Target target, make_program_target(program, launch));
-  target.uncontrolled = [met = launch.uncontrolled] { return uncontrolled_in_words(*met); };
-  target.remarks = [remarks = launch.remarks] { return in_words(*remarks); };
+  target.reports.uncontrolled = [met = launch.uncontrolled] { return uncontrolled_in_words(*met); };
+  target.reports.remarks = [remarks = launch.remarks] { return in_words(*remarks); };
   SearchArguments search = arguments.search;
   search.first = !arguments.keep_going;
   search.campaign.finds_step_limit = arguments.finds_step_limit;

@@ -36,15 +36,15 @@ void log_divergence(const Task& task, const Execution& execution, const ChoicePo
 
 class Runner::Fan : public EventSink {
  public:
-  explicit Fan(Runner& runner) : runner_(runner) {}
+  explicit Fan(Runner& runner) : runner_(runner), records_(runner.options_.inputs.control != Control::None) {}
   void on_accesses(std::span<const Access> accesses, const BatchHeader& header) override {
-    runner_.recorder_.on_accesses(accesses, header);
+    if (records_) runner_.recorder_.on_accesses(accesses, header);
     if (runner_.observer_ != nullptr) runner_.observer_->on_accesses(accesses, header);
     if (runner_.learner_ != nullptr) runner_.learner_->on_accesses(accesses, header);
     if (runner_.extra_ != nullptr) runner_.extra_->on_accesses(accesses, header);
   }
   void on_event(const Event& event) override {
-    runner_.recorder_.on_event(event);
+    if (records_) runner_.recorder_.on_event(event);
     if (runner_.observer_ != nullptr) runner_.observer_->on_event(event);
     if (runner_.learner_ != nullptr) runner_.learner_->on_event(event);
     if (runner_.extra_ != nullptr) runner_.extra_->on_event(event);
@@ -64,6 +64,7 @@ class Runner::Fan : public EventSink {
 
  private:
   Runner& runner_;
+  const bool records_;  // nothing depends on the order of operations in an execution without control
   bool ended_ = false;
 };
 

@@ -77,6 +77,14 @@ void decode_hint(ByteReader& in, SurwHint& hint) {
   }
 }
 
+void encode_hint(ByteWriter& out, const SerialHint& hint) {
+  out.u64(hint.branches.size());
+  for (const uint64_t branch : hint.branches) out.u64(branch);
+}
+void decode_hint(ByteReader& in, SerialHint& hint) {
+  for (uint64_t n = in.count(); n > 0 && in.ok(); --n) hint.branches.push_back(in.u64());
+}
+
 // Reads the hint whose kind has this number.
 template <size_t kKind = 0>
 void decode_hint(ByteReader& in, uint8_t kind, Hint& hint) {

@@ -52,8 +52,13 @@ struct SurwHint {
   bool operator==(const SurwHint&) const = default;
 };
 
+struct SerialHint {
+  std::vector<uint64_t> branches;  // which agent goes on, for each place where several may; then the first
+  bool operator==(const SerialHint&) const = default;
+};
+
 // Serialised by their order: add new ones at the end.
-using Hint = std::variant<std::monostate, DfsHint, DporHint, PctHint, SurwHint>;
+using Hint = std::variant<std::monostate, DfsHint, DporHint, PctHint, SurwHint, SerialHint>;
 
 struct Task {
   uint64_t index = 0;

@@ -3,7 +3,8 @@
 //
 // An execution is reset(), start(sink), then resume(decision) until a Stop is an Outcome. Accesses and events
 // reach the sink before the Stop that follows them. Abilities that only some machines have are optional
-// interfaces.
+// interfaces. explore/runner.cc has this loop; debuggers go through recorded executions without it
+// (vm/replay/scheduled_run.h).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,14 @@
 #include "trace/sink.h"
 
 namespace slalom {
+
+// How much of an execution decisions control.
+enum class Control : uint8_t {
+  Search,  // all that a search of this target decides about
+  Whole,   // the whole target, without what its search adds or leaves out: scopes, early timers, a check
+  None,    // nothing: the target goes on by itself. The machine asks once, at the start, for the first agent
+           // and (as Forecast::keep) for the operations of its first turn. Few machines can do this.
+};
 
 // What those who watch an execution need of it.
 struct Reporting {
@@ -40,6 +49,7 @@ struct Repeated {
 struct Inputs {
   ChoicePolicy policy;
   uint64_t max_steps = 20'000;
+  Control control = Control::Search;
   Reporting reporting;
   Repeated repeated;
   // Long executions call this now and then. If it returns true, the machine ends the execution as Abandoned.

@@ -82,6 +82,8 @@ void ProgramMachine::write_places() {
 }
 
 Result<void> ProgramMachine::reset(const Inputs& inputs) {
+  if (inputs.control == Control::None)
+    return error("a program cannot run here without control; start it without slalom");
   if (running_) end_execution();
   inputs_ = inputs;
   if (!zygote_) TRY(launch());

@@ -50,10 +50,11 @@ Result<KernelDryRun> dry_run_kernel(const Target& target, const std::function<bo
     lists.push_back(flow.kind == vm::KernelTest::Flow::Kind::Calls ? std::optional(flow.calls)
                                                                    : std::nullopt);
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({.recognise = {}}));
-  const ChoicePolicy policy{.where = target.scope.empty() ? ChoicePolicy::Where::Nowhere
-                                                          : ChoicePolicy::Where::Everywhere};
-  TRY_ASSIGN(const vm::DryRun ran,
-             vm::dry_run(*machine, lists, {.policy = policy, .max_steps = target.max_steps, .stop = stop}));
+  const ChoicePolicy policy{.where = target.limits.scope.empty() ? ChoicePolicy::Where::Nowhere
+                                                                 : ChoicePolicy::Where::Everywhere};
+  TRY_ASSIGN(
+      const vm::DryRun ran,
+      vm::dry_run(*machine, lists, {.policy = policy, .max_steps = target.defaults.max_steps, .stop = stop}));
   KernelDryRun shown{.ended = end_in_words(ran.outcome)};
   uint64_t choice_points = 0;
   for (size_t i = 0; i < test.flows.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "report/core/summary.h"
 #include "targets/kernel_content.h"
 #include "targets/machine_pool.h"
+#include "targets/serial_search.h"
 #include "vm/control/kernel_machine.h"
 #include "vm/cpu/memory/guest_memory.h"
 #include "vm/guests/linux/guest_lines.h"
@@ -169,17 +170,18 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
   if (wanted.empty() && !test.scheduler) machine.no_choices = vm::scheduling_code(names->symbols());
   machine.interruptible = vm::module_code(names->symbols());
   Target& target = opened.target;
+  ComparedResults compared;  // without serial orders
   std::vector<CallProgram> calls;
   for (unsigned cpu = 0; cpu < test.flows.size(); ++cpu) {
     if (test.flows[cpu].kind != vm::KernelTest::Flow::Kind::Calls) {
-      target.not_compared = {fmt::format("results with serial orders ({} is a program)", flows[cpu])};
+      compared.not_compared = {fmt::format("results with serial orders ({} is a program)", flows[cpu])};
       continue;
     }
     calls.push_back(test.flows[cpu].calls);
     names->set_calls(cpu, test.flows[cpu].calls);
   }
   const std::optional<uint64_t> entry = names->symbols().address_of("entry_SYSCALL_64");
-  if (!entry) target.not_compared = {"results with serial orders (the kernel's symbols are not known)"};
+  if (!entry) compared.not_compared = {"results with serial orders (the kernel's symbols are not known)"};
   std::shared_ptr<vm::SerialOrders> serial;
   if (calls.size() == test.flows.size() && entry) {
     serial = std::make_shared<vm::SerialOrders>(std::move(calls), flows);
@@ -189,37 +191,40 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
   opened.names = names;
   auto pool =
       std::make_shared<MachinePool>(std::move(prepared.machine), std::move(machine), std::move(names));
-  if (serial != nullptr) {
-    TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> one, pool->take());
-    serial->find(*one, Place{*entry}, test.limits.execution, options.stop);
-    if (serial->complete()) target.serial_orders = serial->orders();
-    target.not_compared = serial->not_compared();
-    pool->give_back(std::move(one));
-  }
+  if (serial != nullptr)
+    target.preliminary = std::make_shared<SerialSearch>(
+        pool, serial,
+        SerialSearch::Options{.entry = Place{*entry},
+                              .flows = static_cast<unsigned>(test.flows.size()),
+                              .cpus = test.cpus,
+                              .first_ipi = vm::linux_traits().first_ipi,
+                              .max_steps = test.limits.execution});
+  target.reports.compared = [serial, compared]() -> ComparedResults {
+    if (serial == nullptr) return compared;
+    return {serial->complete() ? serial->orders() : 0, serial->not_compared()};
+  };
   opened.make_kernel_machine = [pool] { return pool->take(); };
   target.id = make_target(
       "kernel", test.name,
       to_text({.origin = origin, .machine = prepared.content, .scope = content.scope, .text = content.text}));
   target.make_machine = [pool](const MachineUse& use) { return borrow(pool, use); };
   for (const vm::KernelThread& thread : prepared.threads)
-    if (thread.where == vm::KernelThread::Where::Free) target.unpinned_threads.push_back(thread.name);
-  target.statistics = [pool] { return pool->figures.take(); };
-  target.stress = [pool, flows = static_cast<unsigned>(test.flows.size()), most = test.limits.execution](
-                      uint64_t runs, uint64_t seed, const std::string& list) {
-    return stress(*pool, flows, most, runs, seed, list);
-  };
-  target.strategy = "pos";
-  target.scope = fmt::format("{}", fmt::join(wanted, ", "));
-  add_left_out_contexts(contexts_of(test, !wanted.empty()), test.cpus, target.standing);
+    if (thread.where == vm::KernelThread::Where::Free) target.limits.unpinned_threads.push_back(thread.name);
+  target.reports.statistics = [pool] { return pool->figures.take(); };
+  target.traits.free_turn = vm::KernelMachine::kFreeTurn;
+  target.words.communicate = "the flows";
+  target.defaults.strategy = "pos";
+  target.limits.scope = fmt::format("{}", fmt::join(wanted, ", "));
+  add_left_out_contexts(contexts_of(test, !wanted.empty()), test.cpus, target.limits.standing);
   // Without a scope, the search switches where learning sees the flows communicate.
-  target.choices = wanted.empty() ? "nowhere" : "everywhere";
-  target.detectors = "kernel";
-  target.all_detectors = "kernel,kernel-leak,kernel-race-simultaneous";
-  target.max_steps = test.limits.execution;
-  target.learns = wanted.empty();
-  target.keeps_states = true;
-  target.races_count = false;
-  target.input_trouble = [test](const Outcome& outcome) { return input_trouble(test, outcome); };
+  target.defaults.choices = wanted.empty() ? "nowhere" : "everywhere";
+  target.defaults.detectors = "kernel";
+  target.defaults.replay_detectors = "kernel,kernel-leak,kernel-race-simultaneous";
+  target.defaults.max_steps = test.limits.execution;
+  target.traits.learns = wanted.empty();
+  target.traits.keeps_states = true;
+  target.defaults.races_count = false;
+  target.reports.input_trouble = [test](const Outcome& outcome) { return input_trouble(test, outcome); };
   if (test.expect.given) target.expected = {test.expect.kinds, test.expect.titles};
   return opened;
 }
@@ -267,6 +272,7 @@ Result<std::unique_ptr<KernelReplay>> replay_kernel(const Finding& finding, cons
     return Result<std::unique_ptr<Machine>>(
         borrow(std::move(done->machine), std::move(give_back), nullptr, use.checkpoints));
   };
+  TRY(run_preliminary(target, options.stop));
   TRY_ASSIGN(done->replay, replay_finding(target, finding, policy, nullptr));
   done->machine->record_into(nullptr);
   return done;

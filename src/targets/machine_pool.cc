@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/rng.h"
-#include "detect/detector_set.h"
 #include "vm/snapshot/copy.h"
 
 namespace slalom {
@@ -106,31 +104,6 @@ Result<std::unique_ptr<Machine>> borrow(const std::shared_ptr<MachinePool>& pool
   one->recognise(use.recognise);
   auto give_back = [pool](std::unique_ptr<vm::KernelMachine> done) { pool->give_back(std::move(done)); };
   return borrow(std::move(one), std::move(give_back), &pool->figures, use.checkpoints);
-}
-
-Result<Target::Stress> stress(MachinePool& pool, unsigned flows, uint64_t most, uint64_t runs, uint64_t seed,
-                              const std::string& list) {
-  TRY_ASSIGN(const Facilities needs, needs_of(list));
-  TRY_ASSIGN(std::unique_ptr<vm::KernelMachine> machine, pool.take());
-  machine->recognise(needs);
-  TRY_ASSIGN(const std::unique_ptr<DetectorSet> detectors, select_detectors(machine->names(), list));
-  Target::Stress all;
-  for (; all.runs < runs; ++all.runs) {
-    Rng rng(seed, all.runs);
-    const vm::KernelMachine::FreeRun how{
-        .first = static_cast<unsigned>(rng.below(flows)),
-        .instructions = 1 + static_cast<uint32_t>(rng.below(vm::KernelMachine::FreeRun::kTurn))};
-    detectors->reset();
-    const Outcome outcome = machine->run_freely(how, most, *detectors);
-    if (const auto* tool = std::get_if<ToolError>(&outcome)) return error("{}", tool->message);
-    std::vector<Verdict> verdicts;
-    detectors->harvest(verdicts);
-    std::erase_if(verdicts, [](const Verdict& one) { return one.severity != Severity::Failure; });
-    for (const Verdict& verdict : verdicts) ++all.titles[verdict.title];
-    all.failures += !verdicts.empty() || std::holds_alternative<LimitReached>(outcome);
-  }
-  pool.give_back(std::move(machine));
-  return all;
 }
 
 }  // namespace slalom

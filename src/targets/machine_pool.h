@@ -52,9 +52,4 @@ std::unique_ptr<Machine> borrow(std::unique_ptr<vm::KernelMachine> machine,
 // Borrows a machine of the pool for a campaign's worker.
 Result<std::unique_ptr<Machine>> borrow(const std::shared_ptr<MachinePool>& pool, const MachineUse& use);
 
-// Makes `runs` runs without control of the schedule, and looks for failures with the detectors of `list`.
-// `most` limits the instructions of a run.
-Result<Target::Stress> stress(MachinePool& pool, unsigned flows, uint64_t most, uint64_t runs, uint64_t seed,
-                              const std::string& list);
-
 }  // namespace slalom

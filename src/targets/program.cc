@@ -62,19 +62,20 @@ Result<Target> make_program_target(const Program& program, LaunchOptions options
     TRY_ASSIGN(std::unique_ptr<ProgramMachine> machine, ProgramMachine::make(program, own, shared->names));
     return std::unique_ptr<Machine>(std::move(machine));
   };
-  target.surroundings = [program, shared] {
+  target.reports.surroundings = [program, shared] {
     return surroundings_of(program, shared->names->modules(), SLALOM_VERSION);
   };
-  target.yields = true;
-  target.long_steps = kLongSteps;
-  target.atomics = is_instrumented(program);
+  target.traits.yields = true;
+  target.traits.long_steps = kLongSteps;
+  target.traits.atomics = is_instrumented(program);
   target.make_learner = [](bool atomics) { return std::make_unique<ConflictLearner>(atomics); };
-  target.sight = [shared] { return shared->names->sight(); };
-  target.most_places = preload::kMostPlaces;
-  target.scope = scope_in_words(program);
+  target.reports.sight = [shared] { return shared->names->sight(); };
+  target.traits.most_places = preload::kMostPlaces;
+  target.limits.scope = scope_in_words(program);
   if (program.timeouts == Program::Timeouts::Idle)
-    target.standing.push_back({Caveat::Kind::IdleTimeouts,
-                               "time limits that run out while something else can happen (--timeouts idle)"});
+    target.limits.standing.push_back(
+        {Caveat::Kind::IdleTimeouts,
+         "time limits that run out while something else can happen (--timeouts idle)"});
   return target;
 }
 

@@ -19,11 +19,16 @@ Target make_toy_target(TargetId id, ToyProgram program) {
   };
   const bool yields = std::any_of(shared->code.begin(), shared->code.end(),
                                   [](const ToyInstruction& i) { return i.op == ToyOp::Yield; });
-  Target target{std::move(id), make, yields};
-  target.keeps_states = true;
+  Target target;
+  target.id = std::move(id);
+  target.make_machine = make;
+  target.traits.yields = yields;
+  target.traits.needs_consent = false;
+  target.defaults.proves_all = true;  // executions take microseconds
+  target.traits.keeps_states = true;
   const bool spawns =
       std::ranges::any_of(shared->code, [](const ToyInstruction& i) { return i.op == ToyOp::Spawn; });
-  target.remarks = [agents = shared->agents.size(), spawns]() -> std::vector<std::string> {
+  target.reports.remarks = [agents = shared->agents.size(), spawns]() -> std::vector<std::string> {
     if (agents == 0) return {"the file has no [[thread]]: there is nothing to execute"};
     if (agents == 1 && !spawns) return {"the program has one thread: there is nothing to interleave"};
     return {};

@@ -34,6 +34,7 @@ ToyMachine::ToyMachine(ToyProgram program, SnapshotMode mode)
     : ToyMachine(std::make_shared<const ToyProgram>(std::move(program)), mode) {}
 
 Result<void> ToyMachine::reset(const Inputs& inputs) {
+  if (inputs.control == Control::None) return error("a toy program cannot run without control");
   const bool same_choices = inputs.policy.where == policy_.where && inputs.policy.places == policy_.places;
   policy_ = inputs.policy;
   if (!same_choices) is_choice_ = choice_instructions(*program_, policy_);

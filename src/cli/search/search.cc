@@ -38,8 +38,8 @@ Result<void> save_first(const Target& target, const Job& job, const CampaignResu
   first.max_steps = result.max_steps;
   const TraceInfo info{.kind = target.id.kind,
                        .target = target.id.name,
-                       .detectors = target.detectors,
-                       .races_count = target.races_count};
+                       .detectors = target.defaults.detectors,
+                       .races_count = target.defaults.races_count};
   std::unique_ptr<TraceWriter> writer;
   const MakeSink save = [&](const Names& names) -> Result<EventSink*> {
     TRY_ASSIGN(writer, TraceWriter::create(path, info, names));
@@ -61,11 +61,11 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
                  target.id.name);
   Job job;
   job.target = target.id;
-  if (arguments.strategy.empty()) arguments.strategy = target.strategy;
-  if (arguments.strategy.empty()) arguments.strategy = target.yields ? "dfs" : "dpor";
+  if (arguments.strategy.empty()) arguments.strategy = target.defaults.strategy;
+  if (arguments.strategy.empty()) arguments.strategy = target.traits.yields ? "dfs" : "dpor";
   TRY_ASSIGN(job.strategy, parse_strategy(arguments.strategy, arguments.seed));
   // Within a scope slalom only guesses which flow waits, so it cannot predict sequences of operations.
-  if (!target.scope.empty() && job.strategy.name == "dpor" && job.strategy.settings.empty())
+  if (!target.limits.scope.empty() && job.strategy.name == "dpor" && job.strategy.settings.empty())
     job.strategy.settings.emplace_back("coarse", "");
   TRY_ASSIGN(job.policy, parse_choices(arguments.choices));
   job.max_steps = arguments.max_steps;
@@ -81,11 +81,10 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (campaign.schedules == 0 && campaign.seconds == 0 && !exhaustive) campaign.schedules = kDefaultSamples;
   if (!arguments.fail_on.empty() && arguments.fail_on != "race")
     return error("--fail-on takes race, not \"{}\"", arguments.fail_on);
-  campaign.races_count = target.races_count || arguments.fail_on == "race";
+  campaign.races_count = target.defaults.races_count || arguments.fail_on == "race";
   if (!arguments.prove.empty() && arguments.prove != "failures" && arguments.prove != "all")
     return error("--prove takes failures or all, not \"{}\"", arguments.prove);
-  // Executions of a toy program take microseconds, so all its findings are proved.
-  const bool all = arguments.prove.empty() ? target.id.kind == "toy" || arguments.fail_on == "race"
+  const bool all = arguments.prove.empty() ? target.defaults.proves_all || arguments.fail_on == "race"
                                            : arguments.prove == "all";
   campaign.prove = all ? CampaignOptions::Prove::All : CampaignOptions::Prove::Failures;
   campaign.shrink = !arguments.no_shrink;
@@ -103,7 +102,7 @@ Result<Exit> run_search(const Target& target, SearchArguments arguments) {
   if (!campaign.store.empty()) {
     if (Result<SigningKey> key = SigningKey::load_or_make(); key.ok())
       campaign.key = std::make_shared<const SigningKey>(*key);
-    else if (target.id.kind != "toy")  // toy programs replay without consent
+    else if (target.traits.needs_consent)
       unsigned_because = key.error().message;
   }
 

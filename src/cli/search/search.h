@@ -17,7 +17,7 @@ struct SearchArguments {
   std::string detectors = "default";
   std::string time;
   std::string junit, save_trace;  // files to write; empty for none
-  std::string fail_on;  // "race": races fail the search even for targets where they usually do not
+  std::string fail_on;            // "race": races fail the search even for targets where they usually do not
   // "failures" or "all": the findings to shrink and replay. Empty means the default of the target.
   std::string prove;
   bool expect = false;  // the exit code says whether the findings that the target's file expects were found

@@ -147,12 +147,12 @@ nlohmann::ordered_json search_json(const Target& target, const Job& job, const C
     for (const auto& [name, value] : result.statistics) json["statistics"][name] = value;
     json["communication_points"] = result.communication_points;
   }
-  if (!target.unpinned_threads.empty()) json["unpinned_threads"] = target.unpinned_threads;
+  if (!target.limits.unpinned_threads.empty()) json["unpinned_threads"] = target.limits.unpinned_threads;
   for (const Caveat& caveat : result.claim.caveats)
     if (caveat.kind == Caveat::Kind::AccessesNotSeen) json["not_seen"] = caveat.text;
-  if (target.serial_orders > 0) json["serial_orders"] = target.serial_orders;
-  if (!target.not_compared.empty()) json["not_compared"] = target.not_compared;
-  if (target.uncontrolled) {
+  if (result.compared.serial_orders > 0) json["serial_orders"] = result.compared.serial_orders;
+  if (!result.compared.not_compared.empty()) json["not_compared"] = result.compared.not_compared;
+  if (target.reports.uncontrolled) {
     json["uncontrolled"] = nlohmann::ordered_json::array();
     for (const UncontrolledAct& act : result.uncontrolled) json["uncontrolled"].push_back(act.text);
   }
@@ -189,7 +189,7 @@ std::string search_junit(const Target& target, const CampaignResult& result, boo
   }
   suite.output =
       fmt::format("{}\n{}\n", plural(r.executions + r.truncated, "execution"), result.claim.in_words());
-  for (const std::string& what : target.not_compared) suite.output += "not compared: " + what + "\n";
+  for (const std::string& what : result.compared.not_compared) suite.output += "not compared: " + what + "\n";
   for (const std::string& warning : warnings(result)) suite.output += "warning: " + warning + "\n";
   return junit_xml(suite);
 }
@@ -226,13 +226,13 @@ void print_search(const Target& target, const Job& job, const CampaignResult& re
     std::cout << fmt::format("went on from a saved search of {}\n",
                              plural(result.resumed_tasks, "execution"));
   std::cout << wrap(printable(result.claim.in_words()), width);
-  if (target.serial_orders > 0)
+  if (result.compared.serial_orders > 0)
     std::cout << wrap(fmt::format("compared: results with those of {} of whole system calls",
-                                  plural(target.serial_orders, "serial order")),
+                                  plural(result.compared.serial_orders, "serial order")),
                       width);
-  for (const std::string& what : target.not_compared)
+  for (const std::string& what : result.compared.not_compared)
     std::cout << wrap(printable("not compared: " + what), width);
-  std::cout << unpinned_in_words(target.unpinned_threads, output.full, width);
+  std::cout << unpinned_in_words(target.limits.unpinned_threads, output.full, width);
   // If nothing was left to execute, an early end has no effect.
   const std::string early = r.coverage.exhausted ? "" : early_end(r.end, output.state);
   if (!early.empty()) std::cout << wrap(early, width);

@@ -68,7 +68,7 @@ void KernelContexts::watch_for_writes() {
 
 std::optional<uint8_t> KernelContexts::automatic_interrupt(unsigned cpu) const {
   const Contexts& contexts = options_.contexts;
-  if (!explores_ || (contexts.timers && contexts.ipis && contexts.devices)) return std::nullopt;
+  if (whole() || (contexts.timers && contexts.ipis && contexts.devices)) return std::nullopt;
   for (const uint8_t vector : vectors(cpu))
     if (!contexts.has(vector, options_.guest)) return vector;
   return std::nullopt;
@@ -86,7 +86,7 @@ std::vector<uint8_t> KernelContexts::vectors(unsigned cpu) const {
 }
 
 std::optional<uint8_t> KernelContexts::early_timer(unsigned cpu) const {
-  if (!explores_ || !may_come_early(cpu)) return std::nullopt;
+  if (whole() || !may_come_early(cpu)) return std::nullopt;
   return pc_.early_timer(cpu);
 }
 
@@ -134,9 +134,15 @@ void KernelContexts::leave_interrupts(unsigned cpu, bool all) {
 }
 
 std::span<const Option> KernelContexts::options() const {
+  if (!options_known_ && control_ == Control::None) {  // only the flow that begins is chosen
+    options_found_.clear();
+    for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+      options_found_.push_back({agent(cpu), next_operations_.of(pc_.cpu(cpu))});
+    options_known_ = true;
+  }
   if (!options_known_) {
     options_found_.clear();
-    const Contexts contexts = explores_ ? options_.contexts : Contexts{};
+    const Contexts contexts = whole() ? Contexts{} : options_.contexts;
     std::vector<Option> others;  // CPUs that the search does not decide about
     for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu) {
       const Place here{pc_.cpu(cpu).regs.gpr[kRip]};

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "machine/machine.h"
 #include "trace/choice.h"
 #include "vm/control/course.h"
 #include "vm/control/kernel_options.h"
@@ -49,7 +50,8 @@ class KernelContexts final : public OptionSource {
     ChoiceKind kind = ChoiceKind::Start;  // of the last choice point
   };
 
-  void begin();  // a new execution
+  void set_control(Control control) { control_ = control; }  // of the next executions
+  void begin();                                              // a new execution
   const State& save() const { return state_; }
   void restore(const State& state);
 
@@ -93,13 +95,11 @@ class KernelContexts final : public OptionSource {
   // Stops a CPU behind writes to memory that a spinning CPU waits for.
   void watch_for_writes();
 
-  // false: run without early timers, contexts, scope and check, as SerialOrders does.
-  void set_explores(bool explores) { explores_ = explores; }
-  bool explores() const { return explores_; }
-  bool scoped() const { return explores_ && !options_.scope.empty(); }
+  bool scoped() const { return !whole() && !options_.scope.empty(); }
   void update_scope(unsigned cpu);
 
  private:
+  bool whole() const { return control_ == Control::Whole; }
   std::vector<uint8_t> vectors(unsigned cpu) const;  // of interrupts that could be delivered now
   // A timer interrupt that may arrive before it is due.
   std::optional<uint8_t> early_timer(unsigned cpu) const;
@@ -110,7 +110,7 @@ class KernelContexts final : public OptionSource {
   const KernelMachineOptions& options_;
   CourseRecorder& course_;
   State state_;
-  bool explores_ = true;
+  Control control_ = Control::Search;
   mutable std::vector<Option> options_found_;
   mutable NextOperations next_operations_;
   mutable bool options_known_ = false;

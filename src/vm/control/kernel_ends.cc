@@ -38,41 +38,28 @@ Stop KernelMachine::conclude() {
   return finish(waits_.deadlock());
 }
 
-Outcome KernelMachine::run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink) {
-  inputs_ = {.policy = {.where = ChoicePolicy::Where::Nowhere},
-             .max_steps = max_steps,
-             .reporting = {.at_end = true}};
-  places_set_ = false;
-  begin_anew(sink);
+// The CPUs take turns as they do by themselves, and interrupts arrive when they are due.
+Stop KernelMachine::run_freely(Decision first) {
   Pc& pc = *machine_.pc;
   Pc::Rest rest = pc.rest();
-  rest.turns.current = how.first;
-  rest.turns.quantum = how.instructions;
+  for (unsigned cpu = 0; cpu < options_.flows; ++cpu)
+    if (first.next == cpu_agent(cpu)) rest.turns.current = cpu;
+  rest.turns.quantum = first.forecast.keep;
   const Result<void> set = pc.set_rest(rest);
-  CHECK(set.ok(), "a turn of CPU {}", how.first);
-  Stop stop = Outcome(Exited{});
+  CHECK(set.ok(), "a first turn of {}", first.next.path());
   while (true) {
     const PcStop why = pc.run(kSlice);
     console_.read();
-    if (why == PcStop::Unknown)
-      stop = finish(ToolError{pc.trouble()});
-    else if (why == PcStop::Shutdown)
-      stop = finish(triple_fault());
-    else if (protocol_.failure())
-      stop = fail();
-    else if (protocol_.notes_too_much())
-      stop = finish(limit_reached(LimitReached::Limit::Notes));
-    else if (has_died() || why == PcStop::PowerOff || why == PcStop::Reset || why == PcStop::Exit)
-      stop = finish(Exited{});
-    else if (contexts_.all_flows_done())
-      stop = end_of_test();
-    else if (why == PcStop::Idle || waits_.for_ever())
-      stop = finish(waits_.deadlock());
-    else if (instructions() >= max_steps)
-      stop = finish(limit_reached());
-    else
-      continue;
-    return std::get<Outcome>(std::move(stop));
+    if (why == PcStop::Unknown) return finish(ToolError{pc.trouble()});
+    if (why == PcStop::Shutdown) return finish(triple_fault());
+    if (protocol_.failure()) return fail();
+    if (protocol_.notes_too_much()) return finish(limit_reached(LimitReached::Limit::Notes));
+    if (has_died() || why == PcStop::PowerOff || why == PcStop::Reset || why == PcStop::Exit)
+      return finish(Exited{});
+    if (contexts_.all_flows_done()) return end_of_test();
+    if (why == PcStop::Idle || waits_.for_ever()) return finish(waits_.deadlock());
+    if (stops()) return finish(Abandoned{"the search is over"});
+    if (instructions() >= inputs_.max_steps) return finish(limit_reached());
   }
 }
 
@@ -141,8 +128,8 @@ Stop KernelMachine::end_of_test() {
   if (options_.judge)
     if (std::string wrong = options_.judge(protocol_.results()); !wrong.empty())
       return finish(Faulted{Faulted::Kind::Assertion, {}, {}, std::move(wrong)});
-  // SerialOrders collects the results of serial orders without the check, which may fail after any of them.
-  if (!options_.has_check || !contexts_.explores()) return finish(Exited{});
+  // Serial orders are run without the check, which may fail after any of them.
+  if (!options_.has_check || inputs_.control == Control::Whole) return finish(Exited{});
   Pc& pc = *machine_.pc;
   const uint64_t start = pc.executed(), start_time = pc.time();
   const PcStop why = run_naturally([&] {

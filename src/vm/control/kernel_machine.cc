@@ -29,16 +29,12 @@ Result<void> KernelMachine::reset(const Inputs& inputs) {
   if (inputs.policy.where != inputs_.policy.where || inputs.policy.places != inputs_.policy.places)
     places_set_ = false;
   inputs_ = inputs;
+  contexts_.set_control(inputs.control);
   open_ = false;
   return {};
 }
 
 Stop KernelMachine::start(EventSink& sink) {
-  begin_anew(sink);
-  return choice(ChoiceKind::Start);
-}
-
-void KernelMachine::begin_anew(EventSink& sink) {
   Pc& pc = *machine_.pc;
   events_.drop_all();
   tap_.flush();  // what an abandoned execution has left
@@ -66,6 +62,7 @@ void KernelMachine::begin_anew(EventSink& sink) {
   contexts_.begin();
   knowledge_.places.clear();
   passed_ = 0;
+  return choice(ChoiceKind::Start);
 }
 
 Stop KernelMachine::resume(Decision decision) {
@@ -73,6 +70,7 @@ Stop KernelMachine::resume(Decision decision) {
   open_ = false;
   passed_ = 0;
   stops_at_conflicts_ = false;
+  if (inputs_.control == Control::None) return run_freely(decision);
   uint32_t keep = decision.forecast.keep;
   const bool until_conflict = decision.forecast.until_conflict;
   if (protocol_.arity() != 0) {

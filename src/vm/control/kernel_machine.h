@@ -51,14 +51,7 @@ class KernelMachine final : public Machine {
 
   static constexpr uint64_t kMostNoteBytes = TestProtocol::kMostNoteBytes;
 
-  // One whole execution without control: the CPUs take turns as they do by themselves, and interrupts arrive
-  // when they are due. CPU `first` begins, and its first turn lasts `instructions`.
-  struct FreeRun {
-    static constexpr uint32_t kTurn = 20'000;  // the usual length of a turn
-    unsigned first = 0;
-    uint32_t instructions = 1;
-  };
-  Outcome run_freely(const FreeRun& how, uint64_t max_steps, EventSink& sink);
+  static constexpr uint32_t kFreeTurn = 20'000;  // instructions: a usual turn without control
 
   const std::vector<std::vector<uint8_t>>& results() const { return protocol_.results(); }  // by flow
   std::array<uint64_t, Liveness::kReasons> liveness_counts() const;
@@ -78,8 +71,6 @@ class KernelMachine final : public Machine {
   // Selects the guest events that the machine emits, if it knows the guest. It always emits accesses. Call it
   // between executions. It does not change the executions themselves.
   void recognise(Facilities what) { guest_.recognise(what); }
-  // false: run without early timers, contexts, scope and check, as SerialOrders does.
-  void set_explores(bool explores) { contexts_.set_explores(explores); }
 
   // The message for a check that ended with this status.
   static std::string check_failed(int64_t status) {
@@ -128,7 +119,7 @@ class KernelMachine final : public Machine {
     return {.rings = 1, .own_stack = false, .calls = true, .stacks = guest.stacks};
   }
 
-  void begin_anew(EventSink& sink);
+  Stop run_freely(Decision first);
   Stop run(uint32_t keep);
   std::optional<Stop> after(PcStop why);
   Stop choice(ChoiceKind kind);

@@ -1,19 +1,21 @@
-// SerialOrders: runs the flows' system calls one after the other, in every order, and collects their results.
-// A result that no serial order gives is a bug, whatever the kernel reports.
+// SerialOrders: what the flows' system calls give if they run one after the other, in every order. A result
+// that no serial order gives is a bug, whatever the kernel reports.
 //
 // Kernel threads on CPUs without a flow may do their work between the call that woke them and the next one,
 // between later calls, or not at all. Each of these is serial, too. A call that waits for another flow is
 // left where it waits, so blocking calls overlap. If there are too many orders, or if time makes a
 // difference, no results are judged; not_compared() gives the reason.
+//
+// Not for running the orders: targets/serial_search.h does that, with the strategy
+// explore/strategies/serial.h.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "vm/control/kernel_machine.h"
+#include "base/strong.h"
 #include "vm/guests/linux/calls/serial_results.h"
 
 namespace slalom::vm {
@@ -29,13 +31,16 @@ class SerialOrders {
   SerialOrders(std::vector<CallProgram> flows, std::vector<std::string> names)
       : results_(std::move(flows), std::move(names)) {}
 
-  // `system_call_entry` is the kernel's entry point. `stop` is polled; if it returns true, the search ends
-  // and no results are judged.
-  void find(KernelMachine& machine, Place system_call_entry, uint64_t max_steps,
-            const std::function<bool()>& stop = {});
-  bool complete() const { return complete_; }
+  // Returns false if it would make no sense to run the orders; not_compared() then says why.
+  bool are_wanted();
+  // Adds the results of an order that ended, and how many objects of each allocation site it left.
+  void add(const SerialResults::Bytes& results, const std::map<Place, uint64_t>& left);
+  // Ends the search for orders. All `orders` have been run if `why_not` is empty.
+  void conclude(uint64_t orders, std::string why_not);
+
+  bool complete() const { return why_not_.empty(); }
   uint64_t orders() const { return orders_; }
-  // After find(): results that judge() ignores, with reasons, for users.
+  // Results that judge() ignores, with reasons, for users.
   std::vector<std::string> not_compared() const;
 
   // How many objects at most remain allocated after an order, by allocation site.
@@ -45,11 +50,9 @@ class SerialOrders {
   std::string judge(const SerialResults::Bytes& results) const;
 
  private:
-  void search(KernelMachine& machine, Place system_call_entry, Inputs inputs);
   double count_orders() const;
 
   SerialResults results_;
-  bool complete_ = false;
   std::string why_not_ = "not looked for";
   uint64_t orders_ = 0;
   std::map<Place, uint64_t> leftovers_;

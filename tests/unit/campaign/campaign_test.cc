@@ -45,7 +45,7 @@ Target toy(const std::string& text) {
                       use.checkpoints ? ToyMachine::SnapshotMode::On : ToyMachine::SnapshotMode::Off;
                   return std::unique_ptr<Machine>(std::make_unique<ToyMachine>(program, mode));
                 }};
-  target.keeps_states = true;
+  target.traits.keeps_states = true;
   return target;
 }
 

@@ -36,7 +36,7 @@ Target lost_update() {
                 [program](const MachineUse&) -> Result<std::unique_ptr<Machine>> {
                   return std::unique_ptr<Machine>(std::make_unique<ToyMachine>(program));
                 }};
-  target.keeps_states = true;
+  target.traits.keeps_states = true;
   return target;
 }
 

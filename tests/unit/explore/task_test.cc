@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "explore/save.h"
+#include "explore/strategies/serial.h"
 #include "unit/explore/under_test.h"
 
 namespace slalom {
@@ -22,7 +23,9 @@ TEST(Tasks, OfEveryStrategyAreReadBack) {
   ToyBuilder b;
   b.shared("x").shared("y");
   b.thread("a", "r = choose(3)\nx = r\ny = 1").thread("b", "x = 4\nr = y").thread("c", "r = x\ny = r");
-  for (const StrategyKind& kind : all_kinds()) {
+  std::vector<StrategyKind> all = all_kinds();
+  all.push_back(kind<Serial>("serial", SerialOptions{}, true));
+  for (const StrategyKind& kind : all) {
     SCOPED_TRACE(kind.name);
     const std::unique_ptr<Strategy> strategy = kind.make();
     ExploreOptions options;

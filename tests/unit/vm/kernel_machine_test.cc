@@ -111,8 +111,8 @@ TEST(KernelMachine, LearnsWhereFlowsCommunicate) {
   Stop stop = machine->start(sink);
   while (std::holds_alternative<ChoicePoint>(stop))
     stop = machine->resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
-  const std::vector<Place> expected = {Place{kTinyCode}, Place{kTinyCode + 6}, Place{kSecond + 6},
-                                       Place{kSecond + 12}};
+  const std::vector<Place> expected = {Place{kTinyCode}, Place{kTinyCode + 6}, Place{kSecondCode + 6},
+                                       Place{kSecondCode + 12}};
   EXPECT_EQ(machine->ending().knowledge->places, expected);
   // With only these choice points, fewer executions reach the same results.
   const Explored narrow =
@@ -147,7 +147,7 @@ TEST(KernelMachine, LearnsWhereBothOnlyWrite) {
   Stop stop = machine->start(sink);
   while (std::holds_alternative<ChoicePoint>(stop))
     stop = machine->resume({.next = std::get<ChoicePoint>(stop).options()[0].agent});
-  EXPECT_EQ(machine->ending().knowledge->places, (std::vector<Place>{Place{kTinyCode}, Place{kSecond}}));
+  EXPECT_EQ(machine->ending().knowledge->places, (std::vector<Place>{Place{kTinyCode}, Place{kSecondCode}}));
 }
 
 // The accesses and events of an execution in which the first CPU that can run runs.

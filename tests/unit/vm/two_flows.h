@@ -16,7 +16,7 @@
 
 namespace slalom::vm {
 
-inline constexpr Physical kSecond = 0x20000;
+inline constexpr Physical kSecondCode = 0x20000;
 
 // Flow i runs on CPU i.
 inline std::unique_ptr<KernelMachine> make_flows(std::initializer_list<TinyCode> flows) {
@@ -24,7 +24,7 @@ inline std::unique_ptr<KernelMachine> make_flows(std::initializer_list<TinyCode>
   std::unique_ptr<Pc> pc = make_tiny(flows.begin()->bytes, count);
   Pc::Rest rest = pc->rest();
   for (unsigned i = 1; i < count; ++i) {
-    const Physical code = kTinyCode + i * (kSecond - kTinyCode);
+    const Physical code = kTinyCode + i * (kSecondCode - kTinyCode);
     pc->ram().write(code, flows.begin()[i].bytes);
     rest.cpus[i] = rest.cpus[0];
     rest.cpus[i].gpr[kRip] = code;
