@@ -280,6 +280,26 @@ int main(void) {
 """
 
 
+# libgomp allocates on its stack, by the number of new threads. Wrong offsets from there lead into the zeros.
+GROWING = r"""
+static int x;
+int main(void) {
+  volatile long zeros[2000] = {0};
+  #pragma omp parallel num_threads(2)
+  {
+    #pragma omp critical
+    ++x;
+  }
+  #pragma omp parallel num_threads(10)
+  {
+    #pragma omp critical
+    ++x;
+  }
+  return (int)zeros[0];
+}
+"""
+
+
 class OpenMp(OpenMpTest):
     def test_lost_update(self):
         program = self.program(SUM, *RACY, seen=True)
@@ -324,6 +344,9 @@ class OpenMp(OpenMpTest):
                     result = self.search(program, "--strategy", strategy, "--choices", "everywhere")
                     self.assert_finished(result)
                     self.assertEqual(result["classes"], count)
+
+    def test_teams_of_several_sizes_are_deterministic(self):
+        self.search(self.program(GROWING), "--strategy", "dfs", "--choices", "everywhere", "--schedules", 3)
 
     def test_who_takes_a_task(self):
         outcomes = {}

@@ -8,6 +8,7 @@ namespace slalom::preload {
 namespace {
 
 constexpr int kMostDeep = 48;
+constexpr int kFramePointer = 6;  // the number of rbp in DWARF
 
 FrameSize& known_frame(Channel& channel, uint64_t pc) {
   return channel.frames[(pc * 0x9e3779b97f4a7c15u >> 40) % kMostFrames];
@@ -17,18 +18,29 @@ struct Search {
   const Runtime* runtime;
   Channel* channel;
   uint64_t found = 0;
-  uint64_t pc = 0, stack = 0;  // of the previous frame
+  uint64_t pc = 0, stack = 0, frame_pointer = 0;  // of the previous frame
   int frames = 0;
 };
+
+// Returns whether the size of the previous frame may differ between calls: its function allocates on the
+// stack, as gomp_team_start() of libgomp does for new threads, and so needs a frame pointer. User code that
+// is not optimised has frame pointers, too, in frames of fixed size.
+bool may_vary(const Search& search, uint64_t end) {
+  return search.frame_pointer >= search.stack && search.frame_pointer < end &&
+         !search.runtime->is_user_code(search.pc);
+}
 
 _Unwind_Reason_Code visit_frame(_Unwind_Context* context, void* data) {
   auto& search = *static_cast<Search*>(data);
   int before = 0;
   const uint64_t pc = _Unwind_GetIPInfo(context, &before) - (before != 0 ? 0 : 1);
   const uint64_t stack = _Unwind_GetCFA(context);  // its stack pointer at the call of the previous frame
-  if (search.pc != 0) known_frame(*search.channel, search.pc) = {search.pc, stack - search.stack};
+  if (search.pc != 0)
+    known_frame(*search.channel, search.pc) =
+        may_vary(search, stack) ? FrameSize{} : FrameSize{search.pc, stack - search.stack};
   search.pc = pc;
   search.stack = stack;
+  search.frame_pointer = _Unwind_GetGR(context, kFramePointer);
   if (search.runtime->is_user_code(pc) && !search.runtime->is_library_code(pc)) {
     search.found = pc;
     return _URC_END_OF_STACK;
@@ -85,9 +97,10 @@ bool Runtime::stops_at_atomic(uint64_t pc) const {
          agents_[self()].yielded || is_disturbed();
 }
 
-// Unwinding costs more than all other parts of an operation. But the library's functions between a given
-// return address and the user's code always have frames of the same size, so known_frame() caches the sizes
-// that one unwinding has found.
+// Unwinding costs more than all other parts of an operation. But nearly all functions between a given return
+// address and the user's code always have frames of the same size, so known_frame() caches the sizes that one
+// unwinding has found. The result must not depend on what is cached, since replays begin with more of it:
+// frames that may_vary() are never cached.
 uint64_t Runtime::place(void* return_address, const void* stack) {
   uint64_t pc = reinterpret_cast<uint64_t>(return_address) - 1;
   if (!controls()) return pc;
