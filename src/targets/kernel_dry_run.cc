@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "inputs/system_calls.h"
+#include "targets/dry_run.h"
 #include "targets/kernel_content.h"
 #include "vm/control/kernel_machine.h"
-#include "vm/scenario/dry_run.h"
 #include "vm/scenario/kernel_test.h"
 
 namespace slalom {
@@ -27,10 +27,10 @@ std::string end_in_words(const Outcome& outcome) {
 }
 
 KernelDryRun::Flow flow_in_words(const vm::KernelTest::Flow& flow, size_t number, const Names& names,
-                                 const vm::DryRun::Flow& ran) {
+                                 const DryRun::Flow& ran) {
   KernelDryRun::Flow shown{flow.name, ran.instructions, ran.choice_points, {}};
   for (size_t i = 0; i < ran.calls.size(); ++i) {
-    const vm::DryRun::Call& call = ran.calls[i];
+    const DryRun::Call& call = ran.calls[i];
     shown.calls.push_back({.line = i < flow.calls.sources.size() ? flow.calls.sources[i].line : 0,
                            .text = names.system_call(
                                vm::KernelMachine::cpu_agent(static_cast<unsigned>(number)), i, call.number),
@@ -52,9 +52,8 @@ Result<KernelDryRun> dry_run_kernel(const Target& target, const std::function<bo
   TRY_ASSIGN(const std::unique_ptr<Machine> machine, target.make_machine({.recognise = {}}));
   const ChoicePolicy policy{.where = target.limits.scope.empty() ? ChoicePolicy::Where::Nowhere
                                                                  : ChoicePolicy::Where::Everywhere};
-  TRY_ASSIGN(
-      const vm::DryRun ran,
-      vm::dry_run(*machine, lists, {.policy = policy, .max_steps = target.defaults.max_steps, .stop = stop}));
+  const DryRun ran =
+      dry_run(*machine, lists, {.policy = policy, .max_steps = target.defaults.max_steps, .stop = stop});
   KernelDryRun shown{.ended = end_in_words(ran.outcome)};
   uint64_t choice_points = 0;
   for (size_t i = 0; i < test.flows.size(); ++i) {

@@ -14,7 +14,7 @@
 #include "inputs/call_program.h"
 #include "machine/machine.h"
 
-namespace slalom::vm {
+namespace slalom {
 
 struct DryRun {
   struct Call {
@@ -34,7 +34,6 @@ struct DryRun {
 
 // `machine` is a kernel under test. `flows` has a list for each flow; nullopt if the flow is a program.
 // `inputs` are those of a search; its places come from the first execution.
-Result<DryRun> dry_run(Machine& machine, const std::vector<std::optional<CallProgram>>& flows,
-                       const Inputs& inputs);
+DryRun dry_run(Machine& machine, const std::vector<std::optional<CallProgram>>& flows, const Inputs& inputs);
 
-}  // namespace slalom::vm
+}  // namespace slalom

@@ -1,13 +1,16 @@
-#include "vm/scenario/dry_run.h"
+#include "targets/dry_run.h"
 
 #include <algorithm>
 #include <ranges>
 
+#include "explore/runner.h"
 #include "vm/control/kernel_machine.h"
 #include "vm/guests/linux/linux_traits.h"
 
-namespace slalom::vm {
+namespace slalom {
 namespace {
+
+using vm::KernelMachine;
 
 AgentId cpu_of(AgentId agent) {
   while (agent.parent()) agent = agent.parent();
@@ -102,38 +105,63 @@ bool is_counted(const ChoicePoint& point, const Pass& pass) {
   });
 }
 
-Result<Outcome> execute(Machine& machine, const Inputs& inputs, Pass pass) {
-  TRY(machine.reset(inputs));
-  DryRun& run = pass.run;
-  const uint8_t timer_vector = linux_traits().timer_vector;
-  Stop stop = machine.start(pass.log);
-  while (const auto* point = std::get_if<ChoicePoint>(&stop)) {
-    const auto flow_of = [&](AgentId agent) -> DryRun::Flow* {
-      for (unsigned cpu = 0; cpu < run.flows.size(); ++cpu)
-        if (cpu_of(agent) == KernelMachine::cpu_agent(cpu)) return &run.flows[cpu];
-      return nullptr;
-    };
-    if (DryRun::Flow* flow = flow_of(point->current); flow != nullptr && is_counted(*point, pass))
+// Runs each flow as long as it can go on, and counts its instructions.
+class DryWalker final : public Walker {
+ public:
+  DryWalker(const Machine& machine, Pass pass) : machine_(machine), pass_(pass) {}
+
+  std::variant<Decision, Abandoned> choose(const ChoicePoint& point, std::span<const Option>,
+                                           const Execution&) override {
+    count_instructions();
+    if (DryRun::Flow* flow = flow_of(point.current); flow != nullptr && is_counted(point, pass_))
       ++flow->choice_points;
-    if (point->kind == ChoiceKind::Blocked || point->kind == ChoiceKind::Yielded)
-      pass.log.on_blocked(point->current);
-    const AgentId next = next_agent(*point, run.flows.size(), timer_vector);
-    const uint64_t before = machine.ending().steps.raw;
-    stop = machine.resume({.next = next});
-    if (DryRun::Flow* flow = flow_of(next)) flow->instructions += machine.ending().steps.raw - before;
+    if (point.kind == ChoiceKind::Blocked || point.kind == ChoiceKind::Yielded)
+      pass_.log.on_blocked(point.current);
+    chosen_ = next_agent(point, pass_.run.flows.size(), vm::linux_traits().timer_vector);
+    return Decision{.next = chosen_};
   }
-  return std::get<Outcome>(stop);
+  // Adds the instructions since the last choice to the flow that was chosen there. Also call it at the end.
+  void count_instructions() {
+    const uint64_t now = machine_.ending().steps.raw;
+    if (DryRun::Flow* flow = flow_of(chosen_)) flow->instructions += now - before_;
+    before_ = now;
+  }
+
+ private:
+  DryRun::Flow* flow_of(AgentId agent) {
+    for (unsigned cpu = 0; cpu < pass_.run.flows.size(); ++cpu)
+      if (cpu_of(agent) == KernelMachine::cpu_agent(cpu)) return &pass_.run.flows[cpu];
+    return nullptr;
+  }
+
+  const Machine& machine_;
+  Pass pass_;
+  AgentId chosen_;
+  uint64_t before_ = 0;
+};
+
+Outcome execute(Machine& machine, const Inputs& inputs, Pass pass) {
+  RunnerOptions options;
+  options.inputs = inputs;
+  options.recording = Recording::Choices;  // events must come before the choice point that follows them
+  options.fair = false;
+  options.checkpoint_every = 0;
+  Runner runner(machine, nullptr, options);
+  runner.set_extra_sink(&pass.log);
+  DryWalker walker(machine, pass);
+  Outcome outcome = runner.run(Task{}, walker).outcome;
+  walker.count_instructions();
+  return outcome;
 }
 
 }  // namespace
 
-Result<DryRun> dry_run(Machine& machine, const std::vector<std::optional<CallProgram>>& flows,
-                       const Inputs& inputs) {
+DryRun dry_run(Machine& machine, const std::vector<std::optional<CallProgram>>& flows, const Inputs& inputs) {
   DryRun run;
   run.flows.resize(flows.size());
   CallLog log(flows);
   const bool everywhere = inputs.policy.where != ChoicePolicy::Where::Nowhere;
-  TRY_ASSIGN(run.outcome, execute(machine, inputs, {run, log, everywhere, {}}));
+  run.outcome = execute(machine, inputs, {run, log, everywhere, {}});
   for (size_t flow = 0; flow < flows.size(); ++flow) run.flows[flow].calls = std::move(log.calls(flow));
   const Knowledge* knowledge = machine.ending().knowledge;
   const bool is_long = std::holds_alternative<LimitReached>(run.outcome);
@@ -142,8 +170,8 @@ Result<DryRun> dry_run(Machine& machine, const std::vector<std::optional<CallPro
   again.policy.places = knowledge->places;
   for (DryRun::Flow& flow : run.flows) flow.instructions = 0;
   CallLog unused(flows);
-  TRY(execute(machine, again, {run, unused, false, knowledge->places}));
+  execute(machine, again, {run, unused, false, knowledge->places});
   return run;
 }
 
-}  // namespace slalom::vm
+}  // namespace slalom
