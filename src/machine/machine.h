@@ -9,8 +9,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "base/result.h"
 #include "trace/choice.h"
@@ -46,12 +50,25 @@ struct Repeated {
   bool same_schedule = false;
 };
 
+// A test that a machine runs in an execution, if the machine was made for any number of tests: a kernel that
+// was booted and prepared once. It is shared, since switching to another test should cost nothing.
+struct TestInput {
+  using Results = std::vector<std::vector<uint8_t>>;  // by flow, as the target wrote them
+  std::vector<std::vector<uint8_t>> programs;         // by flow, in the target's own form
+  // Returns what is wrong with the results, or "". Empty: they are not judged.
+  std::function<std::string(const Results&)> judge;
+  // Returns how many objects of each allocation site may remain allocated; nullptr if unknown. The machine
+  // emits them at the end of an execution, as Alloc events with state kMayStay. Empty: unknown.
+  std::function<const std::map<Place, uint64_t>*()> leftovers;
+};
+
 struct Inputs {
   ChoicePolicy policy;
   uint64_t max_steps = 20'000;
   Control control = Control::Search;
   Reporting reporting;
   Repeated repeated;
+  std::shared_ptr<const TestInput> test;  // nullptr: the one that the machine was made with
   // Long executions call this now and then. If it returns true, the machine ends the execution as Abandoned.
   // Once true, it must stay true. Empty: the execution is never stopped.
   std::function<bool()> stop;

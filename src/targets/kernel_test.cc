@@ -157,7 +157,6 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
   vm::CpuMemory memory(prepared.machine.pc->cpu(0));
   names->read_per_cpu(memory, test.cpus);
   vm::KernelMachineOptions machine{.flows = static_cast<unsigned>(test.flows.size()),
-                                   .programs = prepared.images,
                                    .has_check = !test.check.text.empty(),
                                    .check_limit = test.limits.check,
                                    .parts = prepared.parts,
@@ -182,12 +181,14 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
   }
   const std::optional<uint64_t> entry = names->symbols().address_of("entry_SYSCALL_64");
   if (!entry) compared.not_compared = {"results with serial orders (the kernel's symbols are not known)"};
+  TestInput input{.programs = prepared.images};
   std::shared_ptr<vm::SerialOrders> serial;
   if (calls.size() == test.flows.size() && entry) {
     serial = std::make_shared<vm::SerialOrders>(std::move(calls), flows);
-    machine.judge = [serial](const auto& results) { return serial->judge(results); };
-    machine.serial_leftovers = [serial] { return serial->complete() ? &serial->leftovers() : nullptr; };
+    input.judge = [serial](const auto& results) { return serial->judge(results); };
+    input.leftovers = [serial] { return serial->complete() ? &serial->leftovers() : nullptr; };
   }
+  machine.test = std::make_shared<const TestInput>(std::move(input));
   opened.names = names;
   auto pool =
       std::make_shared<MachinePool>(std::move(prepared.machine), std::move(machine), std::move(names));

@@ -113,8 +113,9 @@ void KernelMachine::apply_filter() {
 
 // All flows are done. Runs the guest's check, if there is one.
 Stop KernelMachine::end_of_test() {
+  const TestInput* test = protocol_.test();
   const std::map<Place, uint64_t>* leftovers =
-      options_.serial_leftovers ? options_.serial_leftovers() : nullptr;
+      test != nullptr && test->leftovers ? test->leftovers() : nullptr;
   if (leftovers != nullptr)
     for (const auto& [place, count] : *leftovers)
       events_.sink().on_event({.step = slalom::Step{instructions()},
@@ -125,8 +126,8 @@ Stop KernelMachine::end_of_test() {
                                .value = static_cast<int64_t>(count),
                                .text = {},
                                .recognised = true});
-  if (options_.judge)
-    if (std::string wrong = options_.judge(protocol_.results()); !wrong.empty())
+  if (test != nullptr && test->judge)
+    if (std::string wrong = test->judge(protocol_.results()); !wrong.empty())
       return finish(Faulted{Faulted::Kind::Assertion, {}, {}, std::move(wrong)});
   // Serial orders are run without the check, which may fail after any of them.
   if (!options_.has_check || inputs_.control == Control::Whole) return finish(Exited{});

@@ -56,7 +56,7 @@ Stop KernelMachine::start(EventSink& sink) {
   events_.begin(sink, inputs_.reporting.at_end && !contexts_.scoped());
   course_.begin(begin_executed_);
   state_ = State{};
-  protocol_.begin();
+  protocol_.begin(inputs_.test != nullptr ? inputs_.test : options_.test);
   console_.begin();
   guest_.begin();
   contexts_.begin();

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
+#include <memory>
 #include <vector>
 
+#include "machine/machine.h"
 #include "vm/control/guest_model.h"
 #include "vm/control/guest_plan.h"
 #include "vm/control/scope.h"
@@ -26,18 +25,14 @@ struct Contexts {
 };
 
 struct KernelMachineOptions {
-  unsigned flows = 2;                          // flow i runs on CPU i
-  std::vector<std::vector<uint8_t>> programs;  // flow i gets programs[i] from SLALOM_PROGRAM
-  bool has_check = false;                      // the guest reports SLALOM_CHECKED after the test
-  uint64_t check_limit = 1'000'000'000;        // instructions that the check may take
-  std::vector<PlanPart> parts;                 // of the agent's plan, the check last; empty if unknown
-  // Returns what is wrong with the flows' results, or "".
-  std::function<std::string(const std::vector<std::vector<uint8_t>>&)> judge;
-  // Returns how many objects of each allocation site remain allocated after serial orders; nullptr if
-  // unknown. The machine emits them at the end of an execution, as Alloc events with state 2.
-  std::function<const std::map<Place, uint64_t>*()> serial_leftovers;
-  GuestTraits guest;          // the defaults if nothing is known of it
-  MakeGuestModel make_model;  // the source of lock and allocation events; nullptr: none
+  unsigned flows = 2;  // flow i runs on CPU i
+  // What the flows run unless the inputs of an execution say it: flow i gets program i from SLALOM_PROGRAM.
+  std::shared_ptr<const TestInput> test;
+  bool has_check = false;                // the guest reports SLALOM_CHECKED after the test
+  uint64_t check_limit = 1'000'000'000;  // instructions that the check may take
+  std::vector<PlanPart> parts;           // of the agent's plan, the check last; empty if unknown
+  GuestTraits guest;                     // the defaults if nothing is known of it
+  MakeGuestModel make_model;             // the source of lock and allocation events; nullptr: none
   Contexts contexts;
   Scope scope;                        // empty: the whole kernel
   std::vector<CodeRange> no_choices;  // code in which communication makes no choice points; sorted

@@ -1,5 +1,7 @@
 #include "vm/control/test_protocol.h"
 
+#include <utility>
+
 #include "guest/slalom.h"
 #include "vm/control/hypercall.h"
 
@@ -11,7 +13,8 @@ constexpr uint64_t kMostValues = 1024;  // of one SLALOM_CHOOSE
 
 }  // namespace
 
-void TestProtocol::begin() {
+void TestProtocol::begin(std::shared_ptr<const TestInput> test) {
+  test_ = std::move(test);
   state_ = State{};
   state_.results.resize(options_.flows);
 }
@@ -44,7 +47,7 @@ bool TestProtocol::on_hypercall(Cpu& cpu) {
       return true;
     case SLALOM_PROGRAM: {
       std::optional<std::span<const uint8_t>> program;
-      if (call.a < options_.programs.size()) program = options_.programs[call.a];
+      if (test_ != nullptr && call.a < test_->programs.size()) program = test_->programs[call.a];
       give_bytes(cpu, program, call.b, call.c);
       return true;
     }

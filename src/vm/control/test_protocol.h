@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ class TestProtocol final : public Hypercalls {
     std::optional<int64_t> checked;  // the status of the check
     uint64_t note_bytes = 0;         // total size of the SLALOM_NOTE texts of this execution
   };
-  void begin();  // a new execution
+  void begin(std::shared_ptr<const TestInput> test);  // a new execution; nullptr: the flows get no programs
+  const TestInput* test() const { return test_.get(); }
   const State& save() const { return state_; }
   void restore(const State& state) { state_ = state; }
 
@@ -50,6 +52,7 @@ class TestProtocol final : public Hypercalls {
   KernelContexts& contexts_;
   KernelEvents& events_;
   const KernelMachineOptions& options_;
+  std::shared_ptr<const TestInput> test_;
   State state_;
 };
 

@@ -19,7 +19,8 @@ namespace slalom::vm {
 inline constexpr Physical kSecondCode = 0x20000;
 
 // Flow i runs on CPU i.
-inline std::unique_ptr<KernelMachine> make_flows(std::initializer_list<TinyCode> flows) {
+inline std::unique_ptr<KernelMachine> make_flows(std::initializer_list<TinyCode> flows,
+                                                 std::shared_ptr<const TestInput> test = nullptr) {
   const auto count = static_cast<unsigned>(flows.size());
   std::unique_ptr<Pc> pc = make_tiny(flows.begin()->bytes, count);
   Pc::Rest rest = pc->rest();
@@ -33,7 +34,7 @@ inline std::unique_ptr<KernelMachine> make_flows(std::initializer_list<TinyCode>
   }
   CHECK(pc->set_rest(rest).ok(), "{} CPUs", count);
   return std::make_unique<KernelMachine>(Booted{.pc = std::move(pc), .kernel = "", .identity = ""},
-                                         KernelMachineOptions{.flows = count},
+                                         KernelMachineOptions{.flows = count, .test = std::move(test)},
                                          std::make_shared<NumberNames>());
 }
 
