@@ -60,11 +60,12 @@ class Detect(Guest):
         test.write_text(HARMLESS.replace("exit 7", "exit 0"))
         trace = self.directory / "t.slalom"
         done = slalom("explore", test, "--schedules", 3, "--workers", 1, "--save-trace", trace)
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stderr, r"\Aslalom: warning: the flows do not communicate[^\n]*\n\Z")
         result = json.loads(slalom("detect", trace, "--json").stdout)
         self.assertEqual((result["kind"], result["complete"], result["not_seen"]), ("kernel", True, []))
         self.assertEqual([v for v in result["verdicts"] if v["severity"] == "failure"], [])
-        self.assertGreater(result["accesses"], 1000)
+        self.assertGreater(result["accesses"], 100)
         self.assertIn("getppid", slalom("trace", trace).stdout)
 
     def test_what_a_trace_of_a_running_kernel_lacks(self):

@@ -38,7 +38,7 @@ TEST = '[[flow]]\nname = "speaker"\nsource = "speaker.c"\n[[flow]]\ncalls = "get
 PEAK = """
 import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, done.returncode, done.stdout + done.stderr, sep="\\n")
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, done.returncode, done.stdout or done.stderr, sep="\\n")
 """
 
 
