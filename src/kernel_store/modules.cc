@@ -49,7 +49,65 @@ void read_softdep(const std::string& text, std::vector<std::string>& first) {
   }
 }
 
+// Splits parameters at the spaces outside of quotes.
+std::vector<std::string> split_parameters(const std::string& text) {
+  std::vector<std::string> words;
+  bool quoted = false, inside = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (c == ' ' && !quoted) {
+      inside = false;
+      continue;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    words.back() += c;
+  }
+  return words;
+}
+
+// Returns "6.1" of "6.1.0-9-cloud-amd64".
+std::string series_of(const std::string& release) {
+  const size_t dot = release.find('.');
+  return dot == std::string::npos ? release : release.substr(0, release.find('.', dot + 1));
+}
+
 }  // namespace
+
+WantedModule parse_wanted_module(const std::string& text) {
+  const size_t space = std::min(text.find(' '), text.size());
+  const size_t first = std::min(text.find_first_not_of(' ', space), text.size());
+  return {kernel_name(text.substr(0, space)), text.substr(first)};
+}
+
+Result<void> check_parameters(const Module& module, const std::string& parameters) {
+  for (const std::string& word : split_parameters(parameters)) {
+    const std::string name = kernel_name(word.substr(0, word.find('=')));
+    // The kernel itself knows these for every module.
+    if (name == "dyndbg" || name == "async_probe" || name.starts_with("dyndbg.")) continue;
+    if (std::ranges::find(module.parameters, name, kernel_name) != module.parameters.end()) continue;
+    std::string known;
+    for (const std::string& each : module.parameters) known += (known.empty() ? "it has " : ", ") + each;
+    return error("the module {} has no parameter \"{}\"; {}", module.name, name,
+                 known.empty() ? "it has none" : known);
+  }
+  return {};
+}
+
+std::string as_kernel_options(const WantedModule& module) {
+  std::string options;
+  for (const std::string& word : split_parameters(module.parameters))
+    options += fmt::format("{}{}.{}", options.empty() ? "" : " ", module.name, word);
+  return options;
+}
+
+Result<void> check_built_for(const Module& module, const std::string& release) {
+  const std::string& other = module.built_for;
+  if (other.empty() || release.empty() || other == release) return {};
+  if (module.has_versions && series_of(other) == series_of(release)) return {};
+  return error("the module {} was built for Linux {}, and this kernel is {}: build it for this kernel",
+               module.name, other, release);
+}
 
 Result<Module> parse_module(std::span<const uint8_t> bytes) {
   TRY_ASSIGN(const ElfFile elf, parse_elf(bytes));
@@ -69,8 +127,17 @@ Result<Module> parse_module(std::span<const uint8_t> bytes) {
     if (key == "depends") split_list(value, ',', module.depends);
     if (key == "alias") module.aliases.push_back(value);
     if (key == "softdep") read_softdep(value, module.loads_first);
+    if (key == "vermagic") module.built_for = value.substr(0, value.find(' '));
+    if (key == "parmtype" || key == "parm") {
+      const std::string parameter = value.substr(0, value.find(':'));
+      if (std::ranges::find(module.parameters, parameter) == module.parameters.end())
+        module.parameters.push_back(parameter);
+    }
   }
   for (std::string& name : module.depends) name = kernel_name(name);
+  module.has_versions = std::ranges::any_of(elf.sections, [](const ElfSection& section) {
+    return section.name == "__versions" || section.name == "__version_ext_names";
+  });
   module.bytes.assign(bytes.begin(), bytes.end());
   return module;
 }
@@ -95,11 +162,10 @@ bool ModuleTree::is_builtin(const std::string& name) const {
   return builtin_.contains(kernel_name(name));
 }
 
-Result<Module> ModuleTree::read(const std::string& name) const {
-  const std::filesystem::path& file = files_.at(name);
-  TRY_ASSIGN(std::vector<uint8_t> bytes, read_file(directory_ / file));
+Result<Module> read_module(const std::filesystem::path& file) {
+  TRY_ASSIGN(std::vector<uint8_t> bytes, read_file(file));
   const auto trouble = [&](const Error& why) {
-    return error("the module {}: {}", (directory_ / file).string(), why.message);
+    return error("the module {}: {}", file.string(), why.message);
   };
   if (compression_of(bytes) != Compression::None) {
     Result<std::vector<uint8_t>> unpacked = unpack(bytes, kMaxModule);
@@ -108,8 +174,15 @@ Result<Module> ModuleTree::read(const std::string& name) const {
   }
   Result<Module> module = parse_module(bytes);
   if (!module.ok()) return trouble(module.error());
-  module->name = name;
-  module->path = *module_path(file);
+  if (module->name.empty()) module->name = name_of(module_path(file).value_or(file.string()));
+  return module;
+}
+
+Result<Module> ModuleTree::read(const std::string& name) const {
+  const std::filesystem::path& file = files_.at(name);
+  TRY_ASSIGN(Module module, read_module(directory_ / file));
+  module.name = name;
+  module.path = *module_path(file);
   return module;
 }
 

@@ -23,10 +23,32 @@ struct Module {
   std::vector<std::string> depends;      // names
   std::vector<std::string> loads_first;  // softdep pre: names or aliases; a missing one is no error
   std::vector<std::string> aliases;
+  std::string built_for;                // the kernel's release; empty if it does not say
+  bool has_versions = false;            // the kernel checks the symbols that it uses, not the release
+  std::vector<std::string> parameters;  // names
 };
 
 // Reads the .modinfo section of an uncompressed module.
 Result<Module> parse_module(std::span<const uint8_t> bytes);
+
+// A module that the user asks for: "loop max_loop=4".
+struct WantedModule {
+  std::string name;        // as the kernel spells it
+  std::string parameters;  // as the kernel takes them; empty if there are none
+};
+WantedModule parse_wanted_module(const std::string& text);
+
+// An error if a parameter is not one of the module's.
+Result<void> check_parameters(const Module& module, const std::string& parameters);
+
+// Returns the parameters as options of the kernel's command line, for a module that is built in.
+std::string as_kernel_options(const WantedModule& module);
+
+// An error if a kernel of this release certainly refuses the module. An empty release is not known.
+Result<void> check_built_for(const Module& module, const std::string& release);
+
+// Reads a module's file, compressed or not. A module without a name of its own gets that of the file.
+Result<Module> read_module(const std::filesystem::path& file);
 
 class ModuleTree {
  public:

@@ -113,6 +113,49 @@ TEST(ParseModule, EveryTruncationIsHarmless) {
     EXPECT_FALSE(parse_module(std::span(whole).first(size)).ok()) << size;
 }
 
+TEST(WantedModules, NameAndParameters) {
+  const WantedModule plain = parse_wanted_module("crc-ccitt");
+  EXPECT_EQ(plain.name, "crc_ccitt");
+  EXPECT_EQ(plain.parameters, "");
+  const WantedModule wanted = parse_wanted_module("snd-x  index=1 id=\"a b\"");
+  EXPECT_EQ(wanted.name, "snd_x");
+  EXPECT_EQ(wanted.parameters, "index=1 id=\"a b\"");
+  EXPECT_EQ(as_kernel_options(wanted), "snd_x.index=1 snd_x.id=\"a b\"");
+  EXPECT_EQ(as_kernel_options(plain), "");
+}
+
+TEST(WantedModules, UnknownParametersAreNamed) {
+  Module module = *parse_module(
+      make_module({"name=loop", "parm=max_loop:Maximum", "parmtype=max_loop:int", "parmtype=max-part:int"}));
+  EXPECT_EQ(module.parameters, (Names{"max_loop", "max-part"}));
+  for (const char* right : {"", "max_loop=3", "max-loop=3 max_part=4", "max_loop", "dyndbg=+p"})
+    EXPECT_TRUE(check_parameters(module, right).ok()) << right;
+  EXPECT_EQ(check_parameters(module, "max_loop=3 max_lop=4").error().message,
+            "the module loop has no parameter \"max_lop\"; it has max_loop, max-part");
+  module.parameters.clear();
+  EXPECT_EQ(check_parameters(module, "a=\"x b=1\"").error().message,
+            "the module loop has no parameter \"a\"; it has none");
+}
+
+TEST(WantedModules, OfAnotherKernel) {
+  Module module = *parse_module(make_module({"name=a", "vermagic=6.1.0-9-x SMP mod_unload "}));
+  EXPECT_EQ(module.built_for, "6.1.0-9-x");
+  EXPECT_TRUE(check_built_for(module, "6.1.0-9-x").ok());
+  EXPECT_TRUE(check_built_for(module, "").ok());
+  EXPECT_EQ(
+      check_built_for(module, "6.1.0-8-x").error().message,
+      "the module a was built for Linux 6.1.0-9-x, and this kernel is 6.1.0-8-x: build it for this kernel");
+  module.has_versions = true;  // the kernel compares the symbols, and may take it
+  EXPECT_TRUE(check_built_for(module, "6.1.0-8-x").ok());
+  EXPECT_FALSE(check_built_for(module, "6.12.0-8-x").ok());
+}
+
+TEST_F(Modules, AFileHasANameWithoutSayingIt) {
+  EXPECT_EQ(read_module(scratch_.path() / "kernel/lib/left-side.ko")->name, "left_side");
+  EXPECT_EQ(read_module(scratch_.path() / "kernel/fs/top.ko.xz")->depends, (Names{"left_side", "right"}));
+  EXPECT_FALSE(read_module(scratch_.path() / "modules.builtin").ok());
+}
+
 // modinfo of Debian's btrfs says the same.
 TEST(ModulesOfDebian, BtrfsComesWithWhatItNeeds) {
   const auto cache = KernelCache::open();
