@@ -365,17 +365,25 @@ void add_boot(CLI::App& app, Run& run) {
   CLI::App* verb =
       app.add_subcommand("boot", "Run a kernel in slalom's virtual machine; its console is the terminal.");
   verb->add_option("--kernel", a->boot.kernel,
-                   "debian:5.10, debian:6.1 (the default), debian:6.12, debian:sid; or a bzImage, vmlinux or "
-                   "multiboot file")
+                   "debian:5.10, debian:6.1 (the default), debian:6.12, debian:sid, each also with a flavour "
+                   "or a build "
+                   "(docs/howto-kernels.md); or a bzImage, vmlinux or multiboot file")
       ->type_name("K");
   verb->add_option("--initrd", a->boot.initrd, "the first file system, instead of busybox and slalom's agent")
       ->type_name("FILE");
   verb->add_option("--append", a->boot.append, "more for the kernel's command line")->type_name("TEXT");
   verb->add_option("--run", a->boot.run, "run this command in the guest and switch off, instead of a shell")
       ->type_name("COMMAND");
-  verb->add_option("--module", a->boot.modules,
-                   "load this module of the kernel first, with what it needs (repeatable)")
+  verb->add_option(
+          "--module", a->boot.modules,
+          "load this module of the kernel first, with what it needs; parameters follow the name, as \"loop "
+          "max_loop=4\" (repeatable)")
       ->type_name("NAME");
+  verb->add_option("--modules", a->boot.module_directory,
+                   "the directory with the modules of a kernel of your own (found by itself in the kernel's "
+                   "build tree "
+                   "and in /lib/modules)")
+      ->type_name("DIR");
   verb->add_option("--file", a->files, "put a file or directory of the host into the guest (repeatable)")
       ->type_name("HOST:GUEST");
   verb->add_option("--multiboot-module", a->boot.multiboot_modules,
@@ -403,7 +411,7 @@ void add_boot(CLI::App& app, Run& run) {
   // The parts of a saved machine were fixed when it was booted, so these options exclude --load.
   CLI::Option* load =
       verb->add_option("--load", a->load, "go on with a machine that --save has saved")->type_name("FILE");
-  for (const char* option : {"--kernel", "--initrd", "--append", "--run", "--module", "--file",
+  for (const char* option : {"--kernel", "--initrd", "--append", "--run", "--module", "--modules", "--file",
                              "--multiboot-module", "--cpus", "--memory", "--seed"})
     load->excludes(verb->get_option(option));
   CLI::Option* gdb =

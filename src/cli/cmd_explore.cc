@@ -6,6 +6,7 @@
 #include "cli/kernel/dry_run_output.h"
 #include "cli/search/search.h"
 #include "finding/finding_json.h"
+#include "kernel_store/kernel_name.h"
 
 namespace slalom {
 
@@ -51,6 +52,8 @@ void add_explore(CLI::App& app, Run& run) {
   struct Arguments {
     std::string file;
     std::vector<std::string> settings, scope;
+    std::string kernel;
+    std::filesystem::path modules;
     uint64_t stress = 0;
     bool dry = false;
     SearchArguments search;
@@ -75,6 +78,16 @@ void add_explore(CLI::App& app, Run& run) {
                  "of a kernel test: no search, but one run of the flows one after the other, with the result "
                  "of each call")
       ->excludes("--stress");
+  verb->add_option("--kernel", a->kernel,
+                   "of a kernel test: explore this kernel, not the file's: a name as in slalom kernel list, "
+                   "or a bzImage or "
+                   "vmlinux")
+      ->type_name("K");
+  verb->add_option("--modules", a->modules,
+                   "of a kernel test with a kernel of your own: the directory with its modules (found by "
+                   "itself in the "
+                   "kernel's build tree and in /lib/modules)")
+      ->type_name("DIR");
   verb->add_option("--scope", a->scope,
                    "of a kernel test: order only accesses of module:NAME or function:NAME, and of what these "
                    "call; may be repeated")
@@ -90,7 +103,12 @@ void add_explore(CLI::App& app, Run& run) {
   verb->callback([a, verb, &run] {
     run = [a, verb]() -> Result<Exit> {
       watch_interrupt("stopping; keeping what was found");
-      Result<Target> opened = open_target(a->file, a->settings, a->scope, open_options());
+      OpenOptions options = open_options();
+      options.kernel = a->kernel;
+      if (!a->kernel.empty() && !vm::looks_like_kernel_name(a->kernel))
+        options.kernel = std::filesystem::absolute(a->kernel).string();
+      if (!a->modules.empty()) options.module_directory = std::filesystem::absolute(a->modules).string();
+      Result<Target> opened = open_target(a->file, a->settings, a->scope, options);
       if (!opened.ok() && interrupted()) {  // no execution reached its end
         std::cerr << fmt::format("slalom: {}; nothing was explored\n",
                                  printable_lines(opened.error().message));

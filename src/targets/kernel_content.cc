@@ -8,10 +8,47 @@
 
 namespace slalom {
 
+namespace {
+
+constexpr std::string_view kKernel = "kernel=", kModules = "modules=";
+
+// Paths may contain spaces; words may not.
+std::string as_word(std::string_view text) {
+  std::string word;
+  for (const char c : text) {
+    if (c > ' ' && c != '%')
+      word += c;
+    else
+      word += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  }
+  return word;
+}
+
+std::string from_word(std::string_view word) {
+  std::string text;
+  for (size_t i = 0; i < word.size(); ++i) {
+    unsigned char code = 0;
+    const char* const digits = word.data() + i + 1;
+    if (word[i] == '%' && word.size() - i > 2 &&
+        std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
+      text += static_cast<char>(code);
+      i += 2;
+    } else {
+      text += word[i];
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string to_text(const KernelContent& content) {
-  const std::string scope = fmt::format("{}", fmt::join(content.scope, " "));
-  return fmt::format("{}\n{}.{}{}{}\n{}", content.origin, content.machine, content.version,
-                     scope.empty() ? "" : " ", scope, content.text);
+  std::vector<std::string> words = {fmt::format("{}.{}", content.machine, content.version)};
+  if (!content.kernel.empty()) words.push_back(fmt::format("{}{}", kKernel, as_word(content.kernel)));
+  if (!content.module_directory.empty())
+    words.push_back(fmt::format("{}{}", kModules, as_word(content.module_directory)));
+  words.insert(words.end(), content.scope.begin(), content.scope.end());
+  return fmt::format("{}\n{}\n{}", content.origin, fmt::join(words, " "), content.text);
 }
 Result<KernelContent> parse_kernel_content(const std::string& text) {
   const size_t first = text.find('\n');
@@ -30,7 +67,14 @@ Result<KernelContent> parse_kernel_content(const std::string& text) {
     if (std::from_chars(number.data(), end, content.version).ptr != end)
       return error("the capsule holds no kernel test");
   }
-  for (std::string one; words >> one;) content.scope.push_back(one);
+  for (std::string one; words >> one;) {
+    if (one.starts_with(kKernel))
+      content.kernel = from_word(std::string_view(one).substr(kKernel.size()));
+    else if (one.starts_with(kModules))
+      content.module_directory = from_word(std::string_view(one).substr(kModules.size()));
+    else
+      content.scope.push_back(one);
+  }
   return content;
 }
 

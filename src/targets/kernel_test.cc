@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "detect/detector_set.h"
 #include "report/core/summary.h"
 #include "targets/kernel_content.h"
 #include "targets/machine_pool.h"
@@ -36,6 +37,17 @@ Result<std::vector<std::string>> scope_of(const vm::KernelTest& test, const std:
   for (const std::string& one : given)
     if (!vm::is_scope(one)) return error("--scope {}: {}", one, vm::kScopeAdvice);
   return wanted;
+}
+
+// Returns the usual detectors and those that the test needs besides them.
+Result<std::string> detectors_of(const vm::KernelTest& test) {
+  std::string list = "kernel";
+  for (const vm::KernelTest::Entry& one : test.detectors) {
+    const auto known = needs_of(one.text);
+    if (!known.ok()) return error("{}:{}: {}", test.file, one.line, known.error().message);
+    if (one.text != "kernel") list += "," + one.text;
+  }
+  return list;
 }
 
 // With a scope, interrupts are explored only on request.
@@ -121,12 +133,15 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
         "{}: the capsule was made with version {} of slalom's virtual machine, and this is version {}, which "
         "boots another way, so that the schedule would lead elsewhere; explore {} again",
         origin, content.version, vm::kMachineVersion, origin);
-  TRY_ASSIGN(const vm::KernelTest test, vm::parse_kernel_test(content.text, origin));
+  TRY_ASSIGN(vm::KernelTest test, vm::parse_kernel_test(content.text, origin));
+  vm::use_kernel(test, content.kernel, content.module_directory);
+  TRY_ASSIGN(const std::string detectors, detectors_of(test));
   TRY_ASSIGN(const std::vector<std::string> wanted, scope_of(test, content.scope));
   Result<vm::PreparedTest> made = vm::prepare(test, {.progress = options.progress, .stop = options.stop});
   options.progress({});
   TRY_ASSIGN(vm::PreparedTest prepared, std::move(made));
-  if (!expected_machine.empty() && expected_machine != prepared.content)
+  if (!expected_machine.empty() && expected_machine != prepared.content &&
+      expected_machine != prepared.former_content)
     return error(
         "{}: the kernel, its modules or its set-up are not those that the capsule was made with: bring these "
         "back, or explore again",
@@ -205,9 +220,13 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
     return {serial->complete() ? serial->orders() : 0, serial->not_compared()};
   };
   opened.make_kernel_machine = [pool] { return pool->take(); };
-  target.id = make_target(
-      "kernel", test.name,
-      to_text({.origin = origin, .machine = prepared.content, .scope = content.scope, .text = content.text}));
+  target.id = make_target("kernel", test.name,
+                          to_text({.origin = origin,
+                                   .machine = prepared.content,
+                                   .kernel = prepared.kernel.empty() ? content.kernel : prepared.kernel,
+                                   .module_directory = content.module_directory,
+                                   .scope = content.scope,
+                                   .text = content.text}));
   target.make_machine = [pool](const MachineUse& use) { return borrow(pool, use); };
   for (const vm::KernelThread& thread : prepared.threads)
     if (thread.where == vm::KernelThread::Where::Free) target.limits.unpinned_threads.push_back(thread.name);
@@ -219,7 +238,7 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
   add_left_out_contexts(contexts_of(test, !wanted.empty()), test.cpus, target.limits.standing);
   // Without a scope, the search switches where learning sees the flows communicate.
   target.defaults.choices = wanted.empty() ? "nowhere" : "everywhere";
-  target.defaults.detectors = "kernel";
+  target.defaults.detectors = detectors;
   target.defaults.replay_detectors = "kernel,kernel-leak,kernel-race-simultaneous";
   target.defaults.max_steps = test.limits.execution;
   target.traits.learns = wanted.empty();
@@ -236,8 +255,12 @@ Result<Target> open_kernel_test(const std::string& path, const std::string& text
                                 const std::vector<std::string>& scope, const OpenOptions& options) {
   std::error_code ignored;
   const std::filesystem::path absolute = std::filesystem::absolute(path, ignored);
-  TRY_ASSIGN(OpenKernelTest opened,
-             make_kernel_target({.origin = absolute.string(), .scope = scope, .text = text}, options));
+  TRY_ASSIGN(OpenKernelTest opened, make_kernel_target({.origin = absolute.string(),
+                                                        .kernel = options.kernel,
+                                                        .module_directory = options.module_directory,
+                                                        .scope = scope,
+                                                        .text = text},
+                                                       options));
   return std::move(opened.target);
 }
 

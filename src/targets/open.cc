@@ -19,7 +19,10 @@ Result<Target> open_target(const std::string& path, const std::vector<std::strin
       return open_kernel_test(path, text, scope, options);
     }
   }
-  if (!scope.empty()) return error("{} is no kernel test: leave out --scope", path);
+  for (const auto& [given, option] :
+       {std::pair(!scope.empty(), "--scope"), std::pair(!options.kernel.empty(), "--kernel"),
+        std::pair(!options.module_directory.empty(), "--modules")})
+    if (given) return error("{} is no kernel test: leave out {}", path, option);
   return open_toy(path, settings);
 }
 

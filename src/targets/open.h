@@ -19,6 +19,8 @@ struct OpenOptions {
   // Called with a description of the current work, and with an empty line when the work is done.
   std::function<void(const std::string& line)> progress = [](const std::string&) {};
   std::function<bool()> stop = [] { return false; };  // polled; returns true to give up
+  // Used instead of those of a kernel test's file; empty: the file's. Capsules have their own.
+  std::string kernel, module_directory;
 };
 
 // `settings` are parameters of a toy program, as NAME=NUMBER. `scope` is for a kernel test whose file has

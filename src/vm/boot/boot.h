@@ -15,10 +15,11 @@ namespace slalom::vm {
 
 struct BootOptions {
   std::string kernel = std::string(kDefaultKernel);  // the name of a fetched kernel, or a file
-  std::filesystem::path initrd;  // empty: for Linux, an initrd with busybox and slalom's agent
-  std::string append;            // added to the kernel's command line
-  std::string run;               // a command for the agent; empty: a shell
-  std::vector<std::string> modules;
+  std::filesystem::path initrd;            // empty: for Linux, an initrd with busybox and slalom's agent
+  std::string append;                      // added to the kernel's command line
+  std::string run;                         // a command for the agent; empty: a shell
+  std::vector<std::string> modules;        // names, with parameters: "loop max_loop=4"
+  std::filesystem::path module_directory;  // of a user's own kernel; empty: where they usually lie
   std::vector<ExtraFile> files;
   std::vector<std::filesystem::path> multiboot_modules;
   uint64_t seed = 0;  // for the guest's random numbers
@@ -27,9 +28,12 @@ struct BootOptions {
 
 struct Booted {
   std::unique_ptr<Pc> pc;
-  std::string kernel;    // as in BootOptions
+  std::string kernel;    // names exactly this build; for a user's own file, its path
   std::string identity;  // of its image: equal for equal kernels
 };
+
+// Finds the kernel, with its modules if some are wanted.
+Result<Kernel> kernel_of(const BootOptions& options);
 
 Result<Booted> boot(const BootOptions& options);
 

@@ -9,7 +9,9 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <set>
 #include <span>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/child.h"
@@ -119,6 +121,43 @@ Result<void> add_libraries(std::vector<Ingredients::File>& files) {
   return {};
 }
 
+// The directories of $PATH in the guest (guest/agent.c).
+constexpr std::string_view kCommandDirectories[] = {"usr/local/sbin", "usr/local/bin", "usr/sbin",
+                                                    "usr/bin",        "sbin",          "bin"};
+
+// Returns the path in the archive without slashes at its beginning.
+std::string_view without_slash(std::string_view path) {
+  while (path.starts_with('/')) path.remove_prefix(1);
+  return path;
+}
+
+// Returns the names of the user's files that the guest's shell finds as commands.
+std::set<std::string> given_commands(const std::vector<Ingredients::File>& files) {
+  std::set<std::string> names;
+  for (const Ingredients::File& file : files) {
+    const std::filesystem::path path = without_slash(file.guest);
+    const bool is_command =
+        std::ranges::find(kCommandDirectories, path.parent_path().string()) != std::end(kCommandDirectories);
+    if (is_command && !S_ISDIR(file.mode)) names.insert(path.filename().string());
+  }
+  return names;
+}
+
+bool is_one_of(const std::set<std::string>& commands, const std::string& applet) {
+  return commands.contains(std::filesystem::path(applet).filename().string());
+}
+
+// Adds the host's shell, unless the user gives one. busybox's shell prefers busybox's commands to all files,
+// and the host's takes commands from $PATH.
+Result<void> add_shell(std::vector<Ingredients::File>& files) {
+  const auto is_shell = [](const Ingredients::File& file) { return without_slash(file.guest) == "bin/sh"; };
+  if (std::ranges::any_of(files, is_shell)) return {};
+  std::error_code trouble;
+  const std::filesystem::path shell = std::filesystem::canonical("/bin/sh", trouble);
+  if (trouble) return error("cannot read /bin/sh: {}", trouble.message());
+  return read_extra(shell, "bin/sh", files);
+}
+
 Result<Ingredients> gather(const InitramfsOptions& options) {
   Ingredients all;
   TRY_ASSIGN(const std::filesystem::path busybox, find_busybox(options.busybox));
@@ -135,22 +174,48 @@ Result<Ingredients> gather(const InitramfsOptions& options) {
     if (trouble) return error("cannot read {}: {}", extra.host.string(), trouble.message());
     TRY(read_extra(real, extra.guest, all.files));
   }
+  const std::set<std::string> given = given_commands(all.files);
+  const size_t applets = all.applets.size();
+  std::erase_if(all.applets, [&](const std::string& applet) { return is_one_of(given, applet); });
+  if (all.applets.size() != applets) TRY(add_shell(all.files));
   TRY(add_libraries(all.files));
   return all;
 }
 
 Result<void> add_modules(const InitramfsOptions& options, CpioArchive& archive) {
   if (options.modules.empty()) return {};
-  if (options.kernel.modules.empty())
-    return error("the kernel {} comes without modules: use a kernel of slalom kernel get, or none of them",
-                 options.kernel.name);
-  TRY_ASSIGN(ModuleTree tree, ModuleTree::open(options.kernel.modules));
-  TRY_ASSIGN(std::vector<Module> modules, tree.with_dependencies(options.modules));
-  const std::string directory = "lib/modules/" + options.kernel.release + "/";
+  const Kernel& kernel = options.kernel;
+  if (kernel.modules.empty())
+    return error(
+        "the kernel {} comes without modules: {}; give --modules DIR, or module_directory in the test",
+        kernel.name,
+        kernel.release.empty()
+            ? "its release is not known"
+            : fmt::format("there are none beside it, and no /lib/modules/{}", kernel.release));
+  TRY_ASSIGN(ModuleTree tree, ModuleTree::open(kernel.modules));
+  std::vector<std::string> names;
+  std::map<std::string, std::string> parameters;
+  for (const std::string& text : options.modules) {
+    const WantedModule wanted = parse_wanted_module(text);
+    names.push_back(wanted.name);
+    if (wanted.parameters.empty()) continue;
+    const auto [first, added] = parameters.emplace(wanted.name, wanted.parameters);
+    if (!added && first->second != wanted.parameters)
+      return error("the module {} is given twice, with \"{}\" and \"{}\": leave out one", wanted.name,
+                   first->second, wanted.parameters);
+  }
+  TRY_ASSIGN(std::vector<Module> modules, tree.with_dependencies(names));
+  const std::string release = !kernel.release.empty() ? kernel.release
+                              : modules.empty()       ? "unknown"
+                                                      : modules.front().built_for;
+  const std::string directory = "lib/modules/" + release + "/";
   std::string list;
   std::string dependencies;  // modules.dep, for modprobe in the guest
   for (const Module& module : modules) {
-    list += "/" + directory + module.path + "\n";
+    TRY(check_built_for(module, kernel.release));
+    const std::string& given = parameters[module.name];
+    TRY(check_parameters(module, given));
+    list += "/" + directory + module.path + (given.empty() ? "" : " " + given) + "\n";
     dependencies += module.path + ":";
     for (const std::string& needed : module.depends) {
       const auto found = std::find_if(modules.begin(), modules.end(),

@@ -25,7 +25,7 @@ struct ExtraFile {
 
 struct InitramfsOptions {
   Kernel kernel;                     // the kernel whose modules are used
-  std::vector<std::string> modules;  // by name; their dependencies are added
+  std::vector<std::string> modules;  // names, with parameters; their dependencies are added
   std::vector<ExtraFile> files;      // the shared libraries that programs need are added
   std::filesystem::path busybox;     // empty: the one of this system
   std::span<const uint8_t> agent;    // see agent_program()

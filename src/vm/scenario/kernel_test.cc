@@ -39,8 +39,9 @@ class Reader {
                    parsed.error().source().begin.column, parsed.error().description());
     const toml::table& root = parsed.table();
     TRY(only_keys(root, "a kernel test",
-                  {"name", "about", "kernel", "debug_info", "cpus", "memory", "append", "modules", "files",
-                   "setup", "check", "scope", "scheduler", "contexts", "flow", "expect", "limits"}));
+                  {"name", "about", "kernel", "debug_info", "module_directory", "cpus", "memory", "append",
+                   "modules", "files", "setup", "check", "scope", "scheduler", "contexts", "detectors",
+                   "flow", "expect", "limits"}));
     TRY(read_text(root, "name", test_.name));
     TRY(read_text(root, "about", test_.about));
     TRY(read_text(root, "kernel", test_.kernel));
@@ -49,9 +50,18 @@ class Reader {
       // Anything that is no kernel name is a path.
       if (test_.kernel.find('/') != std::string::npos || test_.kernel.find(':') == std::string::npos)
         test_.kernel = (test_.directory() / test_.kernel).string();
+      else if (const Result<KernelName> name = parse_kernel_name(test_.kernel); !name.ok())
+        return wrong(*node, "{}", name.error().message);
     }
     TRY(read_text(root, "debug_info", test_.debug_info.text));
     if (const toml::node* node = root.get("debug_info")) test_.debug_info.line = line_of(*node);
+    TRY(read_text(root, "module_directory", test_.module_directory.text));
+    if (const toml::node* node = root.get("module_directory")) {
+      test_.module_directory.line = line_of(*node);
+      if (looks_like_kernel_name(test_.kernel))
+        return wrong(*node, "`module_directory` is for a kernel of your own, and {} comes with its modules",
+                     test_.kernel);
+    }
     TRY(read_text(root, "append", test_.append));
     TRY_ASSIGN(test_.modules, entries_of(root, "modules"));
     TRY_ASSIGN(test_.files, entries_of(root, "files"));
@@ -206,7 +216,12 @@ class Reader {
       const auto given = node->value_exact<bool>();
       if (!given) return wrong(*node, "`scheduler` must be true or false");
       test_.scheduler = *given;
+      if (*given && !test_.scope.empty())
+        return wrong(
+            *node,
+            "`scheduler` has no effect with `scope`, whose functions it could not add to: leave out one");
     }
+    TRY_ASSIGN(test_.detectors, entries_of(root, "detectors"));
     TRY_ASSIGN(test_.contexts, entries_of(root, "contexts"));
     bool some_cpu = test_.contexts.empty();
     for (const KernelTest::Entry& one : test_.contexts) {
@@ -259,6 +274,21 @@ class Reader {
 };
 
 }  // namespace
+
+void use_kernel(KernelTest& test, const std::string& kernel, const std::string& module_directory) {
+  if (!kernel.empty()) {
+    // Another build of the same kernel keeps what the file says of it.
+    const Result<KernelName> before = parse_kernel_name(test.kernel), now = parse_kernel_name(kernel);
+    const bool is_same = before.ok() && now.ok() && before->without_build() == now->without_build();
+    if (!is_same) {
+      test.debug_info = {};
+      test.module_directory = {};
+    }
+    test.kernel = kernel;
+    test.kernel_line = 0;
+  }
+  if (!module_directory.empty()) test.module_directory = {module_directory, 0};
+}
 
 bool is_module_file(std::string_view module) {
   const std::string_view path = module.substr(0, module.find(' '));

@@ -54,12 +54,13 @@ struct KernelTest {
   std::string name;  // the file's name unless the test sets another
   std::string about;
   std::string kernel;
-  int kernel_line = 0;  // 0: the file names no kernel
-  Entry debug_info;     // a vmlinux with source lines; empty if none is given
+  int kernel_line = 0;     // 0: the file names no kernel
+  Entry debug_info;        // a vmlinux with source lines; empty if none is given
+  Entry module_directory;  // where the modules of a kernel of one's own are; empty: where they usually are
   unsigned cpus = 2;
   uint64_t memory = uint64_t{256} << 20;
   std::string append;          // added to the kernel's command line
-  std::vector<Entry> modules;  // a name, or a .ko file with parameters
+  std::vector<Entry> modules;  // a name or a .ko file, with parameters
   std::vector<Entry> files;    // HOST:GUEST
   std::vector<Entry> setup;    // commands
   Entry check;                 // a command; empty if there is none
@@ -68,12 +69,16 @@ struct KernelTest {
   bool scheduler = false;  // true: also switch inside the scheduler and timekeeping
   // "cpuN", "timer", "ipi", "device": contexts that a search decides about; empty: all.
   std::vector<Entry> contexts;
+  std::vector<Entry> detectors;  // needed besides the usual ones
   std::vector<Flow> flows;
   Expectation expect;
   Limits limits;
 
   std::filesystem::path directory() const { return std::filesystem::path(file).parent_path(); }
 };
+
+// Uses another kernel than the file says, and other modules for it. Empty: the file's.
+void use_kernel(KernelTest& test, const std::string& kernel, const std::string& module_directory);
 
 // Returns true if `module` is a file, not the name of one of the kernel's own modules.
 bool is_module_file(std::string_view module);

@@ -19,24 +19,13 @@ constexpr const char* kMachine = ".machine";
 constexpr const char* kNotes = ".notes";
 constexpr uint64_t kNotesForm = 1;
 
-}  // namespace
+std::string hash_name(const ByteWriter& form) {
+  const XXH128_hash_t hash = XXH3_128bits(form.bytes().data(), form.bytes().size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
 
-Result<std::string> content_name(const BootOptions& boot, const std::string& plan) {
-  TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
-  TRY_ASSIGN(const Kernel kernel, find_kernel(kernels, boot.kernel));
-  TRY_ASSIGN(const std::filesystem::path cache, cache_directory());
-  TRY_ASSIGN(const std::vector<uint8_t> files,
-             cached_initramfs(
-                 cache / "initramfs",
-                 {.kernel = kernel, .modules = boot.modules, .files = boot.files, .agent = agent_program()}));
-  ByteWriter form;
-  form.text("prepared test 1");  // increment when prepare() changes
-  form.text(kernel.name);
-  for (const KernelPackage& package : kernel.packages) form.text(package.sha256);
-  if (kernel.packages.empty()) {
-    TRY_ASSIGN(const std::vector<uint8_t> image, read_file(kernel.vmlinuz));
-    form.fixed64(checksum(image));
-  }
+void add_options(const BootOptions& boot, const std::string& plan, std::span<const uint8_t> files,
+                 ByteWriter& form) {
   form.text(boot.append);
   form.u64(boot.seed);
   form.u64(boot.pc.cpus);
@@ -46,8 +35,43 @@ Result<std::string> content_name(const BootOptions& boot, const std::string& pla
   const XXH128_hash_t contents = XXH3_128bits(files.data(), files.size());
   form.fixed64(contents.high64);
   form.fixed64(contents.low64);
-  const XXH128_hash_t hash = XXH3_128bits(form.bytes().data(), form.bytes().size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+// Only the packages with files of this build: those that depend on it differ by how it was fetched.
+void add_packages(const Kernel& kernel, ByteWriter& form) {
+  for (const KernelPackage& package : kernel.packages)
+    if (package.package.ends_with(kernel.release)) form.text(package.sha256);
+}
+
+}  // namespace
+
+Result<ContentName> content_name(const BootOptions& boot, const std::string& plan) {
+  TRY_ASSIGN(const Kernel kernel, kernel_of(boot));
+  TRY_ASSIGN(const std::filesystem::path cache, cache_directory());
+  TRY_ASSIGN(const std::vector<uint8_t> files,
+             cached_initramfs(
+                 cache / "initramfs",
+                 {.kernel = kernel, .modules = boot.modules, .files = boot.files, .agent = agent_program()}));
+  uint64_t image_sum = 0;
+  if (kernel.packages.empty()) {
+    TRY_ASSIGN(const std::vector<uint8_t> image, read_file(kernel.vmlinuz));
+    image_sum = checksum(image);
+  }
+  ByteWriter form;
+  form.text("prepared test 2");  // increment when prepare() changes
+  add_packages(kernel, form);
+  form.fixed64(image_sum);
+  form.u64(boot.modules.size());
+  for (const std::string& module : boot.modules) form.text(module);
+  add_options(boot, plan, files, form);
+
+  ByteWriter former;
+  former.text("prepared test 1");
+  former.text(kernel.name);
+  for (const KernelPackage& package : kernel.packages) former.text(package.sha256);
+  if (kernel.packages.empty()) former.fixed64(image_sum);
+  add_options(boot, plan, files, former);
+  return ContentName{hash_name(form), hash_name(former)};
 }
 
 Result<MachineCache> MachineCache::open() {

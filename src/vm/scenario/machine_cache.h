@@ -16,8 +16,12 @@
 
 namespace slalom::vm {
 
-// Returns a name for the machine that these options and this agent plan produce.
-Result<std::string> content_name(const BootOptions& boot, const std::string& plan);
+// A name for the machine that some options and an agent plan produce.
+struct ContentName {
+  std::string name;
+  std::string former;  // what older capsules call the same machine
+};
+Result<ContentName> content_name(const BootOptions& boot, const std::string& plan);
 
 struct KeptMachine {
   Booted machine;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "kernel_store/kernel_cache.h"
 #include "kernel_store/modules.h"
+#include "kernel_store/own_kernel.h"
 
 extern "C" {
 extern const char slalom_header_begin[];
@@ -27,11 +28,13 @@ class Planner {
 
   Result<void> make() {
     plan_.boot.kernel = test_.kernel;
+    if (!test_.module_directory.text.empty())
+      plan_.boot.module_directory = test_.directory() / test_.module_directory.text;
     plan_.boot.append = test_.append;
     plan_.boot.pc.cpus = test_.cpus;
     plan_.boot.pc.memory = test_.memory;
     for (const KernelTest::Entry& file : test_.files) TRY(add_file(file));
-    for (const KernelTest::Entry& module : test_.modules) TRY(add_module(module));
+    TRY(add_modules());
     for (const KernelTest::Entry& command : test_.setup)
       add('S', command.text, {at(command.line), fmt::format("set-up command `{}`", command.text)});
     for (const KernelTest::Flow& flow : test_.flows) TRY(add_flow(flow));
@@ -67,15 +70,21 @@ class Planner {
     return {};
   }
 
-  // Loading a built-in module fails, and the guest's message would not say why.
-  Result<void> check_not_built_in(int line, const std::string& name) const {
+  // The kernel with its modules. If there is none, booting reports it.
+  Result<void> find_kernel_and_modules() {
     TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
-    const Result<Kernel> kernel = find_kernel(kernels, test_.kernel);
-    if (!kernel.ok() || kernel->modules.empty()) return {};  // if the kernel is missing, booting reports it
-    TRY_ASSIGN(const ModuleTree tree, ModuleTree::open(kernel->modules));
-    if (!tree.is_builtin(name)) return {};
-    return error("{}: the module {} is built into {}, so there is nothing to load: leave it out", at(line),
-                 name, test_.kernel);
+    Result<Kernel> kernel = find_kernel(kernels, test_.kernel);
+    if (!kernel.ok()) return {};
+    kernel = with_own_modules(*std::move(kernel), plan_.boot.module_directory);
+    if (!kernel.ok()) {
+      const int line = test_.module_directory.line;  // 0: it was given on the command line
+      return line == 0 ? kernel.error() : error("{}: {}", at(line), kernel.error().message);
+    }
+    kernel_ = *std::move(kernel);
+    if (kernel_->modules.empty()) return {};
+    TRY_ASSIGN(ModuleTree tree, ModuleTree::open(kernel_->modules));
+    tree_.emplace(std::move(tree));
+    return {};
   }
 
   // Looks next to the test, then among the example modules built for this kernel (scripts/build-modules).
@@ -83,39 +92,83 @@ class Planner {
     std::error_code trouble;
     const std::filesystem::path beside = test_.directory() / name;
     if (std::filesystem::exists(beside, trouble)) return beside;
-    TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
-    TRY_ASSIGN(const Kernel kernel, find_kernel(kernels, test_.kernel));
     TRY_ASSIGN(const std::filesystem::path cache, cache_directory());
-    const std::filesystem::path built = cache / "modules" / kernel.release / name;
-    if (name.find('/') == std::string::npos && !kernel.release.empty() &&
-        std::filesystem::exists(built, trouble))
+    const std::string release = kernel_ ? kernel_->release : "";
+    const std::filesystem::path built = cache / "modules" / release / name;
+    if (name.find('/') == std::string::npos && !release.empty() && std::filesystem::exists(built, trouble))
       return built;
     return error(
         "{}: there is no module {}: build it first (for slalom's examples: scripts/build-modules {})",
         at(line), beside.string(), test_.kernel);
   }
 
-  Result<void> add_module(const KernelTest::Entry& module) {
-    const size_t space = std::min(module.text.find(' '), module.text.size());
-    const std::string name = module.text.substr(0, space);
-    const PlanPart part{at(module.line), fmt::format("module {}:", name)};
-    if (!is_module_file(module.text)) {
-      if (space != module.text.size())
-        return error("{}: only a module that is a file can have parameters, such as \"x.ko size=3\"",
-                     at(module.line));
-      TRY(check_not_built_in(module.line, name));
-      plan_.boot.modules.push_back(name);
-      std::string loaded = name;
-      std::replace(loaded.begin(), loaded.end(), '-', '_');
-      add('L', loaded, part);
-      return {};
+  // A module of the test that is a file.
+  struct ModuleFile {
+    const KernelTest::Entry* entry;
+    std::string parameters;
+    std::filesystem::path host;
+    Module module;  // without a name if it is damaged: the kernel will say so
+    bool added = false;
+  };
+
+  Result<void> add_modules() {
+    if (test_.modules.empty() && test_.module_directory.text.empty()) return {};
+    TRY(find_kernel_and_modules());
+    std::vector<ModuleFile> files;
+    for (const KernelTest::Entry& entry : test_.modules) {
+      if (!is_module_file(entry.text)) continue;
+      const size_t space = std::min(entry.text.find(' '), entry.text.size());
+      ModuleFile file{.entry = &entry, .parameters = entry.text.substr(space)};
+      TRY_ASSIGN(file.host, find_module(entry.line, entry.text.substr(0, space)));
+      if (Result<Module> module = read_module(file.host); module.ok()) file.module = *std::move(module);
+      files.push_back(std::move(file));
     }
-    TRY_ASSIGN(const std::filesystem::path host, find_module(module.line, name));
-    const std::string guest =
-        fmt::format("{}modules/{}/{}", kGuestDirectory, plan_.parts.size(), host.filename().string());
-    plan_.boot.files.push_back({.host = host, .guest = guest});
-    plan_.modules.push_back(host);
-    add('M', guest + module.text.substr(space), part);
+    for (const KernelTest::Entry& entry : test_.modules) {
+      if (!is_module_file(entry.text)) {
+        add_named_module(entry);
+        continue;
+      }
+      TRY(add_module_file(*std::ranges::find(files, &entry, &ModuleFile::entry), files));
+    }
+    return {};
+  }
+
+  void add_named_module(const KernelTest::Entry& entry) {
+    const WantedModule wanted = parse_wanted_module(entry.text);
+    plan_.boot.modules.push_back(entry.text);
+    if (tree_ && tree_->is_builtin(wanted.name)) return;  // there is nothing to load
+    add('L', wanted.name, {at(entry.line), fmt::format("module {}:", wanted.name)});
+  }
+
+  // Adds a file after those of `all` that it needs.
+  Result<void> add_module_file(ModuleFile& file, std::vector<ModuleFile>& all) {
+    if (file.added) return {};
+    file.added = true;
+    for (const std::string& needed : file.module.depends) {
+      const auto given =
+          std::ranges::find(all, needed, [](const ModuleFile& one) { return one.module.name; });
+      if (given != all.end())
+        TRY(add_module_file(*given, all));
+      else if (tree_)
+        plan_.boot.modules.push_back(needed);
+    }
+    const std::string name = file.host.filename().string();
+    const std::string release = kernel_ ? kernel_->release : "";
+    for (const Result<void>& fits :
+         {check_built_for(file.module, release),
+          file.module.name.empty() ? Result<void>() : check_parameters(file.module, file.parameters)})
+      if (!fits.ok()) return error("{}: {}", at(file.entry->line), fits.error().message);
+    const bool is_other =
+        !release.empty() && !file.module.built_for.empty() && file.module.built_for != release;
+    const std::string guest = fmt::format("{}modules/{}/{}", kGuestDirectory, plan_.parts.size(), name);
+    plan_.boot.files.push_back({.host = file.host, .guest = guest});
+    plan_.modules.push_back(file.host);
+    add('M', guest + file.parameters,
+        {at(file.entry->line),
+         fmt::format("module {}{}:", file.entry->text.substr(0, file.entry->text.find(' ')),
+                     is_other ? fmt::format(", which was built for Linux {} and not for {}",
+                                            file.module.built_for, release)
+                              : "")});
     return {};
   }
 
@@ -161,6 +214,8 @@ class Planner {
 
   const KernelTest& test_;
   TestPlan& plan_;
+  std::optional<Kernel> kernel_;    // if the test has modules
+  std::optional<ModuleTree> tree_;  // its own modules
 };
 
 }  // namespace

@@ -255,9 +255,13 @@ Result<void> check_kernel(const KernelTest& test) {
 Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& options) {
   TRY(check_kernel(test));
   TRY_ASSIGN(const TestPlan plan, plan_of(test));
-  TRY_ASSIGN(const std::string content, content_name(plan.boot, plan.text));
+  TRY_ASSIGN(const Kernel kernel, kernel_of(plan.boot));
+  TRY_ASSIGN(const ContentName names, content_name(plan.boot, plan.text));
+  const std::string& content = names.name;
   TRY_ASSIGN(const MachineCache cache, MachineCache::open());
-  PreparedTest prepared{.modules = plan.modules, .parts = plan.parts, .content = content};
+  PreparedTest prepared{
+      .modules = plan.modules, .parts = plan.parts, .content = content, .former_content = names.former};
+  if (!kernel.packages.empty()) prepared.kernel = kernel.exact_name();
   std::optional<KeptMachine> kept;
   if (options.use_cache) kept = cache.find(content);
   prepared.from_cache = kept.has_value();
@@ -274,6 +278,7 @@ Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& optio
     if (options.use_cache) TRY(cache.keep(content, *kept));
   }
   prepared.machine = std::move(kept->machine);
+  prepared.machine.kernel = kernel.exact_name();  // the cached machine may have been made from another name
   prepared.console = std::move(kept->console);
   prepared.threads = parse_threads(kept->threads);
   for (const KernelTest::Flow& flow : test.flows)

@@ -40,6 +40,8 @@ struct PreparedTest {
   std::vector<std::filesystem::path> modules;  // the files of modules that are files
   std::vector<PlanPart> parts;                 // of the agent's plan
   std::string content;                         // a name for everything that the machine was made from
+  std::string former_content;                  // what older capsules call it
+  std::string kernel;                          // the exact build of Debian's kernel; empty for a user's own
   bool from_cache = false;
 };
 

@@ -13,7 +13,8 @@ constexpr std::string_view kTemplate =
 name = "{name}"
 about = "a writer and a reader at one named pipe"
 
-# debian:5.10, debian:6.1, debian:6.12, debian:sid (slalom kernel get NAME), or your own bzImage or vmlinux.
+# debian:5.10, debian:6.1, debian:6.12, debian:sid (slalom kernel get NAME), each also with a flavour (debian:6.1:rt) or
+# a build (debian:5.10=5.10.218-1); or your own bzImage or vmlinux.
 kernel = "debian:6.1"
 
 # debug_info = "vmlinux"    # of this kernel, with debug information: reports then show source lines
@@ -21,8 +22,8 @@ kernel = "debian:6.1"
 # memory = "256M"           # default
 # append = "slub_debug=FZ"  # more for the kernel's command line
 
-# Loaded first: modules of the kernel by name, or files of your own with their parameters.
-# modules = ["loop", "mine.ko size=3"]
+# Loaded first: modules of the kernel by name, or files of your own, with their parameters.
+# modules = ["loop max_loop=4", "mine.ko size=3"]
 
 # Files of yours that go into the guest.
 # files = ["data.img:/root/data.img"]
@@ -39,6 +40,9 @@ check = "test -p /tmp/pipe"
 # scheduler = true
 # It decides about these CPUs and interrupts only:
 # contexts = ["cpu0", "cpu1", "timer", "ipi", "device"]
+
+# Detectors that the test needs besides the usual ones (slalom explore --help lists all):
+# detectors = ["kernel-leak"]
 
 # Each flow is pinned to a CPU of its own. All start at the same moment.
 [[flow]]

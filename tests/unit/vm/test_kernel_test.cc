@@ -1,6 +1,8 @@
 // Kernel test files: their meaning, and how invalid ones are refused.
 #include <gtest/gtest.h>
 
+#include "unit/kernel_store/kernel_files.h"
+#include "unit/kernel_store/scratch_directory.h"
 #include "vm/scenario/kernel_test.h"
 #include "vm/scenario/plan.h"
 #include "vm/scenario/template.h"
@@ -109,10 +111,11 @@ TEST(KernelTestFile, MistakesAreNamedWithTheirLine) {
   EXPECT_EQ(refused("name = \"a\"\nkernel = debian\n" + kFlow).find("dir/x.toml:2:"), 0u);
   EXPECT_EQ(refused("name = \"a\""),
             "dir/x.toml: the test has no flows: write two or more [[flow]] with calls = \"...\"");
-  EXPECT_EQ(refused("\nkernl = \"x\"\n" + kFlow),
-            "dir/x.toml:2: unknown key `kernl` in a kernel test; it may have: name, about, kernel, "
-            "debug_info, cpus, memory, "
-            "append, modules, files, setup, check, scope, scheduler, contexts, flow, expect, limits");
+  EXPECT_EQ(
+      refused("\nkernl = \"x\"\n" + kFlow),
+      "dir/x.toml:2: unknown key `kernl` in a kernel test; it may have: name, about, kernel, "
+      "debug_info, module_directory, cpus, memory, "
+      "append, modules, files, setup, check, scope, scheduler, contexts, detectors, flow, expect, limits");
   EXPECT_EQ(refused("cpus = 9\n" + kFlow), "dir/x.toml:1: `cpus` must be a number from 1 to 8");
   EXPECT_EQ(refused("cpus = 1\n" + kFlow + kFlow), "dir/x.toml:1: `cpus` must be a number from 2 to 8");
   EXPECT_EQ(refused("memory = \"8G\"\n" + kFlow),
@@ -158,6 +161,99 @@ TEST(TestPlan, SaysWhatTheAgentDoes) {
   EXPECT_EQ(plan->boot.modules, std::vector<std::string>{"crc-ccitt"});
 }
 
+// A kernel of the user's own with modules, and files of modules beside the test.
+class PlanOfModules : public testing::Test {
+ protected:
+  void SetUp() override {
+    scratch_.write("vmlinux", make_vmlinux());  // release 9.9.9
+    scratch_.write("modules.order", {});
+    scratch_.write("kernel/base.ko", make_module({"depends="}));
+    scratch_.write("modules.builtin", text_bytes("kernel/inside.ko\n"));
+    scratch_.write("first.ko", make_module({"name=first", "depends=base,inside", "parmtype=size:int"}));
+    scratch_.write("second.ko", make_module({"name=second", "depends=first"}));
+    scratch_.write("other.ko", make_module({"name=other", "vermagic=9.8 SMP"}));
+  }
+  Result<TestPlan> plan(const std::string& modules) {
+    const Result<KernelTest> test = parse_kernel_test(
+        "kernel = \"vmlinux\"\nmodules = [" + modules + "]\n" + kFlow, (scratch_.path() / "x.toml").string());
+    if (!test.ok()) return test.error();
+    return plan_of(*test);
+  }
+  std::string text(const std::string& modules) {
+    const Result<TestPlan> made = plan(modules);
+    if (!made.ok()) return made.error().message;
+    std::string text = made->text;
+    std::ranges::replace(text, '\0', '|');
+    return text;
+  }
+  ScratchDirectory scratch_;
+};
+
+TEST_F(PlanOfModules, NamesHaveParametersAndBuiltInOnesNeedNoLoading) {
+  EXPECT_EQ(text("\"base size=1\", \"inside\""), "Lbase|F|");
+  EXPECT_EQ(plan("\"base size=1\", \"inside level=2\"")->boot.modules,
+            (std::vector<std::string>{"base size=1", "inside level=2"}));
+}
+
+TEST_F(PlanOfModules, FilesComeAfterWhatTheyNeed) {
+  EXPECT_EQ(text("\"second.ko\", \"first.ko size=3\""),
+            "M/lib/slalom/modules/0/first.ko size=3|M/lib/slalom/modules/1/second.ko|F|");
+  EXPECT_EQ(plan("\"second.ko\", \"first.ko\"")->boot.modules, (std::vector<std::string>{"base", "inside"}));
+}
+
+TEST_F(PlanOfModules, WhatCannotWorkIsNamedWithItsLine) {
+  EXPECT_EQ(text("\"other.ko\""),
+            (scratch_.path() / "x.toml").string() +
+                ":2: the module other was built for Linux 9.8, and this kernel is 9.9.9: build it "
+                "for this kernel");
+  EXPECT_NE(text("\"first.ko sice=3\"").find(":2: the module first has no parameter \"sice\"; it has size"),
+            std::string::npos);
+}
+
+TEST_F(PlanOfModules, TheirDirectoryCanBeGiven) {
+  scratch_.write("elsewhere/kernel/far.ko", make_module({"depends="}));
+  const auto test = [&](const std::string& directory) {
+    return parse_kernel_test(
+        "kernel = \"vmlinux\"\nmodule_directory = \"" + directory + "\"\nmodules = \"far\"\n" + kFlow,
+        (scratch_.path() / "x.toml").string());
+  };
+  EXPECT_EQ(plan_of(*test("elsewhere"))->boot.module_directory, scratch_.path() / "elsewhere");
+  const Result<TestPlan> none = plan_of(*test("nowhere"));
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("x.toml:2: there are no modules in "), std::string::npos);
+}
+
+TEST(KernelTestFile, ContradictionsAreNamed) {
+  EXPECT_EQ(
+      refused("module_directory = \"m\"\n" + kFlow),
+      "dir/x.toml:1: `module_directory` is for a kernel of your own, and debian:6.1 comes with its modules");
+  EXPECT_EQ(refused("scope = \"module:a\"\nscheduler = true\n" + kFlow),
+            "dir/x.toml:2: `scheduler` has no effect with `scope`, whose functions it could not add to: "
+            "leave out one");
+  EXPECT_NE(refused("kernel = \"debian:7.1\"\n" + kFlow).find("dir/x.toml:1: there is no kernel called"),
+            std::string::npos);
+  EXPECT_NE(
+      refused("kernel = \"debian:6.1:x\"\n" + kFlow).find("dir/x.toml:1: \"debian:6.1:x\": Debian has no"),
+      std::string::npos);
+}
+
+TEST(KernelTestFile, AnotherKernelTakesNothingOverFromTheFiles) {
+  const std::string text = "kernel = \"debian:6.1\"\ndebug_info = \"v\"\n" + kFlow;
+  KernelTest test = parsed(text);
+  use_kernel(test, "debian:6.1=6.1.5-1", "");
+  EXPECT_EQ(test.kernel, "debian:6.1=6.1.5-1");
+  EXPECT_EQ(test.debug_info.text, "v");
+  use_kernel(test, "/my/vmlinux", "/my/modules");
+  EXPECT_EQ(test.kernel, "/my/vmlinux");
+  EXPECT_EQ(test.debug_info.text, "");
+  EXPECT_EQ(test.module_directory.text, "/my/modules");
+  test = parsed(text);
+  use_kernel(test, "", "");
+  EXPECT_EQ(test.kernel, "debian:6.1");
+  EXPECT_EQ(parsed("detectors = [\"kernel-leak\"]\n" + kFlow).detectors,
+            (std::vector<KernelTest::Entry>{{"kernel-leak", 1}}));
+}
+
 TEST(TestPlan, WhatIsMissingIsNamed) {
   const auto refused_plan = [](const std::string& text) {
     const Result<TestPlan> plan = plan_of(parsed(text));
@@ -167,8 +263,9 @@ TEST(TestPlan, WhatIsMissingIsNamed) {
             "dir/x.toml:1: there is no file dir/none; paths are relative to the test's file");
   EXPECT_EQ(refused_plan("files = [\"no:/a\"]\n" + kFlow),
             "dir/x.toml:1: there is no file dir/no; paths are relative to the test's file");
-  EXPECT_EQ(refused_plan("modules = [\"loop max_loop=3\"]\n" + kFlow),
-            "dir/x.toml:1: only a module that is a file can have parameters, such as \"x.ko size=3\"");
+  EXPECT_EQ(refused_plan("kernel = \"mine\"\nmodules = [\"none.ko\"]\n" + kFlow),
+            "dir/x.toml:2: there is no module dir/none.ko: build it first (for slalom's examples: "
+            "scripts/build-modules dir/mine)");
 }
 
 }  // namespace

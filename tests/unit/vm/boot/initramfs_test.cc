@@ -70,6 +70,47 @@ TEST(Initramfs, ModulesComeWithAListInLoadingOrder) {
   EXPECT_NE(without.error().message.find("mine comes without modules"), std::string::npos);
 }
 
+TEST(Initramfs, ModulesWithParameters) {
+  const ScratchDirectory scratch;
+  scratch.write("modules/kernel/a.ko",
+                make_module({"name=a", "depends=", "parmtype=size:int", "vermagic=9.9 SMP"}));
+  const Kernel kernel{.name = "k", .release = "9.9", .modules = scratch.path() / "modules"};
+  const auto archive = build_initramfs({.kernel = kernel, .modules = {"a size=3", "a"}, .agent = kAgent});
+  ASSERT_TRUE(archive.ok()) << archive.error().message;
+  listing(scratch, *archive);
+  EXPECT_EQ(extracted(scratch, kModuleList), "/lib/modules/9.9/kernel/a.ko size=3\n");
+  const auto refused = [](const Kernel& kernel, std::vector<std::string> modules) {
+    const auto archive = build_initramfs({.kernel = kernel, .modules = std::move(modules), .agent = kAgent});
+    return archive.ok() ? "accepted" : archive.error().message;
+  };
+  EXPECT_EQ(refused(kernel, {"a sice=3"}), "the module a has no parameter \"sice\"; it has size");
+  EXPECT_NE(refused(kernel, {"a size=3", "a size=4"}).find("is given twice"), std::string::npos);
+  const Kernel other{.name = "k", .release = "9.8", .modules = kernel.modules};
+  EXPECT_NE(refused(other, {"a"}).find("was built for Linux 9.9, and this kernel is 9.8"), std::string::npos);
+}
+
+TEST(Initramfs, AProgramOfTheUserReplacesBusyboxsCommand) {
+  const ScratchDirectory scratch;
+  const auto tool = scratch.write("tool", text_bytes("#!/bin/sh\n"));
+  for (const char* place : {"/usr/bin/ip", "bin/ip", "//sbin/ip"}) {
+    const auto archive = build_initramfs({.files = {{tool, place}}, .agent = kAgent});
+    ASSERT_TRUE(archive.ok()) << archive.error().message;
+    const auto list = listing(scratch, *archive);
+    EXPECT_EQ(std::ranges::count_if(list, [](const std::string& name) { return name.ends_with("bin/ip"); }),
+              1)
+        << place;
+    // busybox's shell would run its own command, so the guest gets the host's.
+    EXPECT_EQ(extracted(scratch, "bin/sh").substr(1, 3), "ELF");
+    std::filesystem::remove_all(scratch.path() / "out");
+  }
+  for (const char* place : {"/root/ip", "/usr/bin/no-command-of-busybox", "/usr/bin/sub/ip"}) {
+    const auto archive = build_initramfs({.files = {{tool, place}}, .agent = kAgent});
+    const auto list = listing(scratch, *archive);
+    EXPECT_TRUE(holds(list, "bin/ip") || holds(list, "sbin/ip")) << place;
+    EXPECT_FALSE(holds(list, "lib64/ld-linux-x86-64.so.2")) << place;
+  }
+}
+
 TEST(Initramfs, FilesOfTheUser) {
   const ScratchDirectory scratch;
   const auto tool = scratch.write("tool", text_bytes("#!/bin/sh\n"));
