@@ -33,8 +33,8 @@ struct KindFacts {
 constexpr std::array<KindFacts, 5> kKinds = {{
     {FileKind::Schedule, 1, "schedule", "it does not name its target; use the capsule of the finding"},
     {FileKind::Trace, 3, "trace", "use `slalom trace` or `slalom detect` for it"},
-    {FileKind::Capsule, 4, "capsule", "use `slalom replay` for it"},
-    {FileKind::SearchState, 6, "search state", "use `slalom explore --state` for it"},
+    {FileKind::Capsule, 5, "capsule", "use `slalom replay` for it"},
+    {FileKind::SearchState, 7, "search state", "use `slalom explore --state` for it"},
     {FileKind::Snapshot, 1, "snapshot", "use `slalom boot --load` for it"},
 }};
 

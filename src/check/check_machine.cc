@@ -52,6 +52,9 @@ Result<void> CheckMachine::reset(const Inputs& inputs) {
   if (inputs.control == Control::None) return error("a test's body cannot run without control");
   if (const std::string over = watchdog_report(modules_); !over.empty()) return error("{}", over);
   give_up();
+  if (inputs.policy.accesses.size() > preload::kMostAccesses)
+    return error("{} watched accesses: in a test, at most {}; name fewer", inputs.policy.accesses.size(),
+                 preload::kMostAccesses);
   inputs_ = inputs;
   preload::Channel& c = channel();
   const bool everywhere = inputs.policy.where == ChoicePolicy::Where::Everywhere;
@@ -64,6 +67,13 @@ Result<void> CheckMachine::reset(const Inputs& inputs) {
     for (Place place : inputs.policy.places)
       if (c.place_count < preload::kMostPlaces) c.places[c.place_count++] = modules_.here(place.raw);
   std::sort(c.places, c.places + c.place_count);
+  c.access_count = 0;
+  for (ChoicePolicy::WatchedAccess access : inputs.policy.accesses) {
+    if (access.place.raw != 0) access.place = Place{modules_.here(access.place.raw)};
+    c.accesses[c.access_count++] = access;
+  }
+  c.named_count = c.place_count + c.access_count;
+  c.access_agent = preload::kNoAgent;
   c.keeps_values = inputs.reporting.keeps_values;
   c.record_limit = inputs.reporting.keeps_values ? 1 : preload::kMostRecords;
   c.max_steps = inputs.max_steps;
@@ -152,7 +162,8 @@ bool CheckMachine::is_choice_point() {
       std::binary_search(stops.begin(), stops.end(),
                          ChoicePolicy::AgentPosition{agents_[current].id, c.slots[current].ops}))
     return true;
-  return inputs_.policy.where != ChoicePolicy::Where::Nowhere;
+  return inputs_.policy.where != ChoicePolicy::Where::Nowhere ||
+         (c.access_agent == current && c.access_ops == c.slots[current].ops);
 }
 
 void CheckMachine::read_target() {
@@ -308,7 +319,7 @@ void CheckMachine::give_up() {
   at_choice_point_ = false;
   preload::Channel& c = channel();
   c.choice_points = preload::Channel::ChoicePoints::SeveralEnabled;
-  c.stop_at_accesses = c.place_count = 0;
+  c.stop_at_accesses = c.place_count = c.access_count = c.named_count = 0;
   c.stop_at = UINT64_MAX;
   c.max_steps = c.steps + kUnseenSteps;
   uint32_t next = c.choice.current;

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "trace/choice_policy.h"
 #include "trace/forecast.h"
 #include "trace/op.h"
 #include "trace/program_objects.h"
@@ -32,6 +33,7 @@ inline constexpr uint32_t kMostModules = 64;
 inline constexpr uint32_t kMostHolders = 256;
 inline constexpr uint32_t kMostWatched = 2048;
 inline constexpr uint32_t kMostPlaces = 1024;
+inline constexpr uint32_t kMostAccesses = 64;
 inline constexpr uint32_t kMostFrames = 512;
 inline constexpr uint32_t kMostScoped = 1 << 16;
 inline constexpr uint32_t kMostOutside = 256;
@@ -246,6 +248,8 @@ struct Channel {
   uint32_t record_limit;
   uint32_t passes_stops;  // pass stops whose next agent is known, and report them later (What::Stop)
   uint32_t place_count;   // of `places`
+  uint32_t access_count;  // of `accesses`
+  uint32_t named_count;   // of both; 0: no plain access is a choice point
   uint32_t passed_count;  // of `passed`
   uint32_t wrapper_count, user_count;
   uint32_t scoped_count;      // of `scoped`; 0 means that the search switches everywhere
@@ -282,6 +286,9 @@ struct Channel {
     uint32_t current;
     uint32_t arity;
   } choice;
+  // The last operation that is one of `accesses`: its agent, and the agent's count of operations before it.
+  uint32_t access_agent;
+  uint64_t access_ops;
   uint32_t holder_count, watched_count;
   Ending ending;
   int32_t child;  // process id, with which slalom ends it
@@ -306,6 +313,8 @@ struct Channel {
   Range wrappers[kMostWrappers];
   uint64_t outside[kMostOutside];  // code known to be in no wrapper, indexed by a hash
   uint64_t places[kMostPlaces];    // code addresses where plain accesses are choice points; sorted
+  // Accesses that are choice points, besides those of `places`.
+  ChoicePolicy::WatchedAccess accesses[kMostAccesses];
   // Code addresses where atomic accesses are no choice points, unless they are in `places`; sorted.
   uint64_t passed[kMostPlaces];
   FrameSize frames[kMostFrames];

@@ -64,7 +64,7 @@ Result<void> ProgramMachine::add_module() {
   return {};
 }
 
-// Writes the places at their current addresses in the target.
+// Writes the places, and those of watched accesses, at their current addresses in the target.
 void ProgramMachine::write_places() {
   preload::Channel& channel = zygote_->channel();
   const auto write = [this](const std::vector<Place>& places, uint64_t(&to)[preload::kMostPlaces]) {
@@ -79,12 +79,25 @@ void ProgramMachine::write_places() {
   const Where where = inputs_.policy.where;
   channel.place_count = where != Where::Everywhere ? write(inputs_.policy.places, channel.places) : 0;
   channel.passed_count = where == Where::Sync ? write(inputs_.policy.skipped_atomics, channel.passed) : 0;
+  channel.access_count = 0;
+  for (ChoicePolicy::WatchedAccess access : inputs_.policy.accesses) {
+    if (access.place.raw != 0) {
+      const std::optional<uint64_t> here = added_.here(access.place.raw);
+      if (!here) continue;
+      access.place = Place{*here};
+    }
+    channel.accesses[channel.access_count++] = access;
+  }
+  channel.named_count = channel.place_count + channel.access_count;
 }
 
 Result<void> ProgramMachine::reset(const Inputs& inputs) {
   if (inputs.control == Control::None)
     return error("a program cannot run here without control; start it without slalom");
   if (running_) end_execution();
+  if (inputs.policy.accesses.size() > preload::kMostAccesses)
+    return error("{} watched accesses: in a program, at most {}; name fewer", inputs.policy.accesses.size(),
+                 preload::kMostAccesses);
   inputs_ = inputs;
   if (!zygote_) TRY(launch());
   const bool debugged = options_.debugger && !options_.debugger->used();
@@ -133,6 +146,7 @@ void ProgramMachine::prepare_channel() {
   channel.stop_at = UINT64_MAX;
   channel.agent_count = channel.record_count = channel.text_used = 0;
   channel.holder_count = channel.watched_count = 0;
+  channel.access_agent = preload::kNoAgent;
   channel.steps = 0;
   channel.ending = {};
   repeat_errors();
@@ -346,7 +360,9 @@ bool ProgramMachine::is_choice_point(ChoiceKind kind) {
   if (std::binary_search(inputs_.policy.stops.begin(), inputs_.policy.stops.end(),
                          ChoicePolicy::AgentPosition{agent.id, agent.ops}))
     return true;
-  if (inputs_.policy.where == ChoicePolicy::Where::Nowhere) return false;
+  const preload::Channel& channel = zygote_->channel();
+  const bool watched = channel.access_agent == current_ && channel.access_ops == agent.ops;
+  if (inputs_.policy.where == ChoicePolicy::Where::Nowhere && !watched) return false;
   if (passed_ == keep_ || hash_of(enabled_) != keep_enabled_) return true;
   ++passed_;
   return false;

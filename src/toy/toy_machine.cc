@@ -92,10 +92,17 @@ Stop ToyMachine::run(uint32_t self, std::optional<uint32_t> answer, uint32_t kee
     if (core_.yielded()) return stop(ChoiceKind::Yielded);
     if (agent.ops == stop_at) return stop(ChoiceKind::Running);
     enabled_changed |= core_.enabled_changed();
-    if (!is_choice_[agent.pc]) continue;
+    if (!is_choice_[agent.pc] && (policy_.accesses.empty() || !is_watched(self))) continue;
     if (passed_ == keep || enabled_changed) return stop(ChoiceKind::Running);
     ++passed_;
   }
+}
+
+bool ToyMachine::is_watched(uint32_t self) const {
+  const PendingOp next = core_.pending(self);
+  return is_memory(next.kind) && std::ranges::any_of(policy_.accesses, [&](const auto& one) {
+           return one.matches(next.pc, next.object.raw, 1, next.kind);
+         });
 }
 
 // Returns the agent's own count of operations at the next stop of the schedule.

@@ -54,6 +54,7 @@ class ToyMachine final : public Machine, private Snapshots, private OptionSource
   Stop finish(Outcome outcome);
   Stop conclude();  // called when no agent can run
   LimitReached limit_reached() const;
+  bool is_watched(uint32_t self) const;  // the policy names the access that the agent makes next
   uint64_t next_stop(const ToyAgent& agent) const;
 
   std::shared_ptr<const ToyProgram> program_;

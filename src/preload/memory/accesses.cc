@@ -117,7 +117,8 @@ uint64_t value_at(const void* address, uint32_t size) {
   Runtime& rt = runtime();
   const bool long_run = ++plain_in_a_row >= kPlainInARow;
   // Stops exactly at the step limit, so that a replay ends there, too.
-  if (long_run || rt.is_at_limit() || (rt.stops_at_access(pc) && !rt.in_set_up())) {
+  if (long_run || rt.is_at_limit() ||
+      (rt.stops_at_access({op, object_id(address), size, pc}) && !rt.in_set_up())) {
     rt.arrive(op, object_id(address), pc);
     plain_in_a_row = 0;
   } else if (rt.has_hidden_dependencies()) {
@@ -152,11 +153,12 @@ void range(OpKind op, const void* address, uint64_t size, void* return_address) 
 }
 
 // Stops before an atomic operation. The caller then makes it and reports the result with done().
-uint64_t arrive_at(OpKind op, const volatile void* address, void* return_address) {
+uint64_t arrive_at(OpKind op, const volatile void* address, uint32_t size, void* return_address) {
   const uint64_t pc = access_place(return_address);
-  if (runtime().stops_at_atomic(pc) || ++plain_in_a_row >= kPlainInARow) {
+  const uint64_t object = object_id(const_cast<const void*>(address));
+  if (runtime().stops_at_atomic({op, object, size, pc}) || ++plain_in_a_row >= kPlainInARow) {
     plain_in_a_row = 0;
-    runtime().arrive(op, object_id(const_cast<const void*>(address)), pc);
+    runtime().arrive(op, object, pc);
   } else {
     runtime().set_place(pc);
   }
@@ -181,7 +183,7 @@ uint64_t number(T value) {
 template <typename T>
 T load(const volatile T* address, int order, void* from) {
   if (!runtime().controls()) return *address;
-  const uint64_t pc = arrive_at(OpKind::AtomicLoad, address, from);
+  const uint64_t pc = arrive_at(OpKind::AtomicLoad, address, sizeof(T), from);
   const T value = *address;
   done(OpKind::AtomicLoad, address, sizeof(T), number(value), false, false, pc, order);
   return value;
@@ -193,7 +195,7 @@ void store(volatile T* address, T value, int order, void* from) {
     *address = value;
     return;
   }
-  const uint64_t pc = arrive_at(OpKind::AtomicStore, address, from);
+  const uint64_t pc = arrive_at(OpKind::AtomicStore, address, sizeof(T), from);
   *address = value;
   done(OpKind::AtomicStore, address, sizeof(T), number(value), true, true, pc, order);
 }
@@ -212,7 +214,7 @@ T modify(volatile T* address, int order, void* from, Change change) {
     }
     return before;
   }
-  const uint64_t pc = arrive_at(OpKind::ReadModifyWrite, address, from);
+  const uint64_t pc = arrive_at(OpKind::ReadModifyWrite, address, sizeof(T), from);
   const T before = *address;
   const T after = change(before);
   *address = after;
@@ -234,7 +236,7 @@ int exchange_if(volatile T* address, T* expected, T desired, int order, void* fr
       return same;
     }
   }
-  const uint64_t pc = arrive_at(OpKind::CompareExchange, address, from);
+  const uint64_t pc = arrive_at(OpKind::CompareExchange, address, sizeof(T), from);
   const T before = *address;
   const bool same = before == *expected;
   if (same)

@@ -88,12 +88,19 @@ bool Runtime::find_in_library(uint64_t pc) const {
   return inside;
 }
 
-bool Runtime::is_place(uint64_t pc) const {
-  return is_among(channel_->places, channel_->place_count, pc);
+bool Runtime::is_named(const NextAccess& access) {
+  for (uint32_t i = 0; i < channel_->access_count; ++i)
+    if (channel_->accesses[i].matches(Place{access.pc}, access.address, access.size, access.op)) {
+      channel_->access_agent = self();
+      channel_->access_ops = slot(self()).ops;
+      return true;
+    }
+  return is_among(channel_->places, channel_->place_count, access.pc);
 }
 
-bool Runtime::stops_at_atomic(uint64_t pc) const {
-  return !is_among(channel_->passed, channel_->passed_count, pc) || stops_at_access(pc) ||
+bool Runtime::stops_at_atomic(const NextAccess& access) {
+  if (channel_->access_count != 0 && is_named(access)) return true;
+  return !is_among(channel_->passed, channel_->passed_count, access.pc) || stops_at_access(access) ||
          agents_[self()].yielded || is_disturbed();
 }
 

@@ -261,12 +261,19 @@ class Runtime {
   // Returns whether code in the user's modules comes from headers of the C++ library. It is mostly false, and
   // the same addresses recur; hence the cache.
   bool is_library_code(uint64_t pc) const { return known_outside(pc) != pc && find_in_library(pc); }
-  // Returns whether the running agent must stop before a plain memory access at `pc`.
-  bool stops_at_access(uint64_t pc) const {
+  // A memory access that the running agent is about to make.
+  struct NextAccess {
+    OpKind op;
+    uint64_t address;
+    uint32_t size;
+    uint64_t pc;
+  };
+  // Returns whether the running agent must stop before a plain access.
+  bool stops_at_access(const NextAccess& access) {
     if (channel_->stop_at_accesses != 0 || slot(self()).ops == channel_->stop_at) return true;
-    return channel_->place_count != 0 && is_place(pc);
+    return channel_->named_count != 0 && is_named(access);
   }
-  bool stops_at_atomic(uint64_t pc) const;  // the same for an atomic access
+  bool stops_at_atomic(const NextAccess& access);  // the same for an atomic access
   bool is_at_limit() const { return channel_->steps >= channel_->max_steps; }
   void set_place(uint64_t pc) { channel_->slots[self()].pc = pc; }
   // The program was built so that the runtime sees its memory accesses. The runtime then reports libc's
@@ -294,7 +301,7 @@ class Runtime {
   bool acts() const { return on_ && self_plus_one != 0 && in_allocator == 0; }
   [[gnu::noinline, gnu::cold]] void show_last_step();
   [[gnu::noinline, gnu::cold]] void note_yield();
-  bool is_place(uint64_t pc) const;
+  [[gnu::noinline]] bool is_named(const NextAccess& access);  // by the policy
   [[gnu::noinline, gnu::cold]] void leave_set_up();
   [[gnu::noinline, gnu::cold]] void begin_executions();
   [[gnu::noinline]] void fork_after_set_up();

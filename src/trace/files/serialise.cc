@@ -70,18 +70,49 @@ void decode(ByteReader& in, ChoicePolicy::AgentPosition& position) {
   position.ops = in.u64();
 }
 
+namespace {
+
+// Set in the first byte of a policy that ends with a list of accesses. Files of versions without such lists
+// do not have it.
+constexpr uint8_t kHasAccesses = 0x80;
+
+}  // namespace
+
+void encode(ByteWriter& out, const ChoicePolicy::WatchedAccess& access) {
+  encode(out, access.place);
+  out.u64(access.first);
+  out.u64(access.last);
+  out.u8(static_cast<uint8_t>(access.reads | access.writes << 1));
+}
+void decode(ByteReader& in, ChoicePolicy::WatchedAccess& access) {
+  decode(in, access.place);
+  access.first = in.u64();
+  access.last = in.u64();
+  const uint8_t uses = in.u8();
+  access.reads = (uses & 1) != 0;
+  access.writes = (uses & 2) != 0;
+  if (uses > 3) in.fail();
+}
+
 void encode(ByteWriter& out, const ChoicePolicy& policy) {
-  encode_enum(out, policy.where);
+  out.u8(static_cast<uint8_t>(static_cast<uint8_t>(policy.where) |
+                              (policy.accesses.empty() ? 0 : kHasAccesses)));
   encode(out, policy.places);
   encode(out, policy.stops);
+  if (!policy.accesses.empty()) encode(out, policy.accesses);
 }
 void decode(ByteReader& in, ChoicePolicy& policy) {
-  decode_enum(in, policy.where, static_cast<int>(ChoicePolicy::Where::Nowhere) + 1);
+  const uint8_t head = in.u8();
+  const auto where = static_cast<ChoicePolicy::Where>(head & ~kHasAccesses);
+  if (where > ChoicePolicy::Where::Nowhere) in.fail();
+  policy.where = in.ok() ? where : ChoicePolicy::Where::Everywhere;
   decode(in, policy.places);
   decode(in, policy.stops);
-  // The machine searches both lists by bisection.
-  if (!std::is_sorted(policy.places.begin(), policy.places.end()) ||
-      !std::is_sorted(policy.stops.begin(), policy.stops.end()))
+  policy.accesses.clear();
+  if ((head & kHasAccesses) != 0) decode(in, policy.accesses);
+  // The machine searches the first two lists by bisection.
+  if (!std::ranges::is_sorted(policy.places) || !std::ranges::is_sorted(policy.stops) ||
+      !std::ranges::is_sorted(policy.accesses))
     in.fail();
 }
 

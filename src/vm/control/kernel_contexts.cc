@@ -59,7 +59,6 @@ bool KernelContexts::enabled(unsigned cpu) const {
 
 // A spinning CPU becomes live again when another CPU writes the memory that it reads.
 void KernelContexts::watch_for_writes() {
-  tap_.watches.clear();
   for (unsigned cpu = 0; cpu < state_.cpus.size(); ++cpu)
     if (cpu != state_.current)
       for (const uint64_t address : state_.cpus[cpu].liveness.waits_for())
@@ -107,7 +106,7 @@ void KernelContexts::enter_interrupt(unsigned cpu, uint8_t vector, AgentId as) {
                           0);
   const Interrupt context{as, pc_.cpu(cpu).gpr(kRip), pc_.cpu(cpu).gpr(kRsp)};
   state.interrupts.push_back(context);
-  state.parked = false;
+  state.parked = state.at_access = false;
   state.offered.reset();
   state.liveness.revive();
   if (pc_.early_timer(cpu) == vector) {

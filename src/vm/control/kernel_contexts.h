@@ -42,6 +42,7 @@ class KernelContexts final : public OptionSource {
     unsigned early_timers = 0;          // timers that have fired early
     bool inside = false;                // the CPU executes code of the scope
     uint64_t in_a_row = 0;              // instructions since another CPU ran
+    bool at_access = false;             // it stands before a watched access at which the search was asked
     Liveness liveness;
   };
   struct State {
@@ -92,7 +93,8 @@ class KernelContexts final : public OptionSource {
     return options_.contexts.timers && state_.cpus[cpu].early_timers < options_.early_timers;
   }
 
-  // Stops a CPU behind writes to memory that a spinning CPU waits for.
+  // Adds the memory that spinning CPUs wait for to what the tap watches. The running CPU stops behind writes
+  // to it.
   void watch_for_writes();
 
   bool scoped() const { return !whole() && !options_.scope.empty(); }

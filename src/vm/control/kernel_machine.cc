@@ -28,6 +28,14 @@ KernelMachine::~KernelMachine() {
 Result<void> KernelMachine::reset(const Inputs& inputs) {
   if (inputs.policy.where != inputs_.policy.where || inputs.policy.places != inputs_.policy.places)
     places_set_ = false;
+  watched_.clear();
+  for (const ChoicePolicy::WatchedAccess& one : inputs.policy.accesses)
+    watched_.push_back({.first = one.first,
+                        .last = one.last,
+                        .reads = one.reads,
+                        .writes = one.writes,
+                        .pc = one.place.raw,
+                        .unless_place = true});
   inputs_ = inputs;
   contexts_.set_control(inputs.control);
   open_ = false;
@@ -38,6 +46,7 @@ Stop KernelMachine::start(EventSink& sink) {
   Pc& pc = *machine_.pc;
   events_.drop_all();
   tap_.flush();  // what an abandoned execution has left
+  tap_.watches.clear();
   pc.restore(begin_);
   if (!places_set_) {
     Places places;
@@ -172,6 +181,7 @@ Stop KernelMachine::run(uint32_t keep) {
         .stop_at_window = true,
         .offered = state.offered,
         .keeps_batch = events_.holds_back()};
+    tap_.watches = watched_;
     contexts_.watch_for_writes();
     const bool silent = !pc.devices().has_console_output();
     const PcStop why = pc.run_cpu(cpu, options);
@@ -185,6 +195,10 @@ Stop KernelMachine::run(uint32_t keep) {
     passed_ += static_cast<uint32_t>(passed - (stood && passed > 0 ? 1 : 0));
     const bool kept = keep > 0;
     keep -= static_cast<uint32_t>(std::min<uint64_t>(keep, passed));
+    // The CPU has counted the places that it passed. Accesses of the policy are counted here.
+    if (done > 0 && std::exchange(state.at_access, false)) ++state_.steps;
+    const bool watched = is_of_policy(why);
+    const bool asks = watched && reaches_access(cpu, keep);
     state.in_a_row += done;
     // Whatever changes the course of an execution is noticed at fixed instruction counts, or where the CPU
     // itself stops. It must not be noticed where only a policy or a replay stops the CPU.
@@ -198,7 +212,7 @@ Stop KernelMachine::run(uint32_t keep) {
     }
     if (examines) state.liveness.examine(state.in_a_row);
     const bool was_dying = console_.dying();
-    if (examines || (why != PcStop::Place && !budget)) console_.read();
+    if (examines || (why != PcStop::Place && !watched && !budget)) console_.read();
     // The CPU that has begun to report the kernel's death finishes the report, even if it was preempted.
     const unsigned speaker = console_.speaker();
     if (console_.dying() && !was_dying && speaker != cpu && contexts_.can_run(speaker)) {
@@ -206,11 +220,30 @@ Stop KernelMachine::run(uint32_t keep) {
       continue;
     }
     if (contexts_.scoped() && why == PcStop::Place && passed > 0 && kept) continue;
+    if (watched && !asks) continue;
     if (std::optional<Stop> stop = after(why)) return std::move(*stop);
     // A schedule may also switch where the CPU stopped for another reason.
     if (!console_.dying() && ops(cpu) != state_.chosen_at && next_stop_is(cpu))
       return choice(ChoiceKind::Running);
   }
+}
+
+bool KernelMachine::is_of_policy(PcStop why) const {
+  return why == PcStop::Access && machine_.pc->cpu(contexts_.current()).hit.watch < watched_.size();
+}
+
+// The CPU stands before an access of the policy. Returns whether the search must be asked; otherwise the
+// access is passed, and counts as a choice point unless the context has just been chosen there.
+bool KernelMachine::reaches_access(unsigned cpu, uint32_t& keep) {
+  KernelContexts::CpuState& state = contexts_.cpu(cpu);
+  if (console_.dying() || (contexts_.scoped() && !state.inside)) return false;
+  // An instruction with several such accesses is one choice point. The chosen context executes at least one
+  // step.
+  if (std::exchange(state.at_access, true) || ops(cpu) == state_.chosen_at) return false;
+  if (keep == 0 || stops_at_conflicts_) return true;
+  --keep;
+  ++passed_;
+  return false;
 }
 
 std::optional<Stop> KernelMachine::after(PcStop why) {
@@ -261,6 +294,7 @@ std::optional<Stop> KernelMachine::after(PcStop why) {
       if (contexts_.scoped()) return std::nullopt;
       return choice(ChoiceKind::Running);
     case PcStop::Access: {
+      if (is_of_policy(why)) return choice(ChoiceKind::Running);
       // A write outside of the scope makes no difference inside, so it does not wake a waiting CPU either. If
       // no other CPU can run, conclude() revives those that wait.
       if (contexts_.scoped() && !state.inside) return std::nullopt;

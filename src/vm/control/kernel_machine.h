@@ -122,6 +122,8 @@ class KernelMachine final : public Machine {
   Stop run_freely(Decision first);
   Stop run(uint32_t keep);
   std::optional<Stop> after(PcStop why);
+  bool is_of_policy(PcStop why) const;  // the CPU has stopped before an access that the policy names
+  bool reaches_access(unsigned cpu, uint32_t& keep);
   Stop choice(ChoiceKind kind);
   Stop choice(ChoiceKind kind, AgentId current);
   Stop choice_point();
@@ -163,6 +165,7 @@ class KernelMachine final : public Machine {
   std::vector<uint64_t> begin_retired_;
   Inputs inputs_;
   bool places_set_ = false;
+  std::vector<AccessWatch> watched_;  // the accesses of the policy
   State state_;
   mutable Knowledge knowledge_;
   bool open_ = false;                 // stands at a choice point

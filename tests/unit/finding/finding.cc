@@ -159,6 +159,18 @@ TEST(Capsule, Version4KnowsWhichBoundsWereExcluded) {
   EXPECT_EQ(parse_capsule(*pack_capsule(finding, nullptr)).value(), finding);
 }
 
+TEST(Capsule, Version5KnowsWatchedAccesses) {
+  Finding finding = with_errors();
+  finding.policy.accesses = {{.first = 0x1000, .last = 0x1003, .reads = false}, {.place = Place{0x400010}}};
+  const auto file = pack_capsule(finding, nullptr);
+  const auto golden = read_file(golden_format("v5-capsule.slalom"));
+  std::string hex;
+  for (const uint8_t byte : *file) hex += fmt::format("{:02x}", byte);
+  ASSERT_TRUE(golden.ok()) << golden.error().message << "\nIts bytes, for `xxd -r -p`: " << hex;
+  EXPECT_EQ(parse_capsule(*golden).value(), finding);
+  EXPECT_EQ(*golden, *file) << "the writer changed: raise the version of this kind";
+}
+
 TEST(Capsule, ErrorsOutOfOrderAreRefused) {
   Finding finding = with_errors();
   std::swap(finding.schedule.errors->returns[0], finding.schedule.errors->returns[1]);

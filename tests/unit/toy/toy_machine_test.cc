@@ -106,6 +106,43 @@ TEST(ToyMachine, PoliciesAndPlaces) {
   EXPECT_EQ(kinds_met(b, with(Where::Nowhere, places)), "SRR");
 }
 
+// The numbers of interleavings: n parts of one thread and m of the other have (n + m)! / (n! m!) orders.
+TEST(ToyMachine, WatchedAccesses) {
+  ToyBuilder b;
+  b.shared("x").shared("y").shared("f", {.atomic = true});
+  b.thread("a", "y = 1; r = x; x = r; r = cas(f, 0, 1)").thread("b", "y = 2; r = x; x = r; r = cas(f, 0, 2)");
+  const uint64_t x = toy_cell(0).raw, f = toy_cell(2).raw;
+  const auto orders = [&](std::vector<ChoicePolicy::WatchedAccess> accesses, Where where = Where::Nowhere) {
+    Inputs inputs = with(where);
+    inputs.policy.accesses = std::move(accesses);
+    return every_interleaving(b, inputs)["exited"];
+  };
+  EXPECT_EQ(orders({}), 2u);
+  EXPECT_EQ(orders({{.first = x, .last = x}}), 20u);
+  EXPECT_EQ(orders({{.first = x, .last = x, .reads = false}}), 6u);
+  EXPECT_EQ(orders({{.first = x, .last = x, .writes = false}}), 6u);
+  EXPECT_EQ(orders({{.first = x, .last = x, .reads = false, .writes = false}}), 2u);
+  // An exchange both reads and writes.
+  EXPECT_EQ(orders({{.first = f, .last = f, .reads = false}}), 6u);
+  EXPECT_EQ(orders({{.first = f, .last = f, .writes = false}}), 6u);
+  EXPECT_EQ(orders({{.first = x, .last = x}, {.first = f, .last = f}}), 70u);
+  // Under Sync, the exchange is a choice point already; everywhere, all are.
+  EXPECT_EQ(orders({}, Where::Sync), 6u);
+  EXPECT_EQ(orders({{.first = f, .last = f}}, Where::Sync), 6u);
+  EXPECT_EQ(orders({{.first = x, .last = x}}, Where::Sync), 70u);
+  EXPECT_EQ(orders({{.first = x, .last = x}}, Where::Everywhere), 70u);
+
+  // Only what one instruction does: the store of x in thread a.
+  Started s(b);
+  ChoicePoint point = s.point;
+  for (int i = 0; i < 2; ++i) point = next(s.machine, {initial(0)});
+  const Place store = point.options()[0].op.pc;
+  ASSERT_EQ(point.options()[0].op.kind, OpKind::Store);
+  EXPECT_EQ(orders({{.place = store}}), 3u);
+  EXPECT_EQ(orders({{.place = store, .first = x, .last = x, .reads = false}}), 3u);
+  EXPECT_EQ(orders({{.place = store, .first = f, .last = f}}), 2u);
+}
+
 TEST(ToyMachine, StopsAtTheAgentsOwnCount) {
   ToyBuilder b;
   b.shared("x").thread("t", "for i in 0..10 { x = i }", {.copies = 2});

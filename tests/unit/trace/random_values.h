@@ -80,6 +80,14 @@ inline ChoicePolicy random_policy(Rng& rng) {
   policy.stops = random_vector<ChoicePolicy::AgentPosition>(rng, 5, [](Rng& r) {
     return ChoicePolicy::AgentPosition{random_agent(r), random_number(r)};
   });
+  policy.accesses = random_vector<ChoicePolicy::WatchedAccess>(rng, 3, [](Rng& r) {
+    return ChoicePolicy::WatchedAccess{.place = random_place(r),
+                                       .first = random_number(r),
+                                       .last = random_number(r),
+                                       .reads = r.below(2) != 0,
+                                       .writes = r.below(2) != 0};
+  });
+  std::sort(policy.accesses.begin(), policy.accesses.end());
   std::sort(policy.places.begin(), policy.places.end());
   std::sort(policy.stops.begin(), policy.stops.end());
   return policy;

@@ -105,6 +105,11 @@ TEST(Serialise, EnumsOutOfRangeAreRefused) {
   ASSERT_TRUE(decodes<ChoicePolicy>(policy));
   policy[0] = 3;
   EXPECT_FALSE(decodes<ChoicePolicy>(policy));
+  ChoicePolicy watching{.accesses = {{.first = 1, .last = 2}}};
+  policy = encoded(watching);
+  ASSERT_TRUE(decodes<ChoicePolicy>(policy));
+  policy.back() = 4;  // neither read nor write
+  EXPECT_FALSE(decodes<ChoicePolicy>(policy));
 
   EXPECT_TRUE(decodes<Outcome>({0}));
   EXPECT_FALSE(decodes<Outcome>({6}));
@@ -122,6 +127,25 @@ TEST(Serialise, UnsortedPoliciesAreRefused) {
   policy.places = {};
   policy.stops = {{AgentId::initial(1), 0}, {AgentId::initial(0), 9}};
   EXPECT_FALSE(decodes<ChoicePolicy>(encoded(policy)));
+  policy.stops = {};
+  policy.accesses = {{.place = Place{2}}, {.place = Place{1}}};
+  EXPECT_FALSE(decodes<ChoicePolicy>(encoded(policy)));
+}
+
+// Version 4 of capsules, and version 6 of search states.
+TEST(Serialise, PoliciesWithoutAccessesAreThoseOfOlderFiles) {
+  ByteWriter out;
+  out.u8(2);
+  encode(out, std::vector<Place>{Place{7}});
+  encode(out, std::vector<ChoicePolicy::AgentPosition>{{AgentId::initial(0), 9}});
+  const ChoicePolicy policy{
+      .where = ChoicePolicy::Where::Nowhere, .places = {Place{7}}, .stops = {{AgentId::initial(0), 9}}};
+  EXPECT_EQ(encoded(policy), out.bytes());
+  ByteReader in(out.bytes());
+  ChoicePolicy read{.accesses = {{}}};
+  decode(in, read);
+  EXPECT_TRUE(in.ok() && in.at_end());
+  EXPECT_EQ(read, policy);
 }
 
 TEST(Serialise, NumbersTooLargeForTheirFieldAreRefused) {

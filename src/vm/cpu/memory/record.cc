@@ -5,6 +5,7 @@
 
 #include "vm/cpu/memory/guest_memory.h"
 #include "vm/cpu/memory/mmu.h"
+#include "vm/cpu/observe/hooks.h"
 
 namespace slalom::vm {
 
@@ -35,13 +36,17 @@ void record_run(Cpu& cpu, const Op* op, uint64_t address, uint64_t data, uint64_
 bool stops_before(Cpu& cpu, const Op* op, uint64_t address, uint64_t size, bool write) {
   if (op->handler == nullptr || cpu.block == nullptr) return false;
   const std::vector<AccessWatch>& watches = cpu.tap->watches;
+  const uint64_t pc = cpu.gpr(kRip) + op->offset;
+  bool passes = false;  // the CPU has stopped before this access already
   for (uint32_t i = 0; i < watches.size(); ++i) {
     const AccessWatch& watch = watches[i];
     if (!(write ? watch.writes : watch.reads)) continue;
     if (address > watch.last || address + size - 1 < watch.first) continue;
+    if (watch.pc != 0 && watch.pc != pc) continue;
+    if (!watch.after && (passes || (watch.unless_place && is_place(*cpu.block, op)))) continue;
     const AccessHit hit{.watch = i,
                         .ordinal = 0,
-                        .pc = cpu.gpr(kRip) + op->offset,
+                        .pc = pc,
                         .address = address,
                         .size = static_cast<unsigned>(size),
                         .write = write};
@@ -62,7 +67,10 @@ bool stops_before(Cpu& cpu, const Op* op, uint64_t address, uint64_t size, bool 
     if (cpu.watched_at != instruction) cpu.watched_seen = 0;
     cpu.watched_at = instruction;
     const unsigned ordinal = cpu.watched_seen++;
-    if (instruction == 0 && ordinal < cpu.watched_skip) return false;
+    if (instruction == 0 && ordinal < cpu.watched_skip) {
+      passes = true;
+      continue;
+    }
     cpu.hit = hit;
     cpu.hit.ordinal = ordinal;
     cpu.leave = Leave::Access;

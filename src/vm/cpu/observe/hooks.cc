@@ -133,6 +133,13 @@ Handler handler_of(Hook hook) {
 
 }  // namespace
 
+bool is_place(const Block& block, const Op* op) {
+  // Hooks come before the op of their instruction, and have its number.
+  for (const Op* before = op; before > block.ops && before[-1].number == op->number; --before)
+    if (before[-1].handler == at_place) return true;
+  return false;
+}
+
 Op make_hook(Hook hook, unsigned offset, unsigned number) {
   return {.handler = handler_of(hook),
           .base = kZero,

@@ -14,6 +14,9 @@ enum class Hook : uint8_t {
   Place,   // where the CPU may stop
 };
 
+// Whether the block stops at this instruction's place.
+bool is_place(const Block& block, const Op* op);
+
 Op make_hook(Hook hook, unsigned offset, unsigned number);
 // For an instruction whose operand matters (Cpu::pending).
 Op make_place_hook(const Decoded& one, unsigned offset, unsigned number);

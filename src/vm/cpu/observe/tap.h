@@ -91,6 +91,10 @@ struct AccessWatch {
   uint64_t first = 0, last = 0;
   bool reads = true, writes = true;
   bool after = false;
+  uint64_t pc = 0;  // of the instruction; 0: any
+  // Do not stop before an instruction that is a place (System::places): the CPU has stopped there already, or
+  // passes it.
+  bool unless_place = false;
 };
 
 struct AccessHit {
