@@ -186,7 +186,10 @@ class ContextsTest : public testing::Test {
       auto machine = std::make_unique<KernelMachine>(
           std::move(prepared.machine),
           KernelMachineOptions{
-              .flows = kCpus, .programs = prepared.images, .guest = linux_traits(), .contexts = contexts},
+              .flows = kCpus,
+              .test = std::make_shared<const TestInput>(TestInput{.programs = prepared.images}),
+              .guest = linux_traits(),
+              .contexts = contexts},
           std::make_shared<KernelNames>(SymbolTable(), std::vector<std::string>{"one", "two"}, kCpus));
       return Worker{std::make_unique<Watched>(std::move(machine), interrupts, all.seen), nullptr};
     };

@@ -45,7 +45,10 @@ class Hangs : public testing::Test {
     return std::make_unique<KernelMachine>(
         std::move(prepared->machine),
         KernelMachineOptions{
-            .flows = 2, .programs = prepared->images, .guest = linux_traits(), .early_timers = 0},
+            .flows = 2,
+            .test = std::make_shared<const TestInput>(TestInput{.programs = prepared->images}),
+            .guest = linux_traits(),
+            .early_timers = 0},
         std::make_shared<KernelNames>(kernel->symbols, std::vector<std::string>{"one", "other"}, 2));
   }
   static Outcome run(KernelMachine& machine, uint64_t seed) {

@@ -95,9 +95,12 @@ TEST_P(SleepingDeadlock, TheDebuggerStandsWhereTheLastFlowBeginsToWait) {
   ASSERT_TRUE(kernel.ok());
   const auto names =
       std::make_shared<KernelNames>(kernel->symbols, std::vector<std::string>{"forth", "back"}, 2);
-  KernelMachine machine(
-      std::move(prepared->machine),
-      {.flows = 2, .programs = prepared->images, .guest = linux_traits(), .early_timers = 0}, names);
+  KernelMachine machine(std::move(prepared->machine),
+                        {.flows = 2,
+                         .test = std::make_shared<const TestInput>(TestInput{.programs = prepared->images}),
+                         .guest = linux_traits(),
+                         .early_timers = 0},
+                        names);
 
   // A CPU that runs alone finishes. In the second run, it is interrupted just before it requests its second
   // lock.

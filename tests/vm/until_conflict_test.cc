@@ -27,7 +27,8 @@ PosSearch search(const KernelTest& test, Asked asked) {
     for (const KernelTest::Flow& flow : test.flows) flows.push_back(flow.name);
     return std::make_unique<KernelMachine>(std::move(prepared.machine),
                                            KernelMachineOptions{.flows = static_cast<unsigned>(flows.size()),
-                                                                .programs = prepared.images,
+                                                                .test = std::make_shared<const TestInput>(
+                                                                    TestInput{.programs = prepared.images}),
                                                                 .guest = linux_traits()},
                                            std::make_shared<KernelNames>(SymbolTable(), flows, test.cpus));
   };
