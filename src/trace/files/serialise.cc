@@ -74,7 +74,7 @@ namespace {
 
 // Set in the first byte of a policy that ends with a list of accesses. Files of versions without such lists
 // do not have it.
-constexpr uint8_t kHasAccesses = 0x80;
+constexpr uint8_t kWatchesAccesses = 0x80;
 
 }  // namespace
 
@@ -96,20 +96,20 @@ void decode(ByteReader& in, ChoicePolicy::WatchedAccess& access) {
 
 void encode(ByteWriter& out, const ChoicePolicy& policy) {
   out.u8(static_cast<uint8_t>(static_cast<uint8_t>(policy.where) |
-                              (policy.accesses.empty() ? 0 : kHasAccesses)));
+                              (policy.accesses.empty() ? 0 : kWatchesAccesses)));
   encode(out, policy.places);
   encode(out, policy.stops);
   if (!policy.accesses.empty()) encode(out, policy.accesses);
 }
 void decode(ByteReader& in, ChoicePolicy& policy) {
   const uint8_t head = in.u8();
-  const auto where = static_cast<ChoicePolicy::Where>(head & ~kHasAccesses);
+  const auto where = static_cast<ChoicePolicy::Where>(head & ~kWatchesAccesses);
   if (where > ChoicePolicy::Where::Nowhere) in.fail();
   policy.where = in.ok() ? where : ChoicePolicy::Where::Everywhere;
   decode(in, policy.places);
   decode(in, policy.stops);
   policy.accesses.clear();
-  if ((head & kHasAccesses) != 0) decode(in, policy.accesses);
+  if ((head & kWatchesAccesses) != 0) decode(in, policy.accesses);
   // The machine searches the first two lists by bisection.
   if (!std::ranges::is_sorted(policy.places) || !std::ranges::is_sorted(policy.stops) ||
       !std::ranges::is_sorted(policy.accesses))
