@@ -60,17 +60,18 @@ struct SerialHint {
 // Serialised by their order: add new ones at the end.
 using Hint = std::variant<std::monostate, DfsHint, DporHint, PctHint, SurwHint, SerialHint>;
 
+// For a task of a portfolio: the strategy that made it, and the task's index there.
+struct PortfolioArm {
+  uint64_t number = 0, index = 0;
+  bool operator==(const PortfolioArm&) const = default;
+};
+
 struct Task {
   uint64_t index = 0;
   std::vector<Pick> prefix;  // decisions to repeat before asking the walker
   uint64_t digest = 0;       // of the choice point after the prefix; 0 if unknown
   Hint hint;                 // fixed when the task is made
-  // For a task of a portfolio: the strategy that made it, and the task's index there.
-  struct Arm {
-    uint64_t number = 0, index = 0;
-    bool operator==(const Arm&) const = default;
-  };
-  std::optional<Arm> arm;
+  std::optional<PortfolioArm> arm;
 
   bool operator==(const Task&) const = default;
 };

@@ -17,7 +17,7 @@ constexpr uint64_t kRewardUnit = 1024;  // scaled, so that halving keeps a trace
 
 // Turns an arm's task into one of the portfolio.
 Task wrap(Task task, uint64_t index, size_t arm) {
-  task.arm = {.number = arm, .index = std::exchange(task.index, index)};
+  task.arm = PortfolioArm{.number = arm, .index = std::exchange(task.index, index)};
   return task;
 }
 
