@@ -1,7 +1,6 @@
 #include "targets/dry_run.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "explore/runner.h"
 #include "vm/control/kernel_machine.h"
@@ -75,9 +74,9 @@ AgentId next_agent(const ChoicePoint& point, size_t flows, uint8_t timer_vector)
       if (option.agent != KernelMachine::interrupt_agent(cpu, timer_vector)) return option.agent;
       if (!timer) timer = option.agent;
     } else {
-      const bool is_flow = std::ranges::any_of(std::views::iota(size_t{0}, flows), [&](size_t cpu) {
-        return cpu_of(option.agent) == KernelMachine::cpu_agent(static_cast<unsigned>(cpu));
-      });
+      bool is_flow = false;
+      for (unsigned cpu = 0; cpu < flows; ++cpu)
+        is_flow = is_flow || cpu_of(option.agent) == KernelMachine::cpu_agent(cpu);
       const bool interrupted = point.kind == ChoiceKind::Ended && point.current.parent() == option.agent;
       if (interrupted || (option.agent == point.current && point.kind == ChoiceKind::Running))
         return option.agent;
