@@ -1,4 +1,5 @@
 // slalom explore: search the interleavings of a target for bugs.
+#include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -44,6 +45,17 @@ Result<Exit> show_dry_run(const Target& target, bool json) {
   std::cout << std::flush;
   print_warnings(run);
   return Exit::Clean;
+}
+
+// Warns of flows that do not communicate. A test may run for very long, so this gives up after a second.
+Result<void> warn_before_search(const Target& target) {
+  using Clock = std::chrono::steady_clock;
+  const auto stops = [end = Clock::now() + std::chrono::seconds(1)] {
+    return interrupted() || Clock::now() >= end;
+  };
+  TRY_ASSIGN(const KernelDryRun dry, dry_run_kernel(target, stops));
+  print_warnings(dry);
+  return {};
 }
 
 }  // namespace
@@ -124,10 +136,7 @@ void add_explore(CLI::App& app, Run& run) {
       if (target.defaults.max_steps != 0 && verb->count("--max-steps") == 0)
         search.max_steps = target.defaults.max_steps;
       if (a->stress > 0) return stress(target, a->stress, search);
-      if (target.id.kind == "kernel") {
-        TRY_ASSIGN(const KernelDryRun dry, dry_run_kernel(target, interrupted));
-        print_warnings(dry);
-      }
+      if (target.id.kind == "kernel") TRY(warn_before_search(target));
       return run_search(target, search);
     };
   });
