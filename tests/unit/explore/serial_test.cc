@@ -99,7 +99,8 @@ TEST(Serial, InterruptsArriveAtOnceUnlessTheirWorkCounts) {
   EXPECT_EQ(at_once.states.size(), 3u);
 
   AgentId tick;
-  for (const ToyInitialAgent& agent : built(b)->agents)
+  const auto program = built(b);
+  for (const ToyInitialAgent& agent : program->agents)
     if (agent.interrupts) tick = agent.id;
   ASSERT_TRUE(tick);
   // The work comes before, between or after the three calls.
