@@ -30,6 +30,11 @@ enum {
   SLALOM_THREADS = 1,  // the kernel's threads and their CPUs: lines of "name cpu how"
   SLALOM_PART = 2,     // no buffer: the part of the plan that the agent executes
   SLALOM_ENDED = 3,    // no buffer: the part whose flow has ended
+  // (SLALOM_CALLING, list, call): the prepared list makes this call, counted from 0
+  SLALOM_CALLING = 4,
+  // Plus the number of the list: prepared calls for all flows (0) or for flow i (1 + i). Input: the list.
+  // Output: its results.
+  SLALOM_PREPARED = 16,
 };
 
 static inline long slalom_call(long number, long a, long b, long c) {
@@ -52,9 +57,19 @@ static inline void slalom_touch(void* buffer, unsigned long size) {
   if (size > 0) bytes[size - 1] = bytes[size - 1];
 }
 
+// Pins the calling thread to a CPU.
+static inline void slalom_pin(long cpu) {
+  const unsigned long mask = 1ul << cpu;
+  long result = 203;  // sched_setaffinity
+  __asm__ volatile("syscall" : "+a"(result) : "D"(0), "S"(sizeof mask), "d"(&mask) : "rcx", "r11", "memory");
+  (void)result;
+}
+
 // Call slalom_begin() before the tested operations, and slalom_end() or slalom_done() after them. Flows are
-// numbered from 0; flow i is pinned to CPU i.
+// numbered from 0. slalom_begin() moves the calling thread to the CPU of its flow. Flows of one process are
+// threads of its program, each with a number of its own.
 static inline void slalom_begin(long flow) {
+  if (slalom_present()) slalom_pin(flow);
   while (slalom_call(SLALOM_READY, flow, 0, 0) == 1) {
   }
 }

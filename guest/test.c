@@ -5,12 +5,16 @@
 //   M path parameters   a module to load
 //   S command           a set-up command, which must succeed
 //   F path              a flow, pinned to the CPU of its number: a program; without a path, a list of calls
+//   Q                   the last flow is a list of calls that has prepared calls of its own
+//   T number            the last flow is a thread of the process of that flow, which may be itself
+//   A                   there are calls that are prepared for all flows
 //   C command           the check, run when all flows have ended
 // Failures are reported with the number of the text, counted from 1, so that slalom can name the user's line.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,7 +27,6 @@
 #include "agent.h"
 #include "slalom.h"
 
-#define MAX_FLOWS 8
 #define KERNEL_THREAD 0x00200000  // PF_KTHREAD in /proc/PID/stat
 
 static char plan[64 * 1024];
@@ -110,19 +113,64 @@ static void pin_kernel_threads(int cpu) {
   slalom_call(SLALOM_OUTPUT, SLALOM_THREADS, (long)threads, (long)size);
 }
 
-static pid_t start_flow(int flow, const char* program) {
+struct Flow {
+  const char* program;  // "": a list of calls
+  int record;           // of the plan
+  int leader;           // the first flow of its process
+  int is_prepared;      // it has calls to make before it is ready
+};
+static struct Flow flows[MAX_FLOWS];
+static int flow_count;
+
+static void* run_thread(void* number) {
+  const long flow = (long)number;
+  if (pin(0, (int)flow) != 0) _exit(126);
+  execute_flow(flow, flows[flow].is_prepared);
+  _exit(0);  // the test is over
+}
+
+// Makes this process that of the lists of calls with this leader.
+static void run_process(int leader) {
+  for (long i = leader + 1; i < flow_count; ++i) {
+    pthread_t thread;
+    if (flows[i].leader == leader && pthread_create(&thread, NULL, run_thread, (void*)i) != 0) _exit(126);
+  }
+  run_thread((void*)(long)leader);
+}
+
+static int shares_process(int flow) {
+  for (int i = 0; i < flow_count; ++i)
+    if (i != flow && flows[i].leader == flow) return 1;
+  return 0;
+}
+
+static void close_all(void) {
+  for (int file = 3; file < 64; ++file) close(file);
+}
+
+// Starts the process of a flow, if no earlier flow leads it. `inherits`: the flow gets the descriptors and
+// the memory of this process. Returns 0 if there is nothing to start.
+static pid_t start_flow(int flow, int inherits) {
+  if (flows[flow].leader != flow) return 0;
   const pid_t child = fork();
   if (child != 0) return child;
+  const char* program = flows[flow].program;
   char number[16];
   snprintf(number, sizeof number, "%d", flow);
   setenv("SLALOM_FLOW", number, 1);
   if (pin(0, flow) != 0) _exit(126);
-  if (program[0] == '\0')
-    execl("/init", FLOW_NAME, number, (char*)NULL);
-  else
+  if (program[0] != '\0') {
     execl(program, program, number, (char*)NULL);
-  complain("cannot run", program);
-  _exit(127);
+    complain("cannot run", program);
+    _exit(127);
+  }
+  if (!inherits && !shares_process(flow) && !flows[flow].is_prepared) {
+    execl("/init", FLOW_NAME, number, (char*)NULL);
+    _exit(127);
+  }
+  if (!inherits) close_all();
+  run_process(flow);
+  _exit(0);
 }
 
 // A shell for the check. Starting a shell takes millions of instructions in every execution. So it is started
@@ -174,21 +222,58 @@ static int run_check(const struct Check* check) {
   return status_of(check->shell);
 }
 
-static void wait_for_flows(const pid_t* flows, const int* records, int count) {
-  for (int left = count; left > 0;) {
+// After this call, a flow on the CPU of this process cannot keep it from going to sleep.
+static void sleep_first(void) {
+  const struct sched_param first = {.sched_priority = 1};
+  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
+}
+
+// Starts the flows and waits for their ends.
+static void run_flows(int inherits) {
+  pid_t children[MAX_FLOWS];
+  int left = 0;
+  for (int i = 0; i < flow_count; ++i) {
+    children[i] = start_flow(i, inherits);
+    left += children[i] != 0;
+  }
+  slalom_call(SLALOM_FLOWS, flow_count, 0, 0);
+  while (left > 0) {
     int status = 0;
     const pid_t ended = wait(&status);
     if (ended < 0 && errno != EINTR) return;
-    for (int i = 0; i < count; ++i) {
-      if (flows[i] != ended) continue;
+    for (int i = 0; i < flow_count; ++i) {
+      if (children[i] != ended) continue;
       --left;
+      const int record = flows[i].record;
       if (WIFSIGNALED(status))
-        fail(records[i], "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        fail(record, "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
       else if (WEXITSTATUS(status) != 0)
-        fail(records[i], "ended with status %d", WEXITSTATUS(status));
-      slalom_call(SLALOM_OUTPUT, SLALOM_ENDED, records[i], 0);
+        fail(record, "ended with status %d", WEXITSTATUS(status));
+      slalom_call(SLALOM_OUTPUT, SLALOM_ENDED, record, 0);
     }
   }
+}
+
+// A process of its own, so that what is prepared for all flows leaves the agent and the check alone.
+static void run_flows_with_prepared(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    close_all();
+    int is_one_process = 1;
+    for (int i = 0; i < flow_count; ++i)
+      is_one_process = is_one_process && flows[i].leader == 0 && flows[i].program[0] == '\0';
+    if (is_one_process) pin(0, 0);
+    prepare_all(is_one_process);
+    if (is_one_process) {
+      slalom_call(SLALOM_FLOWS, flow_count, 0, 0);
+      run_process(0);
+    }
+    sleep_first();
+    run_flows(1);
+    _exit(0);
+  }
+  const int status = status_of(child);
+  if (status != 0) fail(flows[0].record, "ended with status %d", status);
 }
 
 void run_test(void) {
@@ -198,10 +283,8 @@ void run_test(void) {
       slalom_present() ? slalom_call(SLALOM_INPUT, SLALOM_PLAN, (long)plan, sizeof plan - 1) : -1;
   if (size <= 0 || size >= (long)sizeof plan) return;
   write_text("/proc/sys/kernel/printk", "7\n");  // the console must show warnings, too
-  const char* programs[MAX_FLOWS];
-  int records[MAX_FLOWS];
-  int flows = 0;
   const char* check = NULL;
+  int prepares_all = 0;
   int record = 1;
   for (char* at = plan; at < plan + size; at += strlen(at) + 1, ++record) {
     char* text = at + 1;
@@ -227,9 +310,15 @@ void run_test(void) {
         fail(record, "ended with status %d", status);
         stop();
       }
-    } else if (*at == 'F' && flows < MAX_FLOWS) {
-      programs[flows] = text;
-      records[flows++] = record;
+    } else if (*at == 'F' && flow_count < MAX_FLOWS) {
+      flows[flow_count] = (struct Flow){.program = text, .record = record, .leader = flow_count};
+      ++flow_count;
+    } else if (*at == 'Q') {
+      flows[flow_count - 1].is_prepared = 1;
+    } else if (*at == 'T') {
+      flows[flow_count - 1].leader = atoi(text);
+    } else if (*at == 'A') {
+      prepares_all = 1;
     } else if (*at == 'C') {
       check = text;
     }
@@ -237,22 +326,20 @@ void run_test(void) {
   slalom_call(SLALOM_OUTPUT, SLALOM_PART, 0, 0);
   // Everything that is not a flow runs on the first CPU without a flow, if there is one.
   const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  if (cpus < flows) {
+  if (cpus < flow_count) {
     fail(0, "the kernel has brought up only %ld CPUs", cpus);
     stop();
   }
-  const int spare = cpus > flows ? flows : 0;
+  const int spare = cpus > flow_count ? flow_count : 0;
   pin(0, spare);
   sync();
   pin_kernel_threads(spare);
   const struct Check checker = prepare_check(check);
-  // From here on, a flow on the agent's CPU cannot keep the agent from going to sleep.
-  const struct sched_param first = {.sched_priority = 1};
-  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
-  pid_t children[MAX_FLOWS];
-  for (int i = 0; i < flows; ++i) children[i] = start_flow(i, programs[i]);
-  slalom_call(SLALOM_FLOWS, flows, 0, 0);
-  wait_for_flows(children, records, flows);
+  sleep_first();
+  if (prepares_all)
+    run_flows_with_prepared();
+  else
+    run_flows(0);
   const struct sched_param normal = {.sched_priority = 0};
   sched_setscheduler(0, SCHED_OTHER, &normal);
   slalom_call(SLALOM_CHECKED, run_check(&checker), 0, 0);

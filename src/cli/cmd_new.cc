@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <map>
 
 #include "base/file.h"
 #include "cli/core/command.h"
@@ -19,6 +20,7 @@ struct NewArguments {
   vm::FileSystemTestOptions file_system;
   std::string disk = "ram";
   bool no_fsck = false;
+  vm::KernelTestLike like = vm::KernelTestLike::Any;
 };
 
 // Arguments of the command line appear between quotes in the file.
@@ -40,7 +42,7 @@ Result<Exit> write_new(const NewArguments& arguments) {
   std::error_code trouble;
   if (std::filesystem::exists(path, trouble))
     return error("{} is there already: choose another name, or remove it first", path.string());
-  std::string text = vm::kernel_test_template(name);
+  std::string text = vm::kernel_test_template(name, arguments.like);
   if (arguments.kind == "fs-test") {
     vm::FileSystemTestOptions options = arguments.file_system;
     options.name = name;
@@ -71,6 +73,18 @@ void add_new(CLI::App& app, Run& run) {
           },
           ""));
   verb->add_option("NAME", a->name, "of the file; .toml is added")->required()->type_name("");
+  using Like = vm::KernelTestLike;
+  const std::map<std::string, Like> parts = {
+      {"net", Like::Net}, {"fs", Like::Fs}, {"ipc", Like::Ipc}, {"io_uring", Like::IoUring}};
+  verb->add_option("--like", a->like, "a short start for one part of the kernel: net, fs, ipc, io_uring")
+      ->group("Of a kernel-test")
+      ->type_name("PART")
+      ->transform(CLI::Transformer(parts).description(""))
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            return text.size() == 1 ? "" : fmt::format("is net, fs, ipc or io_uring, not \"{}\"", text);
+          },
+          ""));
   vm::FileSystemTestOptions& fs = a->file_system;
   const auto number = [&](const char* option, auto& value, const char* about, uint64_t most) {
     verb->add_option(option, value, about)

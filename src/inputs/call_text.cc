@@ -80,6 +80,17 @@ std::string to_text(const CallProgram& program) {
                           operand_text(program, step.operands[0]));
       continue;
     }
+    if (step.kind == CallStep::Kind::Choose) {
+      text += fmt::format("choose(u{}, {}, {})\n", step.size * 8, place_text(program, step.number),
+                          operand_text(program, step.operands[0]));
+      continue;
+    }
+    if (step.copies()) {
+      text += fmt::format("{}({}, {}, {}, {})\n", step.kind == CallStep::Kind::Write ? "poke" : "peek",
+                          operand_text(program, step.operands[0]), operand_text(program, step.operands[1]),
+                          place_text(program, step.number), step.size);
+      continue;
+    }
     std::string arguments;
     for (unsigned i = 0; i < step.size; ++i)
       arguments += (i == 0 ? "" : ", ") + operand_text(program, step.operands[i]);

@@ -1,6 +1,7 @@
 #include "inputs/image.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/little_endian.h"
 #include "inputs/system_calls.h"
@@ -9,7 +10,7 @@ namespace slalom {
 namespace {
 
 constexpr uint32_t kMagic = 0x50464c53;  // "SLFP"
-constexpr uint32_t kHeaderSize = 32;
+constexpr uint32_t kHeaderSize = 48;
 constexpr uint32_t kStepSize = 8 + 16 * CallStep::kOperands;
 
 uint32_t round_up(uint32_t value, uint32_t unit) {
@@ -45,46 +46,71 @@ bool fits(uint64_t place, uint64_t size, size_t data) {
   return size <= data && place <= data - size;
 }
 
-bool good_operand(const Operand& operand, size_t calls_before, size_t data) {
+// What a step may use of each list.
+using Extents = std::array<CallProgram::Extent, 3>;
+
+bool good_operand(const Operand& operand, const Extents& extents) {
+  const CallProgram::Extent& extent = extents[static_cast<size_t>(operand.list)];
   switch (operand.kind) {
     case Operand::Kind::Constant:
-      return operand.addend == 0;
+      return operand.addend == 0 && operand.list == CallList::Own;
     case Operand::Kind::Result:
-      return operand.value < calls_before;
+      return operand.value < extent.calls;
     case Operand::Kind::Pointer:
-      return operand.value <= data && operand.addend == 0;
+      return operand.value <= extent.data && operand.addend == 0;
     case Operand::Kind::Load:
-      return good_size(operand.size) && fits(operand.value, operand.size, data);
+      return good_size(operand.size) && fits(operand.value, operand.size, extent.data);
   }
   return false;
 }
 
-Result<CallStep> decode_step(std::span<const uint8_t> image, size_t at, size_t calls_before, size_t data) {
+bool good_step(const CallStep& step, const Extents& extents) {
+  switch (step.kind) {
+    case CallStep::Kind::Call:
+      return step.size <= CallStep::kOperands && step.number <= kMaxSystemCall && step.list == CallList::Own;
+    case CallStep::Kind::Choose: {
+      const Operand& below = step.operands[0];
+      if (below.kind != Operand::Kind::Constant || below.value < 1 || below.value > CallStep::kMostChoices)
+        return false;
+      break;
+    }
+    case CallStep::Kind::Store:
+    case CallStep::Kind::Write:
+    case CallStep::Kind::Read:
+      break;
+  }
+  return (good_size(step.size) || step.copies()) &&
+         fits(step.number, step.size, extents[static_cast<size_t>(step.list)].data);
+}
+
+Result<CallStep> decode_step(std::span<const uint8_t> image, size_t at, const Extents& extents) {
   CallStep step;
-  const uint64_t kind = get<uint16_t>(image, at);
+  const auto kind = get<uint8_t>(image, at), list = get<uint8_t>(image, at + 1);
+  if (kind >= CallStep::kKinds || list >= extents.size())
+    return error("malformed: a list of calls has a step of an unknown kind");
+  step.kind = static_cast<CallStep::Kind>(kind);
+  step.list = static_cast<CallList>(list);
   step.size = get<uint16_t>(image, at + 2);
   step.number = get<uint32_t>(image, at + 4);
-  bool good = kind <= 1;
-  step.kind = static_cast<CallStep::Kind>(kind);
-  if (step.kind == CallStep::Kind::Store)
-    good = good && good_size(step.size) && fits(step.number, step.size, data);
-  else
-    good = good && step.size <= CallStep::kOperands && step.number <= kMaxSystemCall;
-  const unsigned used = step.kind == CallStep::Kind::Store ? 1 : step.size;
+  bool good = true;
+  const unsigned used = step.used_operands();
   for (unsigned i = 0; i < CallStep::kOperands; ++i) {
     const size_t from = at + 8 + 16 * size_t{i};
     Operand& operand = step.operands[i];
-    const uint64_t operand_kind = get<uint8_t>(image, from);
-    const uint64_t is_signed = get<uint16_t>(image, from + 2);
-    if (operand_kind > 3 || is_signed > 1) return error("malformed: a list of calls has an unknown argument");
+    const auto operand_kind = get<uint8_t>(image, from), is_signed = get<uint8_t>(image, from + 2),
+               of = get<uint8_t>(image, from + 3);
+    if (operand_kind > 3 || is_signed > 1 || of >= extents.size())
+      return error("malformed: a list of calls has an unknown argument");
     operand.kind = static_cast<Operand::Kind>(operand_kind);
     operand.size = get<uint8_t>(image, from + 1);
     operand.is_signed = is_signed != 0;
+    operand.list = static_cast<CallList>(of);
     operand.addend = static_cast<int32_t>(get<uint32_t>(image, from + 4));
     operand.value = get<uint64_t>(image, from + 8);
-    good = good && good_operand(operand, calls_before, data) && (i < used || operand == Operand{});
+    good = good && good_operand(operand, extents) && (i < used || operand == Operand{});
   }
-  if (!good) return error("malformed: a list of calls has an argument that leads nowhere");
+  if (!good || !good_step(step, extents))
+    return error("malformed: a list of calls has an argument that leads nowhere");
   return step;
 }
 
@@ -107,14 +133,20 @@ std::vector<uint8_t> encode_image(const CallProgram& program) {
   for (const uint32_t field :
        {kMagic, steps, calls, layout.results, layout.data, layout.size, objects, layout.objects})
     append_le(out, field);
+  for (const CallProgram::Extent& extent : program.prepared) {
+    append_le(out, extent.calls);
+    append_le(out, extent.data);
+  }
   for (const CallStep& step : program.steps) {
-    append_le(out, static_cast<uint16_t>(step.kind));
+    append_le(out, static_cast<uint8_t>(step.kind));
+    append_le(out, static_cast<uint8_t>(step.list));
     append_le(out, step.size);
     append_le(out, step.number);
     for (const Operand& operand : step.operands) {
       append_le(out, static_cast<uint8_t>(operand.kind));
       append_le(out, operand.size);
-      append_le(out, static_cast<uint16_t>(operand.is_signed));
+      append_le(out, static_cast<uint8_t>(operand.is_signed));
+      append_le(out, static_cast<uint8_t>(operand.list));
       append_le(out, static_cast<uint32_t>(operand.addend));
       append_le(out, operand.value);
     }
@@ -145,10 +177,17 @@ Result<CallProgram> decode_image(std::span<const uint8_t> image) {
     return error("malformed: a list of calls whose parts do not fit together");
   CallProgram program;
   program.data.assign(image.begin() + data, image.end());
-  size_t made = 0;
+  for (size_t i = 0; i < program.prepared.size(); ++i) {
+    program.prepared[i] = {get<uint32_t>(image, 32 + 8 * i), get<uint32_t>(image, 36 + 8 * i)};
+    if (program.prepared[i].calls > kMaxCallSteps || program.prepared[i].data > kMaxCallData)
+      return error("malformed: a list of calls refers to one of an impossible size");
+  }
+  uint32_t made = 0;
   for (uint32_t i = 0; i < steps; ++i) {
     TRY_ASSIGN(CallStep step,
-               decode_step(image, kHeaderSize + size_t{i} * kStepSize, made, program.data.size()));
+               decode_step(image, kHeaderSize + size_t{i} * kStepSize,
+                           {CallProgram::Extent{made, static_cast<uint32_t>(program.data.size())},
+                            program.prepared[0], program.prepared[1]}));
     made += step.kind == CallStep::Kind::Call;
     program.steps.push_back(step);
   }

@@ -3,9 +3,9 @@
 // It is one piece of memory on which the guest works in place, so the guest copies nothing. Numbers are
 // little-endian:
 //   header    magic, steps, calls, where results begin, where the data begins, size of all, objects, where
-//             they are: 32 bits each
-//   steps     kind, size: 16 bits; number: 32 bits; six operands: kind, size: 8 bits; signed: 16 bits;
-//             addend: 32 bits; value: 64 bits
+//             they are; calls and size of the data of the two prepared lists: 32 bits each
+//   steps     kind, list: 8 bits; size: 16 bits; number: 32 bits; six operands: kind, size, signed, list: 8
+//             bits each; addend: 32 bits; value: 64 bits
 //   objects   offset, size: 32 bits each; the guest has no use for them
 //   results   64 bits for each call, zero at first
 //   data      as it is at the start

@@ -41,19 +41,9 @@ size_t distance(std::string_view a, std::string_view b) {
 }
 
 std::string similar(std::string_view name, std::span<const Named> table) {
-  if (name.size() > 40) return "";
-  constexpr size_t kMost = 3;
-  std::vector<std::pair<size_t, std::string_view>> found;
-  for (const Named& each : table) {
-    const size_t far = distance(name, each.name);
-    if (far <= std::min<size_t>(2, name.size() / 2)) found.emplace_back(far, each.name);
-  }
-  std::sort(found.begin(), found.end());
-  if (found.empty()) return "";
-  std::string list;
-  for (size_t i = 0; i < std::min(found.size(), kMost); ++i)
-    list += fmt::format("{}{}", i == 0 ? "" : ", ", found[i].second);
-  return fmt::format(" (did you mean {}?)", list);
+  std::vector<std::string_view> names;
+  for (const Named& each : table) names.push_back(each.name);
+  return similar_names(name, names);
 }
 
 }  // namespace
@@ -76,6 +66,23 @@ std::optional<int64_t> linux_constant(std::string_view name) {
                        [](const Named& each, std::string_view key) { return each.name < key; });
   if (found == std::end(kConstants) || found->name != name) return std::nullopt;
   return found->value;
+}
+
+std::string similar_names(std::string_view name, std::span<const std::string_view> names) {
+  if (name.size() > 40) return "";
+  constexpr size_t kMost = 3;
+  std::vector<std::pair<size_t, std::string_view>> found;
+  for (const std::string_view each : names) {
+    const size_t far = distance(name, each);
+    if (far <= std::min<size_t>(2, name.size() / 2)) found.emplace_back(far, each);
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  if (found.empty()) return "";
+  std::string list;
+  for (size_t i = 0; i < std::min(found.size(), kMost); ++i)
+    list += fmt::format("{}{}", i == 0 ? "" : ", ", found[i].second);
+  return fmt::format(" (did you mean {}?)", list);
 }
 
 std::string similar_system_calls(std::string_view name) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,7 @@ std::optional<int64_t> linux_constant(std::string_view name);
 // Returns names like the given one, for messages: " (did you mean open, openat?)"; empty if there are none.
 std::string similar_system_calls(std::string_view name);
 std::string similar_constants(std::string_view name);
+std::string similar_names(std::string_view name, std::span<const std::string_view> names);
 
 // Returns a call's result for people: "3", "-ENOENT", "0x7f0012340000".
 std::string describe_result(int64_t value);

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "inputs/image.h"
 #include "inputs/system_calls.h"
 #include "targets/dry_run.h"
 #include "targets/kernel_content.h"
 #include "vm/control/kernel_machine.h"
 #include "vm/scenario/kernel_test.h"
+#include "vm/scenario/machine_cache.h"
 
 namespace slalom {
 namespace {
@@ -40,6 +42,30 @@ KernelDryRun::Flow flow_in_words(const vm::KernelTest::Flow& flow, size_t number
   return shown;
 }
 
+// Shows the prepared calls with the results that they had when the machine was prepared.
+void show_prepared(const vm::KernelTest& test, const std::string& machine, KernelDryRun& shown) {
+  const Result<vm::MachineCache> cache = vm::MachineCache::open();
+  if (!cache.ok()) return;
+  const std::vector<std::vector<uint8_t>> all = cache->prepared(machine);
+  for (size_t list = 0; list < all.size(); ++list) {
+    const CallProgram* program = test.prepared(list);
+    if (program == nullptr || program->sources.empty()) continue;
+    const Result<CallResults> results = decode_results(*program, all[list]);
+    if (!results.ok()) continue;
+    const std::string owner = list == 0 ? "all flows" : test.flows[list - 1].name;
+    KernelDryRun::Flow flow{.name = owner};
+    for (size_t i = 0; i < program->sources.size(); ++i) {
+      const CallProgram::Source& source = program->sources[i];
+      const std::string result = describe_result(results->values[i]);
+      flow.calls.push_back({.line = source.line, .text = source.text, .result = result});
+      if (result.starts_with("-"))
+        shown.warnings.push_back(
+            fmt::format("{}:{}: the prepared call {} gives {}", test.file, source.line, source.text, result));
+    }
+    shown.prepared.push_back(std::move(flow));
+  }
+}
+
 }  // namespace
 
 Result<KernelDryRun> dry_run_kernel(const Target& target, const std::function<bool()>& stop) {
@@ -55,6 +81,7 @@ Result<KernelDryRun> dry_run_kernel(const Target& target, const std::function<bo
   const DryRun ran =
       dry_run(*machine, lists, {.policy = policy, .max_steps = target.defaults.max_steps, .stop = stop});
   KernelDryRun shown{.ended = end_in_words(ran.outcome)};
+  show_prepared(test, content.machine, shown);
   uint64_t choice_points = 0;
   for (size_t i = 0; i < test.flows.size(); ++i) {
     shown.flows.push_back(flow_in_words(test.flows[i], i, machine->names(), ran.flows[i]));

@@ -22,9 +22,10 @@ struct KernelDryRun {
     uint64_t instructions = 0, choice_points = 0;
     std::vector<Call> calls;
   };
+  std::vector<Flow> prepared;  // calls made before the flows start: for all flows, or for one
   std::vector<Flow> flows;
   std::string ended;                  // why the execution ended; empty if all flows reached their ends
-  std::vector<std::string> warnings;  // why a search would be useless
+  std::vector<std::string> warnings;  // a prepared call fails, or a search would be useless
 };
 
 // `target` must be a kernel test. `stop` is polled.

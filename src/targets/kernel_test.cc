@@ -13,6 +13,7 @@
 #include "targets/serial_search.h"
 #include "vm/control/kernel_machine.h"
 #include "vm/cpu/memory/guest_memory.h"
+#include "vm/guests/linux/calls/call_facts.h"
 #include "vm/guests/linux/guest_lines.h"
 #include "vm/guests/linux/linux_kernel.h"
 #include "vm/guests/linux/linux_model.h"
@@ -82,6 +83,29 @@ void add_left_out_contexts(const vm::Contexts& contexts, unsigned cpus, std::vec
     caveats.push_back(
         {Caveat::Kind::Contexts, fmt::format("timers of a CPU that come early more than {} times",
                                              vm::KernelMachineOptions().early_timers)});
+}
+
+// Returns where the kernel has done everything for a system call and returns to the program.
+std::optional<Place> end_of_calls(const SymbolTable& symbols) {
+  for (const char* name :
+       {"entry_SYSRETQ_unsafe_stack", "syscall_return_via_sysret", "syscall_exit_to_user_mode"})
+    if (const std::optional<uint64_t> address = symbols.address_of(name)) return Place{*address};
+  return std::nullopt;
+}
+
+// Returns the first prepared call after which results may depend on time: a timer, or a socket's timeout.
+std::string prepared_timer(const vm::KernelTest& test) {
+  for (size_t list = 0; list <= test.flows.size(); ++list) {
+    const CallProgram* program = test.prepared(list);
+    size_t call = 0;
+    for (size_t i = 0; program != nullptr && i < program->steps.size(); ++i) {
+      const CallStep& step = program->steps[i];
+      if (step.kind != CallStep::Kind::Call) continue;
+      if (vm::depends_on_time(*program, step)) return program->sources[call].text;
+      ++call;
+    }
+  }
+  return {};
 }
 
 std::string where_scope_fails(const vm::KernelTest& test, const SymbolTable& symbols) {
@@ -197,8 +221,11 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
   const std::optional<uint64_t> entry = names->symbols().address_of("entry_SYSCALL_64");
   if (!entry) compared.not_compared = {"results with serial orders (the kernel's symbols are not known)"};
   TestInput input{.programs = prepared.images};
+  const std::string timer = prepared_timer(test);
+  if (!timer.empty())
+    compared.not_compared = {fmt::format("results with serial orders ({} depends on time)", timer)};
   std::shared_ptr<vm::SerialOrders> serial;
-  if (calls.size() == test.flows.size() && entry) {
+  if (calls.size() == test.flows.size() && entry && timer.empty()) {
     serial = std::make_shared<vm::SerialOrders>(std::move(calls), flows);
     input.judge = [serial](const auto& results) { return serial->judge(results); };
     input.leftovers = [serial] { return serial->complete() ? &serial->leftovers() : nullptr; };
@@ -211,6 +238,7 @@ Result<OpenKernelTest> make_kernel_target(const KernelContent& content, const Op
     target.preliminary = std::make_shared<SerialSearch>(
         pool, serial,
         SerialSearch::Options{.entry = Place{*entry},
+                              .exit = end_of_calls(opened.names->symbols()),
                               .flows = static_cast<unsigned>(test.flows.size()),
                               .cpus = test.cpus,
                               .first_ipi = vm::linux_traits().first_ipi,

@@ -50,7 +50,7 @@ class OrderObserver final : public Observer {
 }  // namespace
 
 std::unique_ptr<Strategy> SerialSearch::begin() {
-  if (std::exchange(begun_, true) || !orders_->are_wanted()) return nullptr;
+  if (std::exchange(begun_, true) || !orders_->are_wanted(options_.exit.has_value())) return nullptr;
   SerialOptions options{.calls = inputs().policy.places,
                         .working_interrupts = {},
                         .most_orders = vm::SerialOrders::kMost,
@@ -66,7 +66,11 @@ std::unique_ptr<Strategy> SerialSearch::begin() {
 }
 
 Inputs SerialSearch::inputs() const {
-  return {.policy = {.where = ChoicePolicy::Where::Nowhere, .places = {options_.entry}},
+  // What a flow does with shared memory lies between the end of a call and the beginning of the next one.
+  std::vector<Place> places = {options_.entry};
+  if (orders_->share_memory() && options_.exit) places.push_back(*options_.exit);
+  std::ranges::sort(places);
+  return {.policy = {.where = ChoicePolicy::Where::Nowhere, .places = std::move(places)},
           .max_steps = options_.max_steps,
           .control = Control::Whole};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "campaign/preliminary.h"
 #include "targets/machine_pool.h"
@@ -13,8 +14,9 @@ namespace slalom {
 class SerialSearch final : public Preliminary {
  public:
   struct Options {
-    Place entry;         // where the kernel's system calls begin
-    unsigned flows = 2;  // flow i runs on CPU i
+    Place entry;                // where the kernel's system calls begin
+    std::optional<Place> exit;  // where they return to the program; empty if unknown
+    unsigned flows = 2;         // flow i runs on CPU i
     unsigned cpus = 2;
     unsigned first_ipi = 0x100;  // CPUs send each other this vector and those above; 0x100: none
     uint64_t max_steps = 0;

@@ -10,10 +10,8 @@ namespace {
 
 constexpr size_t kMostCallWidth = 72;  // longer calls push their result to the right
 
-std::string flow_text(const KernelDryRun::Flow& flow) {
-  std::string text =
-      fmt::format("\n{}: {}, {}\n", printable(flow.name), plural(flow.instructions, "instruction"),
-                  plural(flow.choice_points, "choice point"));
+std::string calls_text(const KernelDryRun::Flow& flow) {
+  std::string text;
   size_t widest = 0;
   for (const auto& call : flow.calls)
     widest = std::max(widest, std::min(kMostCallWidth, display_width(printable(call.text))));
@@ -26,12 +24,24 @@ std::string flow_text(const KernelDryRun::Flow& flow) {
   return text;
 }
 
+nlohmann::ordered_json calls_json(const KernelDryRun::Flow& flow) {
+  nlohmann::ordered_json calls = nlohmann::ordered_json::array();
+  for (const auto& call : flow.calls)
+    calls.push_back(
+        {{"line", call.line}, {"text", call.text}, {"result", call.result}, {"waited", call.waited}});
+  return calls;
+}
+
 }  // namespace
 
 std::string dry_run_text(const std::string& target, const KernelDryRun& run, size_t width) {
   std::string text = wrap(
       fmt::format("{}: {}, one after the other", printable(target), plural(run.flows.size(), "flow")), width);
-  for (const KernelDryRun::Flow& flow : run.flows) text += flow_text(flow);
+  for (const KernelDryRun::Flow& flow : run.prepared)
+    text += fmt::format("\nprepared for {}:\n{}", printable(flow.name), calls_text(flow));
+  for (const KernelDryRun::Flow& flow : run.flows)
+    text += fmt::format("\n{}: {}, {}\n{}", printable(flow.name), plural(flow.instructions, "instruction"),
+                        plural(flow.choice_points, "choice point"), calls_text(flow));
   if (!run.ended.empty()) text += "\n" + wrap("ended early: " + printable(run.ended), width);
   return text;
 }
@@ -39,17 +49,15 @@ std::string dry_run_text(const std::string& target, const KernelDryRun& run, siz
 nlohmann::ordered_json dry_run_json(const std::string& target, const KernelDryRun& run) {
   nlohmann::ordered_json json;
   json["target"] = target;
+  json["prepared"] = nlohmann::ordered_json::array();
+  for (const KernelDryRun::Flow& flow : run.prepared)
+    json["prepared"].push_back({{"name", flow.name}, {"calls", calls_json(flow)}});
   json["flows"] = nlohmann::ordered_json::array();
-  for (const KernelDryRun::Flow& flow : run.flows) {
-    nlohmann::ordered_json one{{"name", flow.name},
-                               {"instructions", flow.instructions},
-                               {"choice_points", flow.choice_points},
-                               {"calls", nlohmann::ordered_json::array()}};
-    for (const auto& call : flow.calls)
-      one["calls"].push_back(
-          {{"line", call.line}, {"text", call.text}, {"result", call.result}, {"waited", call.waited}});
-    json["flows"].push_back(std::move(one));
-  }
+  for (const KernelDryRun::Flow& flow : run.flows)
+    json["flows"].push_back({{"name", flow.name},
+                             {"instructions", flow.instructions},
+                             {"choice_points", flow.choice_points},
+                             {"calls", calls_json(flow)}});
   json["ended"] = run.ended;
   json["warnings"] = run.warnings;
   return json;

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <optional>
+#include <set>
 
 #include "base/file.h"
 #include "base/toml_check.h"
@@ -38,10 +39,11 @@ class Reader {
       return error("{}:{}:{}: {}", test_.file, parsed.error().source().begin.line,
                    parsed.error().source().begin.column, parsed.error().description());
     const toml::table& root = parsed.table();
-    TRY(only_keys(root, "a kernel test",
-                  {"name", "about", "kernel", "debug_info", "module_directory", "cpus", "memory", "append",
-                   "modules", "files", "setup", "check", "scope", "scheduler", "contexts", "detectors",
-                   "flow", "expect", "limits"}));
+    TRY(only_keys(root, "a kernel test", {"name",      "about",   "kernel", "debug_info", "module_directory",
+                                          "cpus",      "memory",  "append", "modules",    "files",
+                                          "setup",     "check",   "scope",  "scheduler",  "contexts",
+                                          "detectors", "prepare", "flow",   "process",    "expect",
+                                          "limits"}));
     TRY(read_text(root, "name", test_.name));
     TRY(read_text(root, "about", test_.about));
     TRY(read_text(root, "kernel", test_.kernel));
@@ -162,30 +164,111 @@ class Reader {
     if (node == nullptr)
       return error("{}: the test has no flows: write two or more [[flow]] with calls = \"...\"", test_.file);
     if (!node->is_array_of_tables()) return wrong(*node, "`flow` must be a list of tables: write [[flow]]");
+    TRY_ASSIGN(prepared_, read_prepared(root, {}));
+    test_.prepare = prepared_.program;
     for (const toml::node& item : *node->as_array()) TRY(read_flow(*item.as_table()));
     if (test_.flows.size() > KernelTest::kMaxFlows)
       return wrong(*node, "the test has {} flows; at most {} can run, a CPU each", test_.flows.size(),
                    KernelTest::kMaxFlows);
+    TRY(read_processes(root));
+    for (const KernelTest::Flow& flow : test_.flows)
+      if (flow.kind != KernelTest::Flow::Kind::Calls && flow.path.empty())
+        return error("{}:{}: a flow is one of: calls = '''...''', program = \"FILE\" or source = \"FILE.c\"",
+                     test_.file, flow.line);
     return {};
   }
 
+  // Reads the calls of `prepare`; without steps if the table has no such key.
+  Result<NamedCalls> read_prepared(const toml::table& table, const PreparedCalls& before) const {
+    std::string calls;
+    TRY(read_text(table, "prepare", calls));
+    if (calls.empty()) return NamedCalls{};
+    const toml::node& node = *table.get("prepare");
+    TRY_ASSIGN(NamedCalls read, parse_named_calls(calls, test_.file, text_line(node), before));
+    for (const CallStep& step : read.program.steps)
+      if (step.kind == CallStep::Kind::Choose)
+        return wrong(node, "choose() is explored, and prepared calls are not: use it in the calls of a flow");
+    return read;
+  }
+
   Result<void> read_flow(const toml::table& table) {
-    TRY(only_keys(table, "[[flow]]", {"name", "calls", "program", "source"}));
-    KernelTest::Flow flow{.name = fmt::format("flow {}", test_.flows.size()), .line = line_of(table)};
+    TRY(only_keys(table, "[[flow]]", {"name", "prepare", "calls", "program", "source"}));
+    KernelTest::Flow flow{.name = fmt::format("flow {}", test_.flows.size()),
+                          .line = line_of(table),
+                          .process = test_.flows.size()};
     TRY(read_text(table, "name", flow.name));
     std::string calls, program, source;
     TRY(read_text(table, "calls", calls));
     TRY(read_text(table, "program", program));
     TRY(read_text(table, "source", source));
-    if (static_cast<int>(!calls.empty()) + !program.empty() + !source.empty() != 1)
+    if (static_cast<int>(!calls.empty()) + !program.empty() + !source.empty() > 1)
       return wrong(table, "a flow is one of: calls = '''...''', program = \"FILE\" or source = \"FILE.c\"");
+    if (const toml::node* prepare = table.get("prepare"); prepare != nullptr && calls.empty())
+      return wrong(
+          *prepare,
+          "only a flow that is a list of calls can `prepare`: a program prepares before slalom_begin()");
     if (!calls.empty()) {
-      TRY_ASSIGN(flow.calls, parse_calls(calls, test_.file, text_line(*table.get("calls"))));
+      TRY_ASSIGN(const NamedCalls prepared, read_prepared(table, {.of_all = &prepared_}));
+      flow.prepare = prepared.program;
+      TRY_ASSIGN(NamedCalls own, parse_named_calls(calls, test_.file, text_line(*table.get("calls")),
+                                                   {.of_flow = &prepared, .of_all = &prepared_}));
+      flow.calls = std::move(own.program);
     } else {
+      flow.kind = program.empty() ? KernelTest::Flow::Kind::Source : KernelTest::Flow::Kind::Program;
+      if (!program.empty() || !source.empty())
+        flow.path = test_.directory() / (program.empty() ? source : program);
+    }
+    test_.flows.push_back(std::move(flow));
+    return {};
+  }
+
+  // [process] or several [[process]].
+  Result<void> read_processes(const toml::table& root) {
+    const toml::node* node = root.get("process");
+    if (node == nullptr) return {};
+    if (const toml::table* one = node->as_table()) return read_process(*one);
+    if (!node->is_array_of_tables())
+      return wrong(*node, "`process` must be a table: write [process] or [[process]]");
+    for (const toml::node& item : *node->as_array()) TRY(read_process(*item.as_table()));
+    return {};
+  }
+
+  Result<void> read_process(const toml::table& table) {
+    TRY(only_keys(table, "[process]", {"flows", "program", "source"}));
+    std::string program, source;
+    TRY(read_text(table, "program", program));
+    TRY(read_text(table, "source", source));
+    if (!program.empty() && !source.empty())
+      return wrong(table, "a process has a program or a source, not both");
+    TRY_ASSIGN(const std::vector<KernelTest::Entry> names, entries_of(table, "flows"));
+    if (names.size() < 2)
+      return wrong(table, "a process needs flows = [...] with the names of two flows or more");
+    std::vector<size_t> members;
+    for (const KernelTest::Entry& name : names) {
+      const auto found = std::ranges::find(test_.flows, name.text, &KernelTest::Flow::name);
+      const auto at = [&] { return fmt::format("{}:{}", test_.file, name.line); };
+      if (found == test_.flows.end()) {
+        std::string known;
+        for (const KernelTest::Flow& flow : test_.flows) known += (known.empty() ? "" : ", ") + flow.name;
+        return error("{}: no flow is called \"{}\"; the flows are: {}", at(), name.text, known);
+      }
+      const auto number = static_cast<size_t>(found - test_.flows.begin());
+      if (!in_process_.insert(number).second)
+        return error("{}: {} is in a process already: a flow has one process", at(), name.text);
+      const bool is_list = found->kind == KernelTest::Flow::Kind::Calls;
+      if (is_list ? !program.empty() || !source.empty() : !found->path.empty())
+        return error("{}: {} has {} of its own: the program of a process is given in [process] alone", at(),
+                     name.text, is_list ? "calls" : "a program");
+      members.push_back(number);
+    }
+    std::ranges::sort(members);
+    for (const size_t member : members) {
+      KernelTest::Flow& flow = test_.flows[member];
+      flow.process = members.front();
+      if (program.empty() && source.empty()) continue;
       flow.kind = program.empty() ? KernelTest::Flow::Kind::Source : KernelTest::Flow::Kind::Program;
       flow.path = test_.directory() / (program.empty() ? source : program);
     }
-    test_.flows.push_back(std::move(flow));
     return {};
   }
 
@@ -269,6 +352,8 @@ class Reader {
     return read_number(*table, "check", 1, kMost, test_.limits.check);
   }
 
+  NamedCalls prepared_;          // for all flows
+  std::set<size_t> in_process_;  // flows that a [process] has named
   std::string_view text_;
   KernelTest test_;
 };
@@ -288,6 +373,12 @@ void use_kernel(KernelTest& test, const std::string& kernel, const std::string& 
     test.kernel_line = 0;
   }
   if (!module_directory.empty()) test.module_directory = {module_directory, 0};
+}
+
+const CallProgram* KernelTest::prepared(uint64_t list) const {
+  if (list > flows.size()) return nullptr;
+  const CallProgram& program = list == 0 ? prepare : flows[list - 1].prepare;
+  return program.steps.empty() && program.data.empty() ? nullptr : &program;
 }
 
 bool is_module_file(std::string_view module) {

@@ -35,7 +35,9 @@ struct KernelTest {
     int line = 0;
     Kind kind = Kind::Calls;
     CallProgram calls;
+    CallProgram prepare;  // calls that are made before the flow is ready; empty if there are none
     std::filesystem::path path;
+    size_t process = 0;  // the first flow of its process; flows of one process are threads
   };
 
   struct Expectation {
@@ -70,9 +72,13 @@ struct KernelTest {
   // "cpuN", "timer", "ipi", "device": contexts that a search decides about; empty: all.
   std::vector<Entry> contexts;
   std::vector<Entry> detectors;  // needed besides the usual ones
+  CallProgram prepare;           // calls that are made once for all flows; empty if there are none
   std::vector<Flow> flows;
   Expectation expect;
   Limits limits;
+
+  // Prepared lists are numbered: 0 is for all flows, 1 + i for flow i. Returns nullptr if there is none.
+  const CallProgram* prepared(uint64_t list) const;
 
   std::filesystem::path directory() const { return std::filesystem::path(file).parent_path(); }
 };

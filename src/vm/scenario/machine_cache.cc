@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kMachine = ".machine";
 constexpr const char* kNotes = ".notes";
-constexpr uint64_t kNotesForm = 1;
+constexpr uint64_t kNotesForm = 2;
 
 std::string hash_name(const ByteWriter& form) {
   const XXH128_hash_t hash = XXH3_128bits(form.bytes().data(), form.bytes().size());
@@ -79,6 +79,28 @@ Result<MachineCache> MachineCache::open() {
   return MachineCache(cache / "snapshots");
 }
 
+std::string MachineCache::read_notes(const std::string& content, KeptMachine& kept) const {
+  const Result<std::vector<uint8_t>> notes = read_file(path_of(content, kNotes));
+  if (!notes.ok()) return notes.error().message;
+  if (notes->size() < 8) return "its notes are cut short";
+  ByteReader in(*notes);
+  const uint64_t sum = in.fixed64();
+  if (sum != checksum(std::span(*notes).subspan(8))) return "its notes are damaged";
+  if (in.u64() != kNotesForm) return "its notes are of another version";
+  kept.console = in.text();
+  kept.threads = in.text();
+  for (uint64_t lists = in.count(); lists > 0; --lists) {
+    const std::string results = in.text();
+    kept.prepared.emplace_back(results.begin(), results.end());
+  }
+  return in.ok() && in.at_end() ? "" : "its notes are malformed";
+}
+
+std::vector<std::vector<uint8_t>> MachineCache::prepared(const std::string& content) const {
+  KeptMachine kept;
+  return read_notes(content, kept).empty() ? kept.prepared : std::vector<std::vector<uint8_t>>();
+}
+
 std::optional<KeptMachine> MachineCache::find(const std::string& content) const {
   const auto miss = [&](std::string_view why) {
     DEBUG_LOG(Vm, "prepared machine {}: miss: {}", content, why);
@@ -86,17 +108,8 @@ std::optional<KeptMachine> MachineCache::find(const std::string& content) const 
   };
   std::error_code trouble;
   if (!std::filesystem::exists(path_of(content, kMachine), trouble)) return miss("not in the cache");
-  const Result<std::vector<uint8_t>> notes = read_file(path_of(content, kNotes));
-  if (!notes.ok()) return miss(notes.error().message);
-  if (notes->size() < 8) return miss("its notes are cut short");
-  ByteReader in(*notes);
-  const uint64_t sum = in.fixed64();
-  if (sum != checksum(std::span(*notes).subspan(8))) return miss("its notes are damaged");
-  if (in.u64() != kNotesForm) return miss("its notes are of another version");
   KeptMachine kept;
-  kept.console = in.text();
-  kept.threads = in.text();
-  if (!in.ok() || !in.at_end()) return miss("its notes are malformed");
+  if (const std::string wrong = read_notes(content, kept); !wrong.empty()) return miss(wrong);
   Result<Booted> machine = load_snapshot(path_of(content, kMachine));
   if (!machine.ok()) return miss(machine.error().message);
   DEBUG_LOG(Vm, "prepared machine {}: hit", content);
@@ -115,6 +128,9 @@ Result<void> MachineCache::keep(const std::string& content, KeptMachine& kept) c
   body.u64(kNotesForm);
   body.text(kept.console);
   body.text(kept.threads);
+  body.u64(kept.prepared.size());
+  for (const std::vector<uint8_t>& results : kept.prepared)
+    body.text(std::string_view(reinterpret_cast<const char*>(results.data()), results.size()));
   ByteWriter notes;
   notes.fixed64(checksum(body.bytes()));
   std::vector<uint8_t> bytes = notes.take();

@@ -26,7 +26,8 @@ Result<ContentName> content_name(const BootOptions& boot, const std::string& pla
 struct KeptMachine {
   Booted machine;
   std::string console;
-  std::string threads;  // as the agent lists them
+  std::string threads;                         // as the agent lists them
+  std::vector<std::vector<uint8_t>> prepared;  // results of prepared lists, by their numbers
 };
 
 class MachineCache {
@@ -35,11 +36,15 @@ class MachineCache {
   explicit MachineCache(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   std::optional<KeptMachine> find(const std::string& content) const;
+  // The results of the prepared lists alone; empty if the machine is not there.
+  std::vector<std::vector<uint8_t>> prepared(const std::string& content) const;
   Result<void> keep(const std::string& content, KeptMachine& machine) const;
 
   static constexpr size_t kMost = 32;  // machines
 
  private:
+  // Reads everything but the machine. Returns what is wrong, or "".
+  std::string read_notes(const std::string& content, KeptMachine& kept) const;
   std::filesystem::path path_of(const std::string& content, const char* ending) const {
     return directory_ / (content + ending);
   }

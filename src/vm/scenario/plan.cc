@@ -37,7 +37,14 @@ class Planner {
     TRY(add_modules());
     for (const KernelTest::Entry& command : test_.setup)
       add('S', command.text, {at(command.line), fmt::format("set-up command `{}`", command.text)});
-    for (const KernelTest::Flow& flow : test_.flows) TRY(add_flow(flow));
+    if (test_.prepared(0) != nullptr) add('A', "", {test_.file, "calls that are prepared for all flows"});
+    for (size_t i = 0; i < test_.flows.size(); ++i) {
+      const KernelTest::Flow& flow = test_.flows[i];
+      const PlanPart part{at(flow.line), flow.name};
+      TRY(add_flow(flow, flow.process == i));
+      if (test_.prepared(1 + i) != nullptr) add('Q', "", part);
+      if (flow.process != i) add('T', fmt::format("{}", flow.process), part);
+    }
     if (!test_.check.text.empty())
       add('C', test_.check.text, {at(test_.check.line), fmt::format("the check `{}`", test_.check.text)});
     if (plan_.text.size() > kMaxPlan)
@@ -172,9 +179,10 @@ class Planner {
     return {};
   }
 
-  Result<void> add_flow(const KernelTest::Flow& flow) {
+  // `leads`: it is the first flow of its process, which is started for it.
+  Result<void> add_flow(const KernelTest::Flow& flow, bool leads) {
     const PlanPart part{at(flow.line), flow.name};
-    if (flow.kind == KernelTest::Flow::Kind::Calls) {
+    if (flow.kind == KernelTest::Flow::Kind::Calls || !leads) {
       add('F', "", part);
       return {};
     }

@@ -1,6 +1,8 @@
 #include "vm/scenario/prepare.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "base/log.h"
@@ -19,6 +21,9 @@ constexpr uint64_t kSettle = 20'000'000;
 // Instructions allowed while flows are collected. CPUs stand still then, and others may wait for one of them.
 constexpr uint64_t kCollect = 200'000'000;
 constexpr int kAttempts = 4;
+// A prepared call that takes longer blocks: in instructions, and in nanoseconds of waiting.
+constexpr uint64_t kPreparedCall = 500'000'000;
+constexpr uint64_t kPreparedWait = 10'000'000'000;
 constexpr size_t kMaxConsole = 1 << 20;
 constexpr size_t kMaxOutput = 64 * 1024;
 constexpr size_t kShownLines = 12;
@@ -72,7 +77,13 @@ std::vector<KernelThread> parse_threads(const std::string& text) {
 class Preparation final : public Hypercalls {
  public:
   Preparation(const KernelTest& test, const TestPlan& plan, Pc& pc)
-      : test_(test), plan_(plan), pc_(pc), ready_(test.flows.size(), false) {
+      : test_(test),
+        plan_(plan),
+        pc_(pc),
+        ready_(test.flows.size(), false),
+        prepared_(test.flows.size() + 1) {
+    for (size_t list = 0; list < prepared_.size(); ++list)
+      if (test.prepared(list) != nullptr) unfinished_.insert(list);
     pc_.set_hypercalls(this);
   }
   ~Preparation() override { pc_.set_hypercalls(nullptr); }
@@ -85,6 +96,7 @@ class Preparation final : public Hypercalls {
       const PcStop stop = pc_.run(std::min(kSlice, test_.limits.preparation - pc_.executed()));
       take_console();
       if (!trouble_.empty()) return told(trouble_);
+      if (const std::string call = blocked_call(stop == PcStop::Idle); !call.empty()) return told(call);
       if (stop != PcStop::Budget && stop != PcStop::Hypercall) return told(why_stopped(stop));
       if (collecting() && pc_.executed() - collect_from_ > kCollect) {
         if (++attempts_ == kAttempts) return never_ready();
@@ -98,6 +110,7 @@ class Preparation final : public Hypercalls {
 
   const std::string& console() const { return console_; }
   const std::string& threads() const { return threads_; }
+  const std::vector<std::vector<uint8_t>>& prepared() const { return prepared_; }
 
  private:
   bool on_hypercall(Cpu& cpu) override {
@@ -110,6 +123,11 @@ class Preparation final : public Hypercalls {
         std::optional<std::span<const uint8_t>> bytes;
         if (call.a == SLALOM_PLAN)
           bytes = std::span(reinterpret_cast<const uint8_t*>(plan_.text.data()), plan_.text.size());
+        if (call.a >= SLALOM_PREPARED)
+          if (const CallProgram* list = test_.prepared(call.a - SLALOM_PREPARED)) {
+            image_ = encode_image(*list);
+            bytes = image_;
+          }
         give_bytes(cpu, bytes, call.b, call.c);
         return true;
       }
@@ -119,10 +137,12 @@ class Preparation final : public Hypercalls {
             threads_.assign(bytes->begin(), bytes->end());
         if (call.a == SLALOM_PART) doing_ = call.b;
         if (call.a == SLALOM_ENDED) trouble_ = ended_early(call.b);
+        if (call.a == SLALOM_CALLING) calling_[call.b] = {call.c, pc_.executed(), waited()};
+        if (call.a >= SLALOM_PREPARED) on_prepared(cpu, call);
         return trouble_.empty();
       case SLALOM_FLOWS:
         started_ = true;
-        collect_from_ = pc_.executed() + kSettle;
+        settle();
         return true;
       case SLALOM_READY:
         return on_ready(cpu, call.a);
@@ -139,6 +159,35 @@ class Preparation final : public Hypercalls {
         answer(cpu, 0);
         return true;
     }
+  }
+
+  void settle() { collect_from_ = pc_.executed() + kSettle; }
+
+  void on_prepared(Cpu& cpu, const Hypercall& call) {
+    const uint64_t list = call.a - SLALOM_PREPARED;
+    if (list >= prepared_.size()) return;
+    prepared_[list] = read_buffer(cpu, call.b, call.c, kMaxImage).value_or(std::vector<uint8_t>());
+    calling_.erase(list);
+    unfinished_.erase(list);
+    settle();
+  }
+
+  // Describes a prepared call that takes too long; empty if there is none. `idle`: nothing will happen any
+  // more.
+  std::string blocked_call(bool idle) const {
+    for (const auto& [number, call] : calling_) {
+      if (!idle && pc_.executed() - call.executed < kPreparedCall && waited() - call.waited < kPreparedWait)
+        continue;
+      const CallProgram* list = test_.prepared(number);
+      if (list == nullptr || call.number >= list->sources.size()) continue;
+      const CallProgram::Source& source = list->sources[call.number];
+      return fmt::format(
+          "{}:{}: the prepared call {} does not return: the flows start when all prepared calls have "
+          "returned, "
+          "so move it to the calls of a flow",
+          test_.file, source.line, source.text);
+    }
+    return {};
   }
 
   // Describes a part of the plan, counted from 1; 0: no particular part.
@@ -175,7 +224,7 @@ class Preparation final : public Hypercalls {
     return !complete();
   }
 
-  bool collecting() const { return started_ && pc_.executed() >= collect_from_; }
+  bool collecting() const { return started_ && unfinished_.empty() && pc_.executed() >= collect_from_; }
   bool complete() const {
     return std::all_of(ready_.begin(), ready_.end(), [](bool is) { return is; });
   }
@@ -238,10 +287,30 @@ class Preparation final : public Hypercalls {
   uint64_t doing_ = 0;       // the part of the plan that the agent executes
   uint64_t collect_from_ = 0;
   int attempts_ = 0;
+  struct Calling {
+    uint64_t number = 0;                // of the call in its list
+    uint64_t executed = 0, waited = 0;  // when it began
+  };
+  std::map<uint64_t, Calling> calling_;         // by prepared list
+  std::set<uint64_t> unfinished_;               // prepared lists
+  std::vector<std::vector<uint8_t>> prepared_;  // results by list
+  std::vector<uint8_t> image_;                  // the last prepared list that the guest got
   std::string trouble_;
   std::string console_;
   std::string threads_;
 };
+
+// Everything that the guest is told before the flows start.
+std::string told_to_guest(const KernelTest& test, const TestPlan& plan) {
+  std::string text = plan.text;
+  for (size_t list = 0; list <= test.flows.size(); ++list)
+    if (const CallProgram* prepared = test.prepared(list)) {
+      const std::vector<uint8_t> image = encode_image(*prepared);
+      text += fmt::format("{}:{}:", list, image.size());
+      text.append(image.begin(), image.end());
+    }
+  return text;
+}
 
 Result<void> check_kernel(const KernelTest& test) {
   TRY_ASSIGN(const KernelCache kernels, KernelCache::open());
@@ -256,7 +325,7 @@ Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& optio
   TRY(check_kernel(test));
   TRY_ASSIGN(const TestPlan plan, plan_of(test));
   TRY_ASSIGN(const Kernel kernel, kernel_of(plan.boot));
-  TRY_ASSIGN(const ContentName names, content_name(plan.boot, plan.text));
+  TRY_ASSIGN(const ContentName names, content_name(plan.boot, told_to_guest(test, plan)));
   const std::string& content = names.name;
   TRY_ASSIGN(const MachineCache cache, MachineCache::open());
   PreparedTest prepared{
@@ -275,6 +344,7 @@ Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& optio
               kept->machine.pc->executed());
     kept->console = preparation.console();
     kept->threads = preparation.threads();
+    kept->prepared = preparation.prepared();
     if (options.use_cache) TRY(cache.keep(content, *kept));
   }
   prepared.machine = std::move(kept->machine);

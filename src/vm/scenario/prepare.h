@@ -5,8 +5,9 @@
 // instruction begins the test. No CPU is parked. The caller runs the machine from there, answers its
 // hypercalls, and provides programs for SLALOM_PROGRAM.
 //
-// The machine is kept in the cache under everything that it was made from. That does not include the flows'
-// lists of calls: tests that differ only in these share one machine.
+// Prepared calls (`prepare` in the file) are made on the way there. The machine is kept in the cache under
+// everything that it was made from. That does not include the other lists of calls: tests that differ only in
+// these share one machine.
 #pragma once
 
 #include <functional>

@@ -7,18 +7,82 @@
 #include "vm/guests/linux/calls/call_facts.h"
 
 namespace slalom::vm {
+namespace {
+
+using Flows = std::vector<CallProgram>;
+
+bool is_of_all(const Operand& operand, Operand::Kind kind) {
+  return operand.kind == kind && operand.list == CallList::OfAll;
+}
+
+// Returns true if flows may change what was prepared for all: by a store, or by a call that gets a pointer.
+bool may_change_shared(const Flows& flows) {
+  for (const CallProgram& flow : flows)
+    for (const CallStep& step : flow.steps) {
+      if (step.changes_data() && step.list == CallList::OfAll) return true;
+      for (const Operand& operand : step.operands)
+        if (is_of_all(operand, Operand::Kind::Pointer)) return true;
+    }
+  return false;
+}
+
+// Returns true if the flow itself, not a call, uses memory that flows share and that may change.
+bool uses_shared(const CallStep& step, bool changes) {
+  if (step.copies()) return true;
+  if (!changes) return false;
+  if (step.kind != CallStep::Kind::Call && step.list == CallList::OfAll) return true;
+  return std::ranges::any_of(step.operands,
+                             [](const Operand& operand) { return is_of_all(operand, Operand::Kind::Load); });
+}
+
+// Returns true if that happens before the flow's first call.
+bool begins_with_shared(const CallProgram& flow, bool changes) {
+  for (const CallStep& step : flow.steps) {
+    if (uses_shared(step, changes)) return true;
+    if (step.kind == CallStep::Kind::Call) return false;
+  }
+  return false;
+}
+
+bool chooses(const CallProgram& flow) {
+  return std::ranges::any_of(flow.steps,
+                             [](const CallStep& step) { return step.kind == CallStep::Kind::Choose; });
+}
+
+}  // namespace
+
+bool SerialOrders::share_memory() const {
+  const bool changes = may_change_shared(results_.flows());
+  for (const CallProgram& flow : results_.flows())
+    for (const CallStep& step : flow.steps)
+      if (uses_shared(step, changes)) return true;
+  return false;
+}
 
 // The number of orders if no call waits for another one.
 double SerialOrders::count_orders() const {
   double orders = 1;
   size_t before = 0;
-  for (const CallProgram& flow : results_.flows())
+  for (const CallProgram& flow : results_.flows()) {
     for (size_t i = 1; i <= flow.calls(); ++i)
       orders *= static_cast<double>(++before) / static_cast<double>(i);
+  }
   return orders;
 }
 
-bool SerialOrders::are_wanted() {
+bool SerialOrders::are_wanted(bool knows_exit) {
+  if (std::ranges::any_of(results_.flows(), chooses)) {
+    why_not_ = "choose() gives several values";
+    return false;
+  }
+  const bool changes = may_change_shared(results_.flows());
+  const bool begins = std::ranges::any_of(
+      results_.flows(), [&](const CallProgram& flow) { return begins_with_shared(flow, changes); });
+  if (begins || (share_memory() && !knows_exit)) {
+    why_not_ = begins ? "a flow uses shared memory before its first call"
+                      : "flows use shared memory, and it is not known where this kernel's calls end";
+    return false;
+  }
   for (size_t flow = 0; flow < results_.flows().size(); ++flow) {
     const CallProgram& program = results_.flows()[flow];
     size_t call = 0;

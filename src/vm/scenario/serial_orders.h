@@ -3,7 +3,8 @@
 //
 // Kernel threads on CPUs without a flow may do their work between the call that woke them and the next one,
 // between later calls, or not at all. Each of these is serial, too. A call that waits for another flow is
-// left where it waits, so blocking calls overlap. If there are too many orders, or if time makes a
+// left where it waits, so blocking calls overlap. Where a flow itself uses memory that flows share, between
+// two calls, others may run before and after that. If there are too many orders, or if time makes a
 // difference, no results are judged; not_compared() gives the reason.
 //
 // Not for running the orders: targets/serial_search.h does that, with the strategy
@@ -31,8 +32,11 @@ class SerialOrders {
   SerialOrders(std::vector<CallProgram> flows, std::vector<std::string> names)
       : results_(std::move(flows), std::move(names)) {}
 
-  // Returns false if it would make no sense to run the orders; not_compared() then says why.
-  bool are_wanted();
+  // Returns false if it would make no sense to run the orders; not_compared() then says why. `knows_exit`: it
+  // is known where the kernel's calls end.
+  bool are_wanted(bool knows_exit);
+  // Returns true if flows themselves use memory that they share, between their calls.
+  bool share_memory() const;
   // Adds the results of an order that ended, and how many objects of each allocation site it left.
   void add(const SerialResults::Bytes& results, const std::map<Place, uint64_t>& left);
   // Ends the search for orders. All `orders` have been run if `why_not` is empty.

@@ -241,7 +241,7 @@ TEST(CallImage, DamagedOnesAreRefused) {
 
 // The largest allowed value of each field, and that value plus one.
 TEST(CallImage, FieldsThatLeadOutOfTheProgramAreRefused) {
-  constexpr size_t kHeader = 32, kStep = 8 + 16 * 6, kOperands = 8, kValue = 8;
+  constexpr size_t kHeader = 48, kStep = 8 + 16 * 6, kOperands = 8, kValue = 8;
   const CallProgram program = parsed("fd = getpid()\nread(fd, &b(16), load(u32, b))\n");
   const std::vector<uint8_t> image = encode_image(program);
   const auto decodes = [&](size_t step, size_t field, uint16_t value) {
@@ -330,6 +330,105 @@ TEST(SystemCalls, ResultsInWords) {
   EXPECT_EQ(describe_result(-4000), "-4000");
   EXPECT_EQ(describe_result(0x7f0000001000), "0x7f0000001000");
   EXPECT_EQ(describe_result(-5000), "0xffffffffffffec78");
+}
+
+std::string bytes_of(const CallProgram& program, size_t object) {
+  const DataObject& at = program.objects.at(object);
+  return {program.data.begin() + at.offset, program.data.begin() + at.offset + at.size};
+}
+template <typename Plain>
+std::string raw(const Plain& plain) {
+  return {reinterpret_cast<const char*>(&plain), sizeof plain};
+}
+
+TEST(CallParser, StructuresOfHeadersByName) {
+  const CallProgram program = parsed(
+      "bind(3, sockaddr_in{sin_family: AF_INET, sin_port: 80, sin_addr: 0x7f000001}, 16)\n"
+      "ioctl(3, SIOCSIFFLAGS, ifreq{ifr_name: \"lo\", ifr_flags: -1})\n"
+      "connect(3, sockaddr_in(\"127.0.0.1\", 80), 16)\n"
+      "ioctl(3, SIOCGIFINDEX, &i(ifreq))\nclose(i.ifr_ifindex + sizeof(ifreq) + ifreq.ifr_flags)\n");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(80);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(bytes_of(program, 0), raw(address));
+  EXPECT_EQ(bytes_of(program, 1),
+            std::string("lo", 2) + std::string(14, '\0') + "\xff\xff" + std::string(22, '\0'));
+  EXPECT_EQ(bytes_of(program, 2), raw(address));
+  EXPECT_EQ(program.objects.at(3).size, 40u);
+  const Operand& index = program.steps.back().operands[0];
+  EXPECT_EQ(index.kind, Operand::Kind::Load);
+  EXPECT_EQ(index.value, program.objects[3].offset + 16);
+  EXPECT_EQ(index.addend, 40 + 16);
+}
+
+TEST(CallParser, WrongStructuresAreRefused) {
+  EXPECT_EQ(refused("ioctl(3, 1, ifrq{ifr_flags: 1})"),
+            "x.toml:10:13: unknown structure `ifrq` (did you mean ifreq?)");
+  EXPECT_EQ(refused("ioctl(3, 1, ifreq{ifr_flag: 1})"),
+            "x.toml:10:19: ifreq has no field `ifr_flag` (did you mean ifr_flags, ifru_flags?)");
+  EXPECT_EQ(refused("ioctl(3, 1, ifreq{ifr_name: \"a name of 17 bytes\"})"),
+            "x.toml:10:29: ifr_name has room for 16 bytes, and these are 18");
+  EXPECT_EQ(refused("ioctl(3, 1, ifreq{ifr_flags: 65536})"),
+            "x.toml:10:30: ifr_flags has 2 bytes, and 65536 does not fit into them");
+  EXPECT_EQ(refused("bind(3, sockaddr_in(\"localhost\", 80), 16)"),
+            "x.toml:10:21: \"localhost\" is no address such as \"127.0.0.1\"");
+}
+
+TEST(CallParser, NetlinkMessagesAreAligned) {
+  const CallProgram program = parsed("send(3, newlink(\"d0\", \"dummy\"))\n");
+  const std::string message = bytes_of(program, 0);
+  // Header 16, ifinfomsg 16, name 4 + 3 + 1, link info 4 + 4 + 6 + 2.
+  ASSERT_EQ(message.size(), 56u);
+  EXPECT_EQ(message.substr(0, 6), std::string("\x38\0\0\0\x10\0", 6));
+  EXPECT_EQ(message.substr(32, 8), std::string("\x07\0\x03\0d0\0\0", 8));
+  EXPECT_EQ(message.substr(40, 14), std::string("\x10\0\x12\x80\x0a\0\x01\0dummy\0", 14));
+  EXPECT_EQ(program.steps[0].number, static_cast<uint32_t>(SYS_sendto));
+  EXPECT_EQ(program.steps[0].operands[2].value, 56u);
+}
+
+TEST(CallParser, ChosenNumbersAreBounded) {
+  const CallProgram program = parsed("write(1, \"abc\", choose(3))\n");
+  ASSERT_EQ(program.steps.size(), 2u);
+  EXPECT_EQ(program.steps[0].kind, CallStep::Kind::Choose);
+  EXPECT_EQ(program.steps[1].operands[2].kind, Operand::Kind::Load);
+  EXPECT_EQ(refused("write(1, \"abc\", choose(0))"),
+            "x.toml:10:24: choose() needs a number from 1 to 1024: it gives one below that");
+}
+
+TEST(CallParser, MappedMemoryIsCopied) {
+  const CallProgram program =
+      parsed("a = mmap(0, 4096, 3, 34, -1, 0)\nstore(u32, a + 8, 5)\nclose(load(u8, a))\n");
+  const auto decoded = decode_image(encode_image(program));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  EXPECT_EQ(decoded->steps, program.steps);
+  ASSERT_EQ(program.steps.size(), 5u);
+  EXPECT_EQ(program.steps[1].kind, CallStep::Kind::Store);
+  EXPECT_EQ(program.steps[2].kind, CallStep::Kind::Write);
+  EXPECT_EQ(program.steps[2].operands[0].addend, 8);
+  EXPECT_EQ(program.steps[3].kind, CallStep::Kind::Read);
+}
+
+TEST(CallParser, PreparedNamesReferToTheirLists) {
+  const auto all = parse_named_calls("pipe(&p)\nq = msgget(0, 0)\n", "x.toml", 1, {});
+  ASSERT_TRUE(all.ok());
+  const auto flow = parse_named_calls("e = dup(p[0])\n", "x.toml", 5, {.of_all = &*all});
+  ASSERT_TRUE(flow.ok()) << flow.error().message;
+  const auto own =
+      parse_named_calls("close(e)\nread(p[1], &p, q)\n", "x.toml", 9, {.of_flow = &*flow, .of_all = &*all});
+  ASSERT_TRUE(own.ok()) << own.error().message;
+  const std::vector<CallStep>& steps = own->program.steps;
+  EXPECT_EQ(steps[0].operands[0].list, CallList::OfFlow);
+  EXPECT_EQ(steps[1].operands[0].list, CallList::OfAll);
+  EXPECT_EQ(steps[1].operands[1].list, CallList::OfAll);
+  EXPECT_EQ(steps[1].operands[2].kind, Operand::Kind::Result);
+  EXPECT_EQ(steps[1].operands[2].value, 1u);
+  EXPECT_TRUE(decode_image(encode_image(own->program)).ok());
+  CallProgram lost = own->program;
+  lost.prepared = {};
+  EXPECT_FALSE(decode_image(encode_image(lost)).ok());
+  const auto again = parse_named_calls("q = getpid()\n", "x.toml", 9, {.of_all = &*all});
+  EXPECT_EQ(again.error().message, "x.toml:9:1: `q` is prepared already: choose another name");
 }
 
 }  // namespace

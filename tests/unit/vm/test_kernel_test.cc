@@ -111,11 +111,11 @@ TEST(KernelTestFile, MistakesAreNamedWithTheirLine) {
   EXPECT_EQ(refused("name = \"a\"\nkernel = debian\n" + kFlow).find("dir/x.toml:2:"), 0u);
   EXPECT_EQ(refused("name = \"a\""),
             "dir/x.toml: the test has no flows: write two or more [[flow]] with calls = \"...\"");
-  EXPECT_EQ(
-      refused("\nkernl = \"x\"\n" + kFlow),
-      "dir/x.toml:2: unknown key `kernl` in a kernel test; it may have: name, about, kernel, "
-      "debug_info, module_directory, cpus, memory, "
-      "append, modules, files, setup, check, scope, scheduler, contexts, detectors, flow, expect, limits");
+  EXPECT_EQ(refused("\nkernl = \"x\"\n" + kFlow),
+            "dir/x.toml:2: unknown key `kernl` in a kernel test; it may have: name, about, kernel, "
+            "debug_info, module_directory, cpus, memory, "
+            "append, modules, files, setup, check, scope, scheduler, contexts, detectors, prepare, flow, "
+            "process, expect, limits");
   EXPECT_EQ(refused("cpus = 9\n" + kFlow), "dir/x.toml:1: `cpus` must be a number from 1 to 8");
   EXPECT_EQ(refused("cpus = 1\n" + kFlow + kFlow), "dir/x.toml:1: `cpus` must be a number from 2 to 8");
   EXPECT_EQ(refused("memory = \"8G\"\n" + kFlow),

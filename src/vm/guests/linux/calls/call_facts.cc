@@ -19,6 +19,10 @@ bool is_constant(const Operand& operand, uint64_t value) {
   return operand.kind == Operand::Kind::Constant && operand.value == value;
 }
 
+bool is_constant_size(const Operand& operand) {
+  return operand.kind == Operand::Kind::Constant && operand.value <= UINT32_MAX;
+}
+
 // A timeout in milliseconds, as an int. A negative one never expires, and zero does not wait.
 bool runs_out(const Operand& milliseconds) {
   return milliseconds.kind != Operand::Kind::Constant || static_cast<int32_t>(milliseconds.value) > 0;
@@ -28,9 +32,11 @@ bool runs_out(const Operand& milliseconds) {
 bool structure_runs_out(const CallProgram& flow, const Operand& time) {
   constexpr uint64_t kSize = 16;
   if (is_constant(time, 0)) return false;
-  if (time.kind != Operand::Kind::Pointer || time.value + kSize > flow.data.size()) return true;
+  if (time.kind != Operand::Kind::Pointer || time.list != CallList::Own ||
+      time.value + kSize > flow.data.size())
+    return true;
   for (const CallStep& step : flow.steps)
-    if (step.kind == CallStep::Kind::Store && step.number < time.value + kSize &&
+    if (step.changes_data() && step.list == CallList::Own && step.number < time.value + kSize &&
         time.value < step.number + step.size)
       return true;
   const auto begin = flow.data.begin() + static_cast<ptrdiff_t>(time.value);
@@ -117,6 +123,7 @@ ResultIs result_is(const CallStep& call) {
                               SYS_getsid, SYS_setsid, SYS_set_tid_address}))
     return ResultIs::Process;
   if (call.number == SYS_time || call.number == SYS_times) return ResultIs::Time;
+  if (call.number == SYS_getdents || call.number == SYS_getdents64) return ResultIs::Listing;
   if (call.number == SYS_fcntl &&
       (is_constant(call.operands[1], F_DUPFD) || is_constant(call.operands[1], F_DUPFD_CLOEXEC)))
     return ResultIs::NewDescriptor;
@@ -143,12 +150,19 @@ std::vector<DataObject> names_in_data(const CallProgram& flow) {
   const std::vector<const CallStep*> calls = calls_of(flow);
   std::vector<DataObject> names;
   for (const CallStep* call : calls) {
+    // A listing is not atomic: entries that come or go meanwhile may be in it or not.
+    if (result_is(*call) == ResultIs::Listing && call->operands[1].kind == Operand::Kind::Pointer &&
+        call->operands[1].list == CallList::Own && is_constant_size(call->operands[2]))
+      names.push_back(
+          {static_cast<uint32_t>(call->operands[1].value), static_cast<uint32_t>(call->operands[2].value)});
     const bool pair = call->number == SYS_socketpair;
     if (!pair && call->number != SYS_pipe && call->number != SYS_pipe2) continue;
     const Operand& where = call->operands[pair ? 3 : 0];
-    if (where.kind == Operand::Kind::Pointer) names.push_back({static_cast<uint32_t>(where.value), 8});
+    if (where.kind == Operand::Kind::Pointer && where.list == CallList::Own)
+      names.push_back({static_cast<uint32_t>(where.value), 8});
   }
   const auto is_name = [&](const Operand& operand) {
+    if (operand.list != CallList::Own) return false;  // prepared once, so the same in all executions
     if (operand.kind == Operand::Kind::Result)
       return operand.value < calls.size() && result_is(*calls[operand.value]) != ResultIs::Value;
     return operand.kind == Operand::Kind::Load && std::ranges::any_of(names, [&](const DataObject& name) {
@@ -156,7 +170,7 @@ std::vector<DataObject> names_in_data(const CallProgram& flow) {
            });
   };
   for (const CallStep& step : flow.steps)
-    if (step.kind == CallStep::Kind::Store && is_name(step.operands[0]))
+    if (step.kind == CallStep::Kind::Store && step.list == CallList::Own && is_name(step.operands[0]))
       names.push_back({step.number, step.size});
   return names;
 }

@@ -22,10 +22,12 @@ enum class ResultIs : uint8_t {
   NewProcess,
   Process,  // an existing one
   Time,
+  Listing,  // the size of a part of a folder's list, which is not atomic
 };
 ResultIs result_is(const CallStep& call);
 
 // Places in a flow's data that hold names: the descriptors of pipes and socket pairs, and copies of results.
+// Also lists of folders' entries.
 std::vector<DataObject> names_in_data(const CallProgram& flow);
 
 }  // namespace slalom::vm

@@ -91,7 +91,7 @@ void SerialResults::name(Decoded& decoded) const {
   for_each([&](ResultIs what, int64_t& value) {
     ++next;  // for every call, so that a name does not depend on the results of other calls
     if (value >= 0 && what == ResultIs::NewDescriptor) value = kDescriptor;
-    if (value >= 0 && what == ResultIs::Time) value = kTime;
+    if (value >= 0 && (what == ResultIs::Time || what == ResultIs::Listing)) value = kTime;
     if (value <= 0 || what != ResultIs::NewProcess) return;
     processes.emplace(value, next);
     value = next;
