@@ -140,7 +140,7 @@ uint64_t peak_memory() {  // in bytes
 
 // A trace whose accesses alone would take 320 MB in memory. SLALOM_TRACE_ACCESSES asks for another length.
 TEST(TraceStream, MemoryIsBounded) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SLALOM_SANITIZED
   constexpr uint64_t kDefault = 500'000;  // the sanitizer keeps memory that was freed
 #else
   constexpr uint64_t kDefault = 10'000'000;
@@ -185,7 +185,7 @@ TEST(TraceStream, MemoryIsBounded) {
     std::printf("a file of %ju MiB, %ju MiB of memory\n",
                 std::filesystem::file_size(directory / "t.slalom") >> 20,
                 static_cast<uintmax_t>(grown >> 20));
-#ifndef __SANITIZE_ADDRESS__
+#ifndef SLALOM_SANITIZED
   EXPECT_LT(grown, uint64_t{64} << 20);
 #endif
 }
