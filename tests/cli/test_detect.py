@@ -117,7 +117,7 @@ class Detect(Case):
     def test_the_first_execution_of_a_search_without_a_bug(self):
         self.expect(0, "explore", FIXED, "--save-trace", "t.slalom")
         result = self.json(0, "detect", "t.slalom", "--detectors", "all")
-        self.assertEqual((result["kind"], result["target"], result["complete"]), ("toy", "lost-update.fixed", True))
+        self.assertEqual((result["kind"], result["target"], result["complete"]), ("toy", "lost-update-fixed", True))
         self.assertEqual((result["verdicts"], result["not_seen"]), ([], []))
         self.assertIn("worker#1", self.expect(0, "trace", "t.slalom").stdout)
 
