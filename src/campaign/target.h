@@ -46,7 +46,7 @@ struct TargetTraits {
   bool keeps_states = false;  // a state hash means the same in every process
   bool learns = false;        // learns where to switch from executions before the search
   bool atomics = false;       // it may skip atomic operations that other synchronisation always orders
-  bool needs_consent = true;  // its capsules make whoever replays them run what their maker wrote
+  bool needs_consent = true;  // replaying its capsule runs commands or code from the capsule
   uint32_t free_turn = 0;     // usual length of a turn without control, in operations; 0: it needs control
   // The most places to switch at, besides those of the policy's `where`; 0 means unlimited.
   uint64_t most_places = 0;

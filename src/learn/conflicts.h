@@ -3,7 +3,7 @@
 // before an agent starts, or after it has ended, does not conflict with that agent's accesses. On request it
 // also finds the atomic operations that other synchronisation does not order (learn/atomic_order.h).
 //
-// Memory is told apart in granules of eight bytes, by the address of the first byte. Keeps only the last
+// Accesses meet if their first bytes lie in the same granule of eight bytes. Keeps only the last
 // write of a granule and the last read since: this is cheap, and a search adds up many executions. Made for
 // programs. For kernels, see learn/communication.h.
 #pragma once

@@ -39,7 +39,7 @@ void KernelEvents::begin(EventSink& sink, bool at_end) {
 }
 
 KernelEvents::Saved KernelEvents::save() const {
-  CHECK(!holds_back(), "a checkpoint of an execution that is told at its end");
+  CHECK(!holds_back(), "a checkpoint of an execution whose events are emitted at its end");
   return {state_, communication_.save()};
 }
 

@@ -300,8 +300,8 @@ class Preparation final : public Hypercalls {
   std::string threads_;
 };
 
-// Everything that the guest is told before the flows start.
-std::string told_to_guest(const KernelTest& test, const TestPlan& plan) {
+// Makes all that the guest reads before the flows start.
+std::string text_for_guest(const KernelTest& test, const TestPlan& plan) {
   std::string text = plan.text;
   for (size_t list = 0; list <= test.flows.size(); ++list)
     if (const CallProgram* prepared = test.prepared(list)) {
@@ -325,7 +325,7 @@ Result<PreparedTest> prepare(const KernelTest& test, const PrepareOptions& optio
   TRY(check_kernel(test));
   TRY_ASSIGN(const TestPlan plan, plan_of(test));
   TRY_ASSIGN(const Kernel kernel, kernel_of(plan.boot));
-  TRY_ASSIGN(const ContentName names, content_name(plan.boot, told_to_guest(test, plan)));
+  TRY_ASSIGN(const ContentName names, content_name(plan.boot, text_for_guest(test, plan)));
   const std::string& content = names.name;
   TRY_ASSIGN(const MachineCache cache, MachineCache::open());
   PreparedTest prepared{
